@@ -1,0 +1,184 @@
+// Package local is the transport for this machine: creack/pty for terminals,
+// os/exec for pipes.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"gateway/transport"
+)
+
+// grace is how long a program may take to end after the hang-up before its
+// process group is killed.
+const grace = 200 * time.Millisecond
+
+// Config says how programs start. The zero value starts them as sshd would
+// start them for this account.
+type Config struct {
+	// Env is added to the environment described at [New]; later entries win.
+	Env []string
+	// Dir is the working directory; empty means the account's home.
+	Dir string
+	// Shell reads the commands; empty means the account's login shell.
+	Shell string
+}
+
+// Transport implements [transport.Transport] on this machine.
+type Transport struct {
+	shell string
+	dir   string
+	env   []string
+
+	mu       sync.Mutex
+	closed   bool
+	programs map[*program]struct{} // guarded by mu; those that have not ended
+}
+
+// New returns a transport for this machine. Its programs get HOME, USER,
+// LOGNAME, SHELL, PATH, LANG, LC_*, TZ of this process's environment and the
+// entries of config.Env, and nothing else: what the caller happens to have
+// exported is not what a host would have (sshd(8), LOGIN PROCESS).
+func New(config Config) *Transport {
+	a := lookupAccount()
+	t := &Transport{shell: config.Shell, dir: config.Dir, programs: map[*program]struct{}{}}
+	if t.shell == "" {
+		t.shell = a.shell
+	}
+	if t.dir == "" {
+		t.dir = a.home
+	}
+	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() {
+		t.dir = "/" // as sshd does where the home is missing
+	}
+	t.env = append(a.environment(os.Environ()), config.Env...)
+	return t
+}
+
+// command builds the process for a command line, without its streams.
+func (t *Transport) command(line string, term string) *exec.Cmd {
+	cmd := &exec.Cmd{Path: t.shell, Dir: t.dir, Env: t.env}
+	if line == "" {
+		cmd.Args = []string{"-" + filepath.Base(t.shell)} // a leading dash makes a login shell (sh(1))
+	} else {
+		cmd.Args = []string{filepath.Base(t.shell), "-c", line}
+	}
+	if term != "" {
+		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TERM="+term)
+	}
+	return cmd
+}
+
+// start starts cmd, whose attributes make it the leader of its own process
+// group, and gives it an owner.
+func (t *Transport) start(ctx context.Context, cmd *exec.Cmd) (*program, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("local: start %s: %w", cmd.Path, context.Cause(ctx))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, fmt.Errorf("local: start %s: %w", cmd.Path, transport.ErrClosed)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, &transport.Error{
+			Code:    "shell.unsupported",
+			Message: fmt.Sprintf("local: start %s: %v", cmd.Path, errors.Unwrap(err)),
+			Hint:    "the account's login shell must exist and be executable",
+			Err:     err,
+		}
+	}
+	p := &program{cmd: cmd, ended: make(chan struct{})}
+	t.programs[p] = struct{}{}
+	go func() { // ends with the process, which Close kills
+		p.wait()
+		t.mu.Lock()
+		delete(t.programs, p)
+		t.mu.Unlock()
+	}()
+	return p, nil
+}
+
+// Close implements [transport.Transport].
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	programs := make([]*program, 0, len(t.programs))
+	for p := range t.programs {
+		programs = append(programs, p)
+	}
+	t.mu.Unlock()
+	var group sync.WaitGroup
+	for _, p := range programs {
+		group.Go(p.end)
+	}
+	group.Wait()
+	return nil
+}
+
+// program is one child process, the leader of its process group.
+type program struct {
+	cmd   *exec.Cmd
+	ended chan struct{} // closed once exit and err are set
+	exit  transport.Exit
+	err   error
+
+	endOnce sync.Once
+}
+
+// wait reaps the process. It runs once, in the goroutine that start made.
+func (p *program) wait() {
+	defer close(p.ended)
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.err = fmt.Errorf("local: wait for %s: %w", p.cmd.Path, err)
+		return
+	}
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && status.Signaled():
+		p.exit = transport.Exit{Code: 128 + int(status.Signal()), Signal: signalName(status.Signal())}
+	default:
+		p.exit = transport.Exit{Code: p.cmd.ProcessState.ExitCode()}
+	}
+}
+
+// Wait implements [transport.Program].
+func (p *program) Wait() (transport.Exit, error) {
+	<-p.ended
+	return p.exit, p.err
+}
+
+// end hangs the process group up, kills it when that is not enough, and waits
+// until the leader is reaped. A leader that has ended by itself leaves its
+// background jobs running, as it does under sshd.
+func (p *program) end() {
+	p.endOnce.Do(func() {
+		p.signal(syscall.SIGHUP)
+		p.signal(syscall.SIGCONT) // a stopped process sees the hang-up only then
+		select {
+		case <-p.ended:
+		case <-time.After(grace):
+			p.signal(syscall.SIGKILL)
+		}
+	})
+	<-p.ended
+}
+
+// signal sends sig to the process group unless its leader is gone: the number
+// may belong to somebody else by then.
+func (p *program) signal(sig syscall.Signal) {
+	select {
+	case <-p.ended:
+	default:
+		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
+	}
+}

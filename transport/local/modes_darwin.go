@@ -1,0 +1,9 @@
+package local
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGetTermios = unix.TIOCGETA
+	ioctlSetTermios = unix.TIOCSETA
+	vdisable        = 0xff // _POSIX_VDISABLE
+)

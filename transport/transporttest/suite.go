@@ -1,0 +1,236 @@
+// Package transporttest is the contract suite that every transport passes.
+package transporttest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/transport"
+)
+
+// patience is how long a test waits for something that must happen.
+const patience = 20 * time.Second
+
+// Run checks the contract of the transports that open returns. open registers
+// its own cleanup. The programs must run on this machine, because the suite
+// looks for what they leave behind.
+func Run(t *testing.T, open func(t testing.TB) transport.Transport) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, transport.Transport)
+	}{
+		{"terminal carries bytes both ways without echo or carriage returns", terminalBytes},
+		{"terminal is a terminal of the size asked for", terminalSize},
+		{"terminal resizes", terminalResize},
+		{"terminal has an interactive mode", terminalInteractive},
+		{"terminal reports the exit status", terminalExit},
+		{"terminal reports death by signal", terminalSignal},
+		{"terminal interrupts with control-C", terminalInterrupt},
+		{"terminal drains its output before EOF", terminalDrains},
+		{"terminal close unblocks a pending read", terminalCloseUnblocks},
+		{"terminal close twice", terminalCloseTwice},
+		{"terminal close hangs the program up", terminalHangUp},
+		{"terminal bounds its memory", terminalBackPressure},
+		{"pipe keeps its streams apart and exact", pipeBytes},
+		{"pipe closes stdin alone", pipeHalfClose},
+		{"pipe reports the exit status", pipeExit},
+		{"pipe reports death by signal", pipeSignal},
+		{"pipe has no terminal", pipeNoTerminal},
+		{"pipe close unblocks a pending read", pipeCloseUnblocks},
+		{"pipe close twice", pipeCloseTwice},
+		{"pipe bounds its memory", pipeBackPressure},
+		{"context that ended opens nothing", endedContext},
+		{"close ends what runs", closeEnds},
+		{"200 opens and closes leave nothing", leavesNothing},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.run(t, open(t))
+		})
+	}
+}
+
+func openTerminal(t *testing.T, tr transport.Transport, command string, options transport.TerminalOptions) transport.Terminal {
+	t.Helper()
+	term, err := tr.Terminal(t.Context(), command, options)
+	if err != nil {
+		t.Fatalf("Terminal(%q) = %v", command, err)
+	}
+	t.Cleanup(func() { term.Close() })
+	return term
+}
+
+func openPipe(t *testing.T, tr transport.Transport, command string) *transport.Pipe {
+	t.Helper()
+	pipe, err := tr.Pipe(t.Context(), command)
+	if err != nil {
+		t.Fatalf("Pipe(%q) = %v", command, err)
+	}
+	t.Cleanup(func() { pipe.Close() })
+	return pipe
+}
+
+// within runs f and fails the test when it takes longer than patience.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		stacks := make([]byte, 1<<20)
+		t.Fatalf("%s did not happen within %v\n%s", what, patience, stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+// readAll reads r to its end.
+func readAll(t *testing.T, r io.Reader) string {
+	t.Helper()
+	var all []byte
+	var err error
+	within(t, "the end of the output", func() { all, err = io.ReadAll(r) })
+	if err != nil {
+		t.Errorf("read: %v", err)
+	}
+	return string(all)
+}
+
+// readUntil reads r until what came ends in suffix, and returns all of it.
+func readUntil(t *testing.T, r io.Reader, suffix string) string {
+	t.Helper()
+	var all []byte
+	within(t, strconv.Quote(suffix), func() {
+		b := make([]byte, 1)
+		for !strings.HasSuffix(string(all), suffix) {
+			n, err := r.Read(b)
+			if all = append(all, b[:n]...); err != nil {
+				t.Errorf("read: %v after %q, want %q", err, all, suffix)
+				return
+			}
+		}
+	})
+	return string(all)
+}
+
+func wantExit(t *testing.T, p transport.Program, want transport.Exit) {
+	t.Helper()
+	within(t, "the exit", func() {
+		got, err := p.Wait()
+		if got != want || err != nil {
+			t.Errorf("Wait() = %+v, %v, want %+v, nil", got, err, want)
+		}
+	})
+}
+
+// every is what no byte of must be changed on a pipe.
+func every() string {
+	b := make([]byte, 256)
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return string(b)
+}
+
+// eventually polls until the condition holds: there is no event to wait for
+// when another process ends.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// tagged returns the processes whose environment holds TAG=tag.
+func tagged(t *testing.T, tag string) []string {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || files == nil {
+		return nil // no /proc: only goroutines and descriptors are counted
+	}
+	var pids []string
+	for _, file := range files {
+		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte("TAG="+tag)) {
+			pids = append(pids, filepath.Base(filepath.Dir(file)))
+		}
+	}
+	return pids
+}
+
+func newTag() string { return rand.Text() }
+
+func endedContext(t *testing.T, tr transport.Transport) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if term, err := tr.Terminal(ctx, "true", transport.TerminalOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Terminal = %v, %v, want %v", term, err, context.Canceled)
+	}
+	if pipe, err := tr.Pipe(ctx, "true"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Pipe = %v, %v, want %v", pipe, err, context.Canceled)
+	}
+}
+
+func closeEnds(t *testing.T, tr transport.Transport) {
+	tag := newTag()
+	term := openTerminal(t, tr, "export TAG="+tag+"; echo up; exec cat", transport.TerminalOptions{})
+	pipe := openPipe(t, tr, "export TAG="+tag+"; echo up; exec cat")
+	readUntil(t, term, "up\n")
+	readUntil(t, pipe.Stdout, "up\n")
+	within(t, "Close", func() {
+		tr.Close()
+		tr.Close()
+		term.Wait()
+		pipe.Wait()
+	})
+	eventually(t, "both programs gone", func() bool { return len(tagged(t, tag)) == 0 })
+	if _, err := tr.Pipe(t.Context(), "true"); err == nil {
+		t.Error("Pipe after Close = nil, want an error")
+	}
+}
+
+func leavesNothing(t *testing.T, tr transport.Transport) {
+	tag := newTag()
+	cycle := func() {
+		term := openTerminal(t, tr, "export TAG="+tag+"; exec cat", transport.TerminalOptions{})
+		pipe := openPipe(t, tr, "export TAG="+tag+"; exec cat")
+		term.Close()
+		pipe.Close()
+	}
+	cycle() // what is opened once and kept
+	goroutines, descriptors := runtime.NumGoroutine(), countDescriptors(t)
+	for range 200 {
+		cycle()
+	}
+	eventually(t, "no process left", func() bool { return len(tagged(t, tag)) == 0 })
+	eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= goroutines })
+	eventually(t, "no descriptor left", func() bool { return countDescriptors(t) <= descriptors })
+}
+
+func countDescriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// heap returns the bytes of the heap in use after a collection.
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

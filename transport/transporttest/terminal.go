@@ -1,0 +1,131 @@
+package transporttest
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"gateway/transport"
+)
+
+var plain transport.TerminalOptions
+
+func terminalBytes(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, `read -r line; printf "got %s\nsecond\n" "$line"`, plain)
+	if _, err := io.WriteString(term, "a  b\\c\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readAll(t, term), "got a  b\\c\nsecond\n"; got != want {
+		t.Errorf("output = %q, want %q", got, want)
+	}
+}
+
+func terminalSize(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, `test -t 0 && test -t 1 && test -t 2 && : </dev/tty && stty size && echo "$TERM"`,
+		transport.TerminalOptions{Size: transport.Size{Cols: 132, Rows: 43}, Term: "vt220"})
+	if got, want := readAll(t, term), "43 132\nvt220\n"; got != want {
+		t.Errorf("output = %q, want %q", got, want)
+	}
+	if got, want := readAll(t, openTerminal(t, tr, `stty size; echo "$TERM"`, plain)), "24 80\ndumb\n"; got != want {
+		t.Errorf("output by default = %q, want %q", got, want)
+	}
+}
+
+func terminalResize(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, `trap "stty size; exit" WINCH; echo up; while :; do sleep 0.02; done`, plain)
+	readUntil(t, term, "up\n")
+	if err := term.Resize(transport.Size{Cols: 100, Rows: 50}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readAll(t, term), "50 100\n"; got != want {
+		t.Errorf("output = %q, want %q", got, want)
+	}
+}
+
+func terminalInteractive(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, `echo up; read -r line; echo "$line"`, transport.TerminalOptions{Interactive: true})
+	readUntil(t, term, "up\r\n")
+	if _, err := io.WriteString(term, "typed\r"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readAll(t, term), "typed\r\ntyped\r\n"; got != want {
+		t.Errorf("output = %q, want %q", got, want)
+	}
+}
+
+func terminalExit(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, "exit 7", plain)
+	readAll(t, term)
+	wantExit(t, term, transport.Exit{Code: 7})
+	wantExit(t, term, transport.Exit{Code: 7}) // whoever asks, and however often
+}
+
+func terminalSignal(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, "kill -KILL $$", plain)
+	readAll(t, term)
+	wantExit(t, term, transport.Exit{Code: 137, Signal: "KILL"})
+}
+
+func terminalInterrupt(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, `trap "echo caught; exit 3" INT; echo up; while :; do sleep 0.02; done`, plain)
+	readUntil(t, term, "up\n")
+	if _, err := io.WriteString(term, "\x03"); err != nil {
+		t.Fatal(err)
+	}
+	if got := readAll(t, term); !strings.Contains(got, "caught\n") {
+		t.Errorf("output = %q, want %q in it", got, "caught\n")
+	}
+	wantExit(t, term, transport.Exit{Code: 3})
+}
+
+func terminalDrains(t *testing.T, tr transport.Transport) {
+	const want = 1 << 20
+	term := openTerminal(t, tr, "head -c 1048576 /dev/zero | tr '\\0' x", plain)
+	if got := readAll(t, term); len(got) != want || strings.Trim(got, "x") != "" {
+		t.Errorf("read %d bytes, want %d times x", len(got), want)
+	}
+	wantExit(t, term, transport.Exit{})
+}
+
+func terminalCloseUnblocks(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, "echo up; exec sleep 1000", plain)
+	readUntil(t, term, "up\n")
+	within(t, "Close while a Read is pending", func() {
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			term.Read(make([]byte, 10))
+		}()
+		term.Close()
+		<-read
+	})
+}
+
+func terminalCloseTwice(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, "exec cat", plain)
+	within(t, "Close twice", func() {
+		term.Close()
+		term.Close()
+		term.Wait()
+	})
+	if _, err := term.Write([]byte("x")); err == nil {
+		t.Error("Write after Close = nil, want an error")
+	}
+	if _, err := term.Read(make([]byte, 1)); err == nil {
+		t.Error("Read after Close = nil, want an error")
+	}
+}
+
+func terminalHangUp(t *testing.T, tr transport.Transport) {
+	tag := newTag()
+	term := openTerminal(t, tr, "export TAG="+tag+"; echo up; sleep 1000; exit", plain)
+	readUntil(t, term, "up\n")
+	term.Close()
+	eventually(t, "the shell and its child gone", func() bool { return len(tagged(t, tag)) == 0 })
+}
+
+func terminalBackPressure(t *testing.T, tr transport.Transport) {
+	before := heap()
+	term := openTerminal(t, tr, "head -c 67108864 /dev/zero | tr '\\0' x", plain)
+	checkBackPressure(t, before, term, 64<<20)
+}
