@@ -1,0 +1,143 @@
+package netsim
+
+import (
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// window bounds what is under way in one direction of one connection. With
+// less the delay would limit the bandwidth, without a bound a writer would
+// never feel that nobody reads.
+const window = 16 << 20
+
+// chunkSize is how much is read at once; window/chunkSize chunks are under way.
+const chunkSize = 64 << 10
+
+// link is one proxied connection. ends[Up] is the client, whose bytes go up.
+type link struct {
+	ends [2]*net.TCPConn
+	once sync.Once
+	done chan struct{} // closed when the link is cut: what is under way is lost
+}
+
+// cut ends the link for both ends.
+func (l *link) cut(how How) {
+	l.once.Do(func() {
+		close(l.done)
+		for _, end := range l.ends {
+			if how == RST {
+				end.SetLinger(0) // a close with it sends RST, socket(7)
+				end.Close()
+			} else {
+				// A full close with bytes unread would send RST after all. The
+				// readers go on and drop, until the ends close theirs.
+				end.CloseWrite()
+			}
+		}
+	})
+}
+
+// close gives the sockets back.
+func (l *link) close() {
+	for _, end := range l.ends {
+		end.Close()
+	}
+}
+
+// chunk is what one read brought, and when it may leave.
+type chunk struct {
+	data []byte
+	due  time.Time
+}
+
+// forward moves one direction until its source ends or the link is cut. An
+// end of file is passed on behind the bytes; the other direction goes on.
+func (p *Proxy) forward(l *link, d Direction) {
+	queue := make(chan chunk, window/chunkSize)
+	var reader sync.WaitGroup
+	reader.Go(func() { p.read(l, d, queue) })
+	p.write(l, d, queue)
+	reader.Wait()
+}
+
+// read ends with its source, which a cut with RST closes. After a cut it drops
+// what comes.
+func (p *Proxy) read(l *link, d Direction, queue chan<- chunk) {
+	defer close(queue)
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := l.ends[d].Read(buf)
+		if n > 0 {
+			c := chunk{data: append([]byte(nil), buf[:n]...), due: time.Now().Add(p.currentDelay())}
+			select {
+			case queue <- c:
+			case <-l.done:
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if err != io.EOF {
+			l.cut(RST) // the one end's reset is the other's
+		}
+		return
+	}
+}
+
+// write ends when the queue is closed and empty, or the link cut.
+func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) {
+	to := l.ends[1-d]
+	for {
+		var c chunk
+		var ok bool
+		select {
+		case c, ok = <-queue:
+		case <-l.done:
+			return
+		}
+		if !ok {
+			p.wait(l, d, time.Now().Add(p.currentDelay()))
+			to.CloseWrite()
+			return
+		}
+		if !p.wait(l, d, c.due) {
+			return
+		}
+		n, cut, how := p.passed(d, len(c.data))
+		if _, err := to.Write(c.data[:n]); err != nil {
+			l.cut(RST)
+			return
+		}
+		if cut {
+			l.cut(how)
+			return
+		}
+	}
+}
+
+// wait waits for the time and for the end of a stall. It reports whether the
+// link is still whole.
+func (p *Proxy) wait(l *link, d Direction, due time.Time) bool {
+	if left := time.Until(due); left > 0 {
+		timer := time.NewTimer(left)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-l.done:
+			return false
+		}
+	}
+	for {
+		stalled := p.stalled(d)
+		if stalled == nil {
+			return true
+		}
+		select {
+		case <-stalled:
+		case <-l.done:
+			return false
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package sshdtest
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// A Key is a key pair in a file, as a user, a host or a CA has it.
+type Key struct {
+	File    string // the private key, unencrypted; File + ".pub" is the public one
+	Signer  gossh.Signer
+	Private crypto.Signer
+	Cert    *gossh.Certificate // of the last UserCert; an agent offers it too
+}
+
+// NewKey makes a key in a temporary directory. The type is "ed25519", "ecdsa"
+// or "rsa". RSA keys are made once a process, as that takes long: all of
+// them are the same key.
+func NewKey(t testing.TB, typ string) *Key {
+	t.Helper()
+	return newKeyIn(t, t.TempDir(), "id_"+typ, typ)
+}
+
+// rsaKey is shared by all users of an RSA key in this process.
+var rsaKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+func newKeyIn(t testing.TB, dir, name, typ string) *Key {
+	t.Helper()
+	k := &Key{File: filepath.Join(dir, name)}
+	var err error
+	switch typ {
+	case "ed25519":
+		_, k.Private, err = ed25519.GenerateKey(rand.Reader)
+	case "ecdsa":
+		k.Private, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case "rsa":
+		k.Private, err = rsaKey()
+	default:
+		t.Fatalf("no key type %q", typ)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.Signer, err = gossh.NewSignerFromSigner(k.Private); err != nil {
+		t.Fatal(err)
+	}
+	block, err := gossh.MarshalPrivateKey(k.Private, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, k.File, string(pem.EncodeToMemory(block)))
+	writeFile(t, k.File+".pub", k.Line()+"\n")
+	return k
+}
+
+// Public returns the public key.
+func (k *Key) Public() gossh.PublicKey { return k.Signer.PublicKey() }
+
+// Line returns the public key as it stands in authorized_keys, without a newline.
+func (k *Key) Line() string {
+	return strings.TrimSuffix(string(gossh.MarshalAuthorizedKey(k.Public())), "\n")
+}
+
+// Encrypted writes the private key under a passphrase to a new file.
+func (k *Key) Encrypted(t testing.TB, passphrase string) string {
+	t.Helper()
+	block, err := gossh.MarshalPrivateKeyWithPassphrase(k.Private, "test", []byte(passphrase))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), filepath.Base(k.File))
+	writeFile(t, file, string(pem.EncodeToMemory(block)))
+	return file
+}
+
+// UserCert writes a certificate for the key, signed by ca, to File +
+// "-cert.pub" and returns that path. It holds for an hour, for principal; edit
+// may be nil, or change the certificate before it is signed.
+func (k *Key) UserCert(t testing.TB, ca *Key, principal string, edit func(*gossh.Certificate)) string {
+	t.Helper()
+	return k.cert(t, ca, gossh.UserCert, principal, edit)
+}
+
+func (k *Key) hostCert(t testing.TB, ca *Key, principal string, edit func(*gossh.Certificate)) string {
+	t.Helper()
+	return k.cert(t, ca, gossh.HostCert, principal, edit)
+}
+
+func (k *Key) cert(t testing.TB, ca *Key, typ uint32, principal string, edit func(*gossh.Certificate)) string {
+	t.Helper()
+	now := time.Now()
+	k.Cert = &gossh.Certificate{
+		Key:             k.Public(),
+		CertType:        typ,
+		KeyId:           "test",
+		ValidPrincipals: []string{principal},
+		ValidAfter:      uint64(now.Add(-time.Minute).Unix()),
+		ValidBefore:     uint64(now.Add(time.Hour).Unix()),
+	}
+	if typ == gossh.UserCert {
+		k.Cert.Extensions = map[string]string{"permit-pty": "", "permit-port-forwarding": "", "permit-agent-forwarding": ""}
+	}
+	if edit != nil {
+		edit(k.Cert)
+	}
+	if err := k.Cert.SignCert(rand.Reader, ca.Signer); err != nil {
+		t.Fatal(err)
+	}
+	file := k.File + "-cert.pub"
+	writeFile(t, file, string(gossh.MarshalAuthorizedKey(k.Cert)))
+	return file
+}
+
+// Agent serves the keys, and their certificates, as an ssh-agent in this
+// process until the test ends. It returns the socket's path.
+func Agent(t testing.TB, keys ...*Key) string {
+	t.Helper()
+	ring := agent.NewKeyring()
+	for _, k := range keys {
+		if err := ring.Add(agent.AddedKey{PrivateKey: k.Private}); err != nil {
+			t.Fatal(err)
+		}
+		if k.Cert == nil {
+			continue
+		}
+		if err := ring.Add(agent.AddedKey{PrivateKey: k.Private, Certificate: k.Cert}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return serveAgent(t, ring)
+}
+
+func serveAgent(t testing.TB, a agent.Agent) string {
+	t.Helper()
+	// Not t.TempDir: a long test name breaks the 104 bytes of sun_path (unix(4), unix(7)).
+	dir, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		os.RemoveAll(dir)
+		t.Fatal(err)
+	}
+	var mu sync.Mutex // guards conns and closed
+	conns := map[net.Conn]bool{}
+	closed := false
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			if closed {
+				conn.Close()
+			}
+			conns[conn] = true
+			mu.Unlock()
+			serving.Go(func() { agent.ServeAgent(a, conn); conn.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		closed = true
+		for conn := range conns {
+			conn.Close()
+		}
+		mu.Unlock()
+		serving.Wait()
+		os.RemoveAll(dir)
+	})
+	return socket
+}

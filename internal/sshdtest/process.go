@@ -1,0 +1,148 @@
+package sshdtest
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// startLimit bounds the wait for a server's first words. It is generous: a
+// loaded machine must not fail a test.
+const startLimit = 30 * time.Second
+
+// launch starts the command that argv builds for a free port, waits until it
+// has logged ready, and has the test's end kill it. A port that someone else
+// took between the choice and the start is replaced by another one.
+func (s *Server) launch(t testing.TB, opts *Options, ready string, argv func(port int) []string) {
+	t.Helper()
+	var wrap []string
+	if opts.Account != nil {
+		wrap = s.namespace(t, opts.Account)
+	}
+	for try := 0; ; try++ {
+		port := freePort(t)
+		args := append(append([]string(nil), wrap...), argv(port)...)
+		s.log.reset(ready)
+		cmd := exec.Command(args[0], args[1:]...)
+		cmd.Stderr = s.log
+		cmd.Env = inherited()
+		// A process that outlives the server may hold its stderr: don't wait for it for ever.
+		cmd.WaitDelay = 5 * time.Second
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		exited := make(chan struct{})
+		go func() { cmd.Wait(); close(exited) }() // ends with the server, which the test's end kills
+		select {
+		case <-s.log.ready:
+			s.Pid = cmd.Process.Pid
+			s.setPort(t, port)
+			t.Cleanup(func() {
+				killTree(s.Pid, port)
+				<-exited
+				if t.Failed() {
+					t.Logf("log of %s at %s:\n%s", args[len(wrap)], s.Addr, s.Log())
+				}
+			})
+			return
+		case <-exited:
+			if try < 10 && strings.Contains(s.Log(), "already in use") {
+				continue
+			}
+		case <-time.After(startLimit):
+			cmd.Process.Kill()
+			<-exited
+		}
+		t.Fatalf("%s did not start:\n%s", args[len(wrap)], s.Log())
+	}
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// killTree kills the server with that pid and everything that it started:
+// its descendants, and what has left them for init but was started by a
+// session of this port. The server is stopped first, so that it starts nothing
+// while the others are looked for; a child that forks meanwhile is found in
+// the next round.
+func killTree(pid, port int) {
+	syscall.Kill(pid, syscall.SIGSTOP)
+	for range 10 {
+		found := descendants(pid, port)
+		for _, p := range found {
+			syscall.Kill(p, syscall.SIGKILL)
+		}
+		if len(found) == 0 {
+			break
+		}
+	}
+	syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// below returns the pids below root in a table of pid to parent.
+func below(root int, parent map[int]int) []int {
+	var found []int
+	for pid := range parent {
+		// Bounded, as a table read in pieces may hold a circle.
+		for up, depth := parent[pid], 0; up > 1 && depth < 100; up, depth = parent[up], depth+1 {
+			if up == root {
+				found = append(found, pid)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// A logBuffer keeps what a server logs and tells when it says that it is ready.
+type logBuffer struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	want  string
+	ready chan struct{} // closed once want was logged; want is empty from then on
+}
+
+// reset forgets the log of an earlier start.
+func (l *logBuffer) reset(want string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Reset()
+	l.want, l.ready = want, make(chan struct{})
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.Write(p)
+	if l.want != "" && bytes.Contains(l.buf.Bytes(), []byte(l.want)) {
+		l.want = ""
+		close(l.ready)
+	}
+	return len(p), nil
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// inherited is the environment without what would change a server's or a
+// session's behaviour from one machine to the next.
+func inherited() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+}

@@ -1,0 +1,48 @@
+package sshdtest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// descendants returns the processes below pid, and those of sessions on port.
+// The latter carry the port in SSH_CONNECTION, which sshd and dropbear set;
+// nohup and setsid do not take that away.
+func descendants(pid, port int) []int {
+	mark := fmt.Appendf(nil, " 127.0.0.1 %d\x00", port)
+	parent := map[int]int{}
+	marked := map[int]bool{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		p, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+		if err != nil {
+			continue
+		}
+		// proc_pid_stat(5): the name in parentheses may hold anything; state and ppid follow it.
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		parent[p], _ = strconv.Atoi(fields[1])
+		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		if i := bytes.Index(env, []byte("SSH_CONNECTION=127.0.0.1 ")); i >= 0 {
+			end := bytes.IndexByte(env[i:], 0)
+			marked[p] = end >= 0 && bytes.HasSuffix(env[i:i+end+1], mark)
+		}
+	}
+	found := below(pid, parent)
+	for p, yes := range marked {
+		if yes && p != os.Getpid() {
+			found = append(found, p)
+		}
+	}
+	return found
+}

@@ -1,0 +1,226 @@
+// Package sshdtest starts real SSH servers for tests: OpenSSH's sshd and
+// dropbear, in a temporary directory, on 127.0.0.1, as root or as a plain user.
+//
+// A server logs in the account that runs the test. Nothing outside the
+// temporary directory is written, except for the directory /run/sshd that sshd
+// insists on as root. Everything a server started is killed when the test ends.
+package sshdtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	gossh "golang.org/x/crypto/ssh"
+)
+
+// Options shape a server. The zero value is a server with one ed25519 host
+// key, public-key logins for [Server.KeyFile], and sftp.
+type Options struct {
+	// Config holds further lines of sshd_config. They win over the package's
+	// own; a Match line and what follows it goes to the end. Not for dropbear.
+	Config []string
+	// Args are further command-line arguments of the server.
+	Args []string
+	// HostKeys are the types of host keys: "ed25519", "ecdsa", "rsa".
+	HostKeys []string
+	// HostCA signs a certificate for each host key, valid for 127.0.0.1;
+	// HostCert may change the certificate before it is signed. Not for dropbear.
+	HostCA   *Key
+	HostCert func(*gossh.Certificate)
+	// AuthorizedOptions stand before the key in authorized_keys ("restrict").
+	AuthorizedOptions string
+	// AuthorizedKeys are further lines of authorized_keys.
+	AuthorizedKeys []string
+	// NoSftp leaves the sftp subsystem out. Dropbear never has it.
+	NoSftp bool
+	// Account replaces the account as the server sees it. Needs root; the test
+	// is skipped without. Dropbear always runs with one.
+	Account *Account
+}
+
+// Account is a private view of the running user's account: the server runs in
+// a mount namespace with its own /etc/passwd, /etc/shadow and /etc/shells. The
+// home is an empty directory of the test, so the real one is neither read nor
+// written. The zero value keeps the real shell and allows no password.
+type Account struct {
+	Shell    string // login shell, an absolute path
+	Password string
+}
+
+// A Server is a running SSH server.
+type Server struct {
+	Addr       string // "127.0.0.1:port"
+	Host       string // "127.0.0.1"
+	Port       int
+	User       string
+	Home       string            // the account's home as a session sees it
+	Key        *Key              // a key that may log in
+	KeyFile    string            // Key.File
+	HostKeys   []gossh.PublicKey // in the order of Options.HostKeys
+	HostKey    gossh.PublicKey   // the first of HostKeys
+	KnownHosts string            // a known_hosts file with every host key
+	Dir        string
+	Pid        int // of the listening process
+
+	log *logBuffer
+}
+
+// Log returns what the server has logged up to now.
+func (s *Server) Log() string { return s.log.String() }
+
+// Start starts an OpenSSH server and ends it with the test.
+func Start(t testing.TB, opts Options) *Server {
+	t.Helper()
+	sshd := findServer(t, "sshd", "openssh-server")
+	s := newServer(t, &opts)
+
+	var own []string
+	for i, typ := range opts.HostKeys {
+		key := newKeyIn(t, s.Dir, fmt.Sprintf("host_%d_%s", i, typ), typ)
+		s.HostKeys = append(s.HostKeys, key.Public())
+		own = append(own, "HostKey "+key.File)
+		if opts.HostCA != nil {
+			file := key.hostCert(t, opts.HostCA, s.Host, opts.HostCert)
+			own = append(own, "HostCertificate "+file)
+		}
+	}
+	authorized := filepath.Join(s.Dir, "authorized_keys")
+	s.authorize(t, authorized, opts)
+	own = append(own,
+		"AuthorizedKeysFile "+authorized,
+		"StrictModes no", // the directory above may be anyone's
+		"UsePAM no",
+		"UseDNS no",
+		"PidFile none",
+		"PermitRootLogin yes",
+		"PasswordAuthentication no",
+		"KbdInteractiveAuthentication no",
+		"PrintMotd no",
+		"PrintLastLog no",
+		"LogLevel VERBOSE",
+	)
+	if !opts.NoSftp {
+		own = append(own, "Subsystem sftp internal-sftp")
+	}
+	if os.Getuid() == 0 {
+		// sshd refuses to start as root without its privilege separation directory.
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := filepath.Join(s.Dir, "sshd_config")
+	s.launch(t, &opts, "Server listening on", func(port int) []string {
+		listen := fmt.Sprintf("ListenAddress 127.0.0.1:%d", port)
+		writeFile(t, config, mergeConfig(opts.Config, append(own, listen)))
+		return append([]string{sshd, "-D", "-e", "-f", config}, opts.Args...)
+	})
+	return s
+}
+
+// mergeConfig puts extra before own, as the first value wins in sshd_config,
+// and a Match block of extra behind, where it does not swallow own.
+func mergeConfig(extra, own []string) string {
+	split := len(extra)
+	for i, line := range extra {
+		if word := strings.Fields(line); len(word) > 0 && strings.EqualFold(word[0], "match") {
+			split = i
+			break
+		}
+	}
+	var b strings.Builder
+	for _, lines := range [][]string{extra[:split], own, extra[split:]} {
+		for _, line := range lines {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// findServer returns the path of the server's binary. A missing one skips the
+// test, or fails it with GWTEST_REQUIRE_SSHD=1.
+func findServer(t testing.TB, name, debianPackage string) string {
+	t.Helper()
+	for _, dir := range append([]string{"/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin"}, filepath.SplitList(os.Getenv("PATH"))...) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
+			return path
+		}
+	}
+	skip(t, "no %s here: install the package %s", name, debianPackage)
+	return ""
+}
+
+// skip skips the test, unless GWTEST_REQUIRE_SSHD=1 says that it must run.
+func skip(t testing.TB, format string, args ...any) {
+	t.Helper()
+	if os.Getenv("GWTEST_REQUIRE_SSHD") == "1" {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+func newServer(t testing.TB, opts *Options) *Server {
+	t.Helper()
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Host: "127.0.0.1", User: u.Username, Home: u.HomeDir, Dir: t.TempDir(), log: &logBuffer{}}
+	if opts.Account != nil {
+		if os.Getuid() != 0 {
+			skip(t, "a server with an account of its own needs root")
+		}
+		s.Home = filepath.Join(s.Dir, "home")
+		if err := os.Mkdir(s.Home, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Key = newKeyIn(t, s.Dir, "id_ed25519", "ed25519")
+	s.KeyFile = s.Key.File
+	if len(opts.HostKeys) == 0 {
+		opts.HostKeys = []string{"ed25519"}
+	}
+	return s
+}
+
+// authorize writes the authorized_keys file.
+func (s *Server) authorize(t testing.TB, file string, opts Options) {
+	t.Helper()
+	line := strings.TrimSpace(opts.AuthorizedOptions + " " + s.Key.Line())
+	writeFile(t, file, strings.Join(append([]string{line}, opts.AuthorizedKeys...), "\n")+"\n")
+}
+
+// setPort fills in what depends on the port.
+func (s *Server) setPort(t testing.TB, port int) {
+	t.Helper()
+	s.Port = port
+	s.Addr = net.JoinHostPort(s.Host, strconv.Itoa(port))
+	s.HostKey = s.HostKeys[0]
+	s.KnownHosts = filepath.Join(s.Dir, "known_hosts")
+	var lines strings.Builder
+	for _, key := range s.HostKeys {
+		fmt.Fprintf(&lines, "[%s]:%d %s", s.Host, port, gossh.MarshalAuthorizedKey(key))
+	}
+	writeFile(t, s.KnownHosts, lines.String())
+}
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// exists reports whether path is there.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
