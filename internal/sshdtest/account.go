@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -14,10 +15,6 @@ import (
 // server's mount namespace and end with it.
 func (s *Server) namespace(t testing.TB, account *Account) []string {
 	t.Helper()
-	unshare, err := exec.LookPath("unshare")
-	if err != nil {
-		skip(t, "no unshare here: install the package util-linux")
-	}
 	entry := account.entry(t, s.User, s.Home)
 	binds := []string{
 		s.replaceLine(t, "/etc/passwd", entry),
@@ -33,12 +30,21 @@ func (s *Server) namespace(t testing.TB, account *Account) []string {
 		fmt.Fprintf(&script, "mount --bind '%s' '%s' && ", filepath.Join(s.Dir, filepath.Base(target)), target)
 	}
 	script.WriteString(`exec "$@"`)
-	wrap := []string{unshare, "-m", "--propagation", "private", "sh", "-c", script.String(), "sh"}
-	if out, err := exec.Command(wrap[0], append(wrap[1:], "true")...).CombinedOutput(); err != nil {
-		skip(t, "no mount namespace for a server with an account of its own: %v: %s", err, out)
-	}
-	return wrap
+	return append(unshare(), "sh", "-c", script.String(), "sh")
 }
+
+// unshare is the prefix that runs a command in a mount namespace of its own.
+func unshare() []string { return []string{"unshare", "-m", "--propagation", "private"} }
+
+// canUnshare reports whether a server can have an account of its own: root can,
+// except in most containers.
+var canUnshare = sync.OnceValue(func() bool {
+	if os.Getuid() != 0 {
+		return false
+	}
+	try := append(unshare(), "sh", "-c", "mount --bind /etc/passwd /etc/passwd")
+	return exec.Command(try[0], try[1:]...).Run() == nil
+})
 
 // replaceLine writes a copy of the file into the server's directory with line
 // in place of the one that has the same first field. It returns the file's path.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,11 +35,22 @@ func (s *Server) launch(t testing.TB, opts *Options, ready string, argv func(por
 		cmd.Env = inherited()
 		// A process that outlives the server may hold its stderr: don't wait for it for ever.
 		cmd.WaitDelay = 5 * time.Second
-		if err := cmd.Start(); err != nil {
+		cmd.SysProcAttr = dieWithUs()
+		started, exited := make(chan error, 1), make(chan struct{})
+		go func() { // ends with the server, which the test's end kills
+			defer close(exited)
+			// The parent that PR_SET_PDEATHSIG means is a thread: keep it until the end.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			err := cmd.Start()
+			started <- err
+			if err == nil {
+				cmd.Wait()
+			}
+		}()
+		if err := <-started; err != nil {
 			t.Fatal(err)
 		}
-		exited := make(chan struct{})
-		go func() { cmd.Wait(); close(exited) }() // ends with the server, which the test's end kills
 		select {
 		case <-s.log.ready:
 			s.Pid = cmd.Process.Pid

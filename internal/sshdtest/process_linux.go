@@ -7,7 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
+
+// dieWithUs has the kernel kill the server when the test process dies without
+// its cleanups, as it does of a test timeout.
+func dieWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // descendants returns the processes below pid, and those of sessions on port.
 // The latter carry the port in SSH_CONNECTION, which sshd and dropbear set;

@@ -1,9 +1,11 @@
 // Package sshdtest starts real SSH servers for tests: OpenSSH's sshd and
 // dropbear, in a temporary directory, on 127.0.0.1, as root or as a plain user.
 //
-// A server logs in the account that runs the test. Nothing outside the
-// temporary directory is written, except for the directory /run/sshd that sshd
-// insists on as root. Everything a server started is killed when the test ends.
+// A server logs in the account that runs the test, with an empty home of the
+// test's own: rc files of the real one would decide how long a login takes and
+// what it prints. Nothing outside the temporary directory is written, except for
+// the directory /run/sshd that sshd insists on as root. Everything a server
+// started is killed when the test ends.
 package sshdtest
 
 import (
@@ -42,15 +44,16 @@ type Options struct {
 	AuthorizedKeys []string
 	// NoSftp leaves the sftp subsystem out. Dropbear never has it.
 	NoSftp bool
-	// Account replaces the account as the server sees it. Needs root; the test
-	// is skipped without. Dropbear always runs with one.
+	// Account changes the account as the server sees it. It needs root; the
+	// test is skipped without. Dropbear always needs root.
 	Account *Account
 }
 
 // Account is a private view of the running user's account: the server runs in
 // a mount namespace with its own /etc/passwd, /etc/shadow and /etc/shells. The
-// home is an empty directory of the test, so the real one is neither read nor
-// written. The zero value keeps the real shell and allows no password.
+// zero value keeps the real shell and allows no password. As root sshd has one
+// even without the option; a plain user's sshd only sets HOME, and a session
+// starts in the real home.
 type Account struct {
 	Shell    string // login shell, an absolute path
 	Password string
@@ -62,7 +65,7 @@ type Server struct {
 	Host       string // "127.0.0.1"
 	Port       int
 	User       string
-	Home       string            // the account's home as a session sees it
+	Home       string            // HOME of a session, an empty directory
 	Key        *Key              // a key that may log in
 	KeyFile    string            // Key.File
 	HostKeys   []gossh.PublicKey // in the order of Options.HostKeys
@@ -81,9 +84,15 @@ func (s *Server) Log() string { return s.log.String() }
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
 	sshd := findServer(t, "sshd", "openssh-server")
+	if opts.Account == nil && canUnshare() {
+		opts.Account = &Account{}
+	}
 	s := newServer(t, &opts)
 
 	var own []string
+	if opts.Account == nil {
+		own = append(own, "SetEnv HOME="+s.Home)
+	}
 	for i, typ := range opts.HostKeys {
 		key := newKeyIn(t, s.Dir, fmt.Sprintf("host_%d_%s", i, typ), typ)
 		s.HostKeys = append(s.HostKeys, key.Public())
@@ -173,15 +182,13 @@ func newServer(t testing.TB, opts *Options) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Host: "127.0.0.1", User: u.Username, Home: u.HomeDir, Dir: t.TempDir(), log: &logBuffer{}}
-	if opts.Account != nil {
-		if os.Getuid() != 0 {
-			skip(t, "a server with an account of its own needs root")
-		}
-		s.Home = filepath.Join(s.Dir, "home")
-		if err := os.Mkdir(s.Home, 0o700); err != nil {
-			t.Fatal(err)
-		}
+	if opts.Account != nil && !canUnshare() {
+		skip(t, "a server with an account of its own needs root, and unshare of the package util-linux")
+	}
+	s := &Server{Host: "127.0.0.1", User: u.Username, Dir: t.TempDir(), log: &logBuffer{}}
+	s.Home = filepath.Join(s.Dir, "home")
+	if err := os.Mkdir(s.Home, 0o700); err != nil {
+		t.Fatal(err)
 	}
 	s.Key = newKeyIn(t, s.Dir, "id_ed25519", "ed25519")
 	s.KeyFile = s.Key.File
