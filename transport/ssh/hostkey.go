@@ -1,0 +1,221 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	gossh "golang.org/x/crypto/ssh"
+)
+
+// A Policy says what happens with a host whose key is not known. A key that
+// differs from the known one is refused under every policy.
+type Policy int
+
+const (
+	Strict    Policy = iota // refuse
+	AcceptNew               // record and accept
+	Ask                     // ask a person; record and accept on yes
+)
+
+// HostKeys checks the host keys of one hop as OpenSSH does. It is safe for
+// concurrent use and must not be copied once in use. The zero value of every
+// field but Name or Addr is useful; a zero HostKeys with a name refuses all keys.
+//
+// Keys are looked up under Alias alone if it is set. Else they are looked up
+// under Name and under Addr in OpenSSH's form, "[addr]:port" unless the port is
+// 22: a key known under either is good, a key that contradicts one and is known
+// under none has changed. When neither knows anything, a key known under the
+// plain Addr is good too, but never makes another one a changed one, as that
+// line may speak of another server on port 22. So does ssh; it does not look at
+// @revoked there, which counts here under every name.
+//
+// A Name that is the Addr is no name of its own, as ssh would take a line about
+// the plain name for one about port 22.
+type HostKeys struct {
+	Name  string // configured name, under which keys are recorded; never the remote address
+	Addr  string // host name or IP address; empty: Name
+	Port  int    // 0: 22
+	Alias string // HostKeyAlias of ssh_config: replaces Name and Addr
+
+	Files   []string // known_hosts files, in order; missing ones are fine
+	Write   string   // file for new keys; empty: the first of Files
+	HashNew bool     // record hashed names, as HashKnownHosts of ssh_config
+
+	// Pins are fingerprints ("SHA256:…") or public keys as in authorized_keys.
+	// When there are any, a key that is not among them is refused and one that
+	// is among them is accepted, unless it is @revoked.
+	Pins []string
+
+	Policy Policy
+	// Ask is called for a key that is not known under the policy Ask. It may
+	// block until the context ends. Without it the policy is Strict.
+	Ask func(context.Context, HostKeyQuestion) (bool, error)
+	// Warn is told once of each line that was skipped, and of a file that could
+	// not be read. It may be nil, and may be called concurrently.
+	Warn func(msg string)
+
+	mu     sync.Mutex      // guards warned
+	warned map[string]bool // messages given to Warn
+}
+
+// A HostKeyQuestion is what a person needs to decide about a host key.
+type HostKeyQuestion struct {
+	Host        string // the name that the key would be recorded under
+	Addr        string // "addr:port", as dialled
+	Type        string // key type: "ssh-ed25519"
+	Fingerprint string // "SHA256:…"
+	File        string // where a yes is recorded
+}
+
+// A lookup is a name under which a host is looked up.
+type lookup struct {
+	name      string // as it stands in known_hosts, in lower case
+	principal string // what a certificate must be for
+	fallback  bool   // can accept a key but contradict none
+}
+
+// lookups returns the names, the one to record under first.
+func (h *HostKeys) lookups() []lookup {
+	// ssh lowers what was typed before it looks.
+	alias, name, addr := strings.ToLower(h.Alias), strings.ToLower(h.Name), strings.ToLower(h.Addr)
+	if alias != "" {
+		return []lookup{{name: alias, principal: alias}}
+	}
+	if addr == "" {
+		addr = name
+	}
+	var found []lookup
+	if name != "" && name != addr {
+		found = append(found, lookup{name: name, principal: name})
+	}
+	if port := h.port(); port != 22 {
+		return append(found,
+			lookup{name: fmt.Sprintf("[%s]:%d", addr, port), principal: addr},
+			lookup{name: addr, principal: addr, fallback: true})
+	}
+	return append(found, lookup{name: addr, principal: addr})
+}
+
+func (h *HostKeys) port() int {
+	if h.Port == 0 {
+		return 22
+	}
+	return h.Port
+}
+
+// display is the host's name in messages, and the argument of "hosts trust".
+func (h *HostKeys) display() string {
+	if h.Name != "" {
+		return h.Name
+	}
+	return h.Addr
+}
+
+// files returns the files to read: the one to write is among them, or what is
+// recorded would not be known next time.
+func (h *HostKeys) files() []string {
+	if h.Write == "" || slices.Contains(h.Files, h.Write) {
+		return h.Files
+	}
+	return append(slices.Clip(h.Files), h.Write)
+}
+
+// load reads the lines about this host. A file that cannot be read is passed
+// over with a warning, as ssh does it: it can only make a key less known.
+func (h *HostKeys) load(lookups []lookup) []*knownHost {
+	names := make([]string, len(lookups))
+	for i, l := range lookups {
+		names[i] = l.name
+	}
+	var entries []*knownHost
+	for _, file := range h.files() {
+		found, err := readKnownHosts(file, names, func(place, what string) { h.warn(place + ": " + what) })
+		if err != nil {
+			h.warn("known_hosts: " + err.Error())
+		}
+		entries = append(entries, found...)
+	}
+	return entries
+}
+
+func (h *HostKeys) warn(msg string) {
+	h.mu.Lock()
+	told := h.warned[msg]
+	if h.warned == nil {
+		h.warned = map[string]bool{}
+	}
+	h.warned[msg] = true
+	h.mu.Unlock()
+	if !told && h.Warn != nil {
+		h.Warn(msg)
+	}
+}
+
+// Callback returns the check for gossh.ClientConfig. It ignores the address
+// that it is called with: through a bastion that is 0.0.0.0:0. The context
+// covers a question to a person and the wait for a lock on the file.
+//
+// Its errors are *transport.Error with the codes hostkey.unknown,
+// hostkey.changed and hostkey.revoked.
+func (h *HostKeys) Callback(ctx context.Context) gossh.HostKeyCallback {
+	return func(_ string, _ net.Addr, key gossh.PublicKey) error {
+		v := h.judge(key)
+		if v.kind != keyUnknown {
+			return h.refusal(v)
+		}
+		switch {
+		case h.Policy == AcceptNew:
+			return h.acceptNew(ctx, v)
+		case h.Policy == Ask && h.Ask != nil:
+			return h.ask(ctx, v)
+		}
+		return h.refusal(v)
+	}
+}
+
+// ask lets a person decide. A yes counts even if it cannot be recorded.
+func (h *HostKeys) ask(ctx context.Context, v verdict) error {
+	yes, err := h.Ask(ctx, HostKeyQuestion{
+		Host:        h.lookups()[0].name,
+		Addr:        net.JoinHostPort(h.address(), strconv.Itoa(h.port())),
+		Type:        v.key.Type(),
+		Fingerprint: gossh.FingerprintSHA256(v.key),
+		File:        h.writeFile(),
+	})
+	if err != nil {
+		return h.unanswered(v, err)
+	}
+	if !yes {
+		return h.refusal(v)
+	}
+	if err := h.record(ctx, v.key, false); err != nil {
+		h.warn("host key of " + h.display() + " accepted but not recorded: " + err.Error())
+	}
+	return nil
+}
+
+func (h *HostKeys) address() string {
+	if h.Addr != "" {
+		return h.Addr
+	}
+	return h.Name
+}
+
+// acceptNew records the key and accepts it. What cannot be recorded is refused:
+// else every later connection would accept any key at all.
+func (h *HostKeys) acceptNew(ctx context.Context, v verdict) error {
+	err := h.record(ctx, v.key, true)
+	if err == nil {
+		return nil
+	}
+	return h.unrecorded(v, err)
+}
+
+// sameKey reports whether the two are one key.
+func sameKey(a, b gossh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }

@@ -1,0 +1,532 @@
+package ssh_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+// signerOf returns the same ed25519 signer for the same number.
+func signerOf(n byte) gossh.Signer {
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0] = n
+	signer, err := gossh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed))
+	if err != nil {
+		panic(err)
+	}
+	return signer
+}
+
+// keyLine is a public key as it stands in known_hosts.
+func keyLine(key gossh.PublicKey) string {
+	return strings.TrimSpace(string(gossh.MarshalAuthorizedKey(key)))
+}
+
+// hostCert certifies key number 1 as a host, by the signer; edit may be nil.
+func hostCert(t testing.TB, ca gossh.Signer, edit func(*gossh.Certificate)) *gossh.Certificate {
+	t.Helper()
+	c := &gossh.Certificate{
+		Key:         signerOf(1).PublicKey(),
+		CertType:    gossh.HostCert,
+		ValidBefore: gossh.CertTimeInfinity,
+	}
+	if edit != nil {
+		edit(c)
+	}
+	if err := c.SignCert(rand.Reader, ca); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// knownFile writes a known_hosts file.
+func knownFile(t testing.TB, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "known_hosts")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func check(h *ssh.HostKeys, key gossh.PublicKey) error {
+	// The address is what a connection through a bastion shows.
+	return h.Callback(context.Background())("0.0.0.0:0", &net.TCPAddr{}, key)
+}
+
+// codeOf returns an error's code, or "" for nil.
+func codeOf(err error) string {
+	var e *transport.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	if err != nil {
+		return "not a transport.Error: " + err.Error()
+	}
+	return ""
+}
+
+func TestHostKeyVerdict(t *testing.T) {
+	k1, k2 := keyLine(signerOf(1).PublicKey()), keyLine(signerOf(2).PublicKey())
+	plain := signerOf(1).PublicKey()
+	ca := signerOf(7)
+	caLine := keyLine(ca.PublicKey())
+	only := func(names ...string) func(*gossh.Certificate) {
+		return func(c *gossh.Certificate) { c.ValidPrincipals = names }
+	}
+	type host = ssh.HostKeys
+	web := func() host { return host{Name: "web1", Addr: "10.0.0.7"} }
+	web2222 := func() host { return host{Name: "web1", Addr: "10.0.0.7", Port: 2222} }
+	same2222 := func() host { return host{Name: "10.0.0.7", Addr: "10.0.0.7", Port: 2222} }
+	alias := func() host { return host{Name: "web1", Addr: "10.0.0.7", Port: 2222, Alias: "Farm"} }
+	const unknown, changed, revoked = "hostkey.unknown", "hostkey.changed", "hostkey.revoked"
+	for _, tt := range []struct {
+		name string
+		host func() host
+		text string
+		key  gossh.PublicKey // plain if nil
+		want string
+	}{
+		{name: "nothing known", host: web, want: unknown},
+		{name: "under the name", host: web, text: "web1 " + k1},
+		{name: "under the address", host: web, text: "10.0.0.7 " + k1},
+		{name: "under the address with its port", host: web2222, text: "[10.0.0.7]:2222 " + k1},
+		{name: "under the plain address, port not 22", host: web2222, text: "10.0.0.7 " + k1},
+		{name: "another under the plain address, port not 22", host: web2222, text: "10.0.0.7 " + k2, want: unknown},
+		{name: "changed with port, right under the plain address", host: web2222, text: "[10.0.0.7]:2222 " + k2 + "\n10.0.0.7 " + k1, want: changed},
+		{name: "name that is the address speaks of port 22", host: same2222, text: "10.0.0.7 " + k2, want: unknown},
+		{name: "name that is the address, its port", host: same2222, text: "[10.0.0.7]:2222 " + k2, want: changed},
+		{name: "another under the name", host: web, text: "web1 " + k2, want: changed},
+		{name: "another under the address", host: web, text: "10.0.0.7 " + k2, want: changed},
+		{name: "right under one, another under the other", host: web, text: "10.0.0.7 " + k2 + "\nweb1 " + k1},
+		{name: "several, one right", host: web, text: "web1 " + k2 + "\nweb1 " + k1},
+		{name: "only another type known", host: web, text: "web1 " + keyLine(ecdsaKey(t)), want: changed},
+		{name: "of another host", host: web, text: "web2 " + k2, want: unknown},
+		{name: "alias alone counts", host: alias, text: "farm " + k1 + "\nweb1 " + k2},
+		{name: "alias has no port", host: alias, text: "[farm]:2222 " + k1 + "\nweb1 " + k1, want: unknown},
+		{name: "revoked", host: web, text: "web1 " + k1 + "\n@revoked * " + k1, want: revoked},
+		{name: "revoked under the plain address", host: web2222, text: "web1 " + k1 + "\n@revoked 10.0.0.7 " + k1, want: revoked},
+		{name: "revoked for another host", host: web, text: "web1 " + k1 + "\n@revoked web2 " + k1},
+		{name: "another one revoked", host: web, text: "@revoked web1 " + k2 + "\nweb1 " + k1},
+
+		{name: "key of an authority is no host key", host: web, text: "@cert-authority * " + k1, want: unknown},
+		{name: "certificate", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, nil)},
+		{name: "certificate for the name", host: web, text: "@cert-authority web1 " + caLine, key: hostCert(t, ca, only("web1"))},
+		{name: "certificate for the address", host: web2222, text: "@cert-authority * " + caLine, key: hostCert(t, ca, only("x", "10.0.0.7"))},
+		{name: "certificate for the alias", host: alias, text: "@cert-authority farm " + caLine, key: hostCert(t, ca, only("farm"))},
+		{name: "authority under the plain address", host: same2222, text: "@cert-authority 10.0.0.7 " + caLine, key: hostCert(t, ca, nil)},
+		{name: "principal of another name than the authority's", host: web, text: "@cert-authority web1 " + caLine, key: hostCert(t, ca, only("10.0.0.7")), want: unknown},
+		{name: "certificate for another host", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, only("web2")), want: unknown},
+		{name: "principals have no wildcards", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, only("*")), want: unknown},
+		{name: "user certificate", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, func(c *gossh.Certificate) { c.CertType = gossh.UserCert }), want: unknown},
+		{name: "expired", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, func(c *gossh.Certificate) { c.ValidBefore = 1000 }), want: unknown},
+		{name: "not yet valid", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, func(c *gossh.Certificate) { c.ValidAfter = uint64(time.Now().Add(time.Hour).Unix()) }), want: unknown},
+		{name: "critical option", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, func(c *gossh.Certificate) { c.CriticalOptions = map[string]string{"x": ""} }), want: unknown},
+		{name: "signature of another text", host: web, text: "@cert-authority * " + caLine, key: func() gossh.PublicKey {
+			c := hostCert(t, ca, only("web2"))
+			c.ValidPrincipals = []string{"web1"}
+			return c
+		}(), want: unknown},
+		{name: "authority of another host", host: web, text: "@cert-authority web2 " + caLine, key: hostCert(t, ca, nil), want: unknown},
+		{name: "authority without the marker", host: web, text: "web1 " + caLine, key: hostCert(t, ca, nil), want: changed},
+		{name: "expired, but the key in it is known", host: web, text: "@cert-authority * " + caLine + "\nweb1 " + k1, key: hostCert(t, ca, func(c *gossh.Certificate) { c.ValidBefore = 1000 })},
+		{name: "unknown authority, key in it known", host: web, text: "web1 " + k1, key: hostCert(t, ca, nil)},
+		{name: "unknown authority, key in it changed", host: web, text: "web1 " + k2, key: hostCert(t, ca, nil), want: changed},
+		{name: "authority revoked", host: web, text: "@cert-authority * " + caLine + "\nweb1 " + k1 + "\n@revoked * " + caLine, key: hostCert(t, ca, nil), want: revoked},
+		{name: "key in the certificate revoked", host: web, text: "@cert-authority * " + caLine + "\n@revoked web1 " + k1, key: hostCert(t, ca, nil), want: revoked},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := tt.host()
+			h.Files = []string{filepath.Join(t.TempDir(), "missing"), knownFile(t, tt.text+"\n")}
+			key := tt.key
+			if key == nil {
+				key = plain
+			}
+			if got := codeOf(check(&h, key)); got != tt.want {
+				t.Errorf("code = %q, want %q", got, tt.want)
+			}
+			if _, err := os.Stat(h.Files[0]); err == nil {
+				t.Error("the policy is strict, yet a file was written")
+			}
+		})
+	}
+}
+
+func ecdsaKey(t testing.TB) gossh.PublicKey { return sshdtest.NewKey(t, "ecdsa").Public() }
+
+func TestHostKeyErrorsSayWhatToDo(t *testing.T) {
+	k1, k2 := signerOf(1).PublicKey(), signerOf(2).PublicKey()
+	file := knownFile(t, "# first\nweb1 "+keyLine(k2)+"\n@revoked web2 "+keyLine(k1)+"\n")
+	for name, texts := range map[string][]string{
+		"web1": {file + ":2", gossh.FingerprintSHA256(k1), gossh.FingerprintSHA256(k2), "ssh-ed25519", "gateway hosts trust web1"},
+		"web2": {file + ":3", gossh.FingerprintSHA256(k1)},
+		"web3": {"unknown", "ssh-ed25519 " + gossh.FingerprintSHA256(k1), "gateway hosts trust web3"},
+	} {
+		err := check(&ssh.HostKeys{Name: name, Files: []string{file}}, k1)
+		var e *transport.Error
+		if !errors.As(err, &e) || !errors.Is(err, transport.ErrHostKey) {
+			t.Errorf("%s: error = %v, want a *transport.Error that is ErrHostKey", name, err)
+			continue
+		}
+		for _, text := range texts {
+			if !strings.Contains(e.Message+"\n"+e.Hint, text) {
+				t.Errorf("%s: %q, hint %q: want %q in it", name, e.Message, e.Hint, text)
+			}
+		}
+	}
+}
+
+func TestHostKeyPins(t *testing.T) {
+	k1, k2 := signerOf(1).PublicKey(), signerOf(2).PublicKey()
+	for _, tt := range []struct {
+		name, text string
+		pins       []string
+		want       string
+	}{
+		{"fingerprint", "", []string{gossh.FingerprintSHA256(k1)}, ""},
+		{"padded fingerprint", "", []string{gossh.FingerprintSHA256(k1) + "="}, ""},
+		{"public key", "", []string{keyLine(k1) + " comment"}, ""},
+		{"one of two", "", []string{gossh.FingerprintSHA256(k2), gossh.FingerprintSHA256(k1)}, ""},
+		{"known, but not pinned", "web1 " + keyLine(k1), []string{gossh.FingerprintSHA256(k2)}, "hostkey.changed"},
+		{"pinned, another known", "web1 " + keyLine(k2), []string{gossh.FingerprintSHA256(k1)}, ""},
+		{"pinned, yet revoked", "@revoked * " + keyLine(k1), []string{gossh.FingerprintSHA256(k1)}, "hostkey.revoked"},
+		{"unreadable pin", "web1 " + keyLine(k1), []string{"MD5:00:11"}, "hostkey.changed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &ssh.HostKeys{Name: "web1", Files: []string{knownFile(t, tt.text)}, Pins: tt.pins, Policy: ssh.AcceptNew}
+			if got := codeOf(check(h, k1)); got != tt.want {
+				t.Errorf("code = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAcceptNew(t *testing.T) {
+	k1, k2 := signerOf(1).PublicKey(), signerOf(2).PublicKey()
+	for _, hash := range []bool{false, true} {
+		file := filepath.Join(t.TempDir(), "new", "dir", "known_hosts")
+		h := &ssh.HostKeys{Name: "Web1", Addr: "10.0.0.7", Port: 2222, Files: []string{file}, Policy: ssh.AcceptNew, HashNew: hash}
+		for range 2 {
+			if err := check(h, k1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := codeOf(check(h, k2)); got != "hostkey.changed" {
+			t.Errorf("code for a second key = %q, want hostkey.changed", got)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "web1 " + keyLine(k1) + "\n"; !hash && string(text) != want || hash && (!strings.HasPrefix(string(text), "|1|") || strings.Count(string(text), "\n") != 1) {
+			t.Errorf("file = %q, want %q (hashed: %v)", text, want, hash)
+		}
+		for path, want := range map[string]os.FileMode{file: 0o600, filepath.Dir(file): 0o700} {
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+				t.Errorf("mode of %s = %v, %v, want %v", path, info.Mode(), err, want)
+			}
+		}
+		strict := &ssh.HostKeys{Name: "web1", Files: []string{file}}
+		if err := check(strict, k1); err != nil {
+			t.Errorf("strict afterwards: %v", err)
+		}
+	}
+}
+
+// What is written elsewhere than to the files read is known the next time.
+func TestAcceptNewIntoAnotherFile(t *testing.T) {
+	write := filepath.Join(t.TempDir(), "own")
+	h := &ssh.HostKeys{Name: "web1", Files: []string{knownFile(t, "")}, Write: write, Policy: ssh.AcceptNew}
+	if err := check(h, signerOf(1).PublicKey()); err != nil {
+		t.Fatal(err)
+	}
+	if got := codeOf(check(h, signerOf(2).PublicKey())); got != "hostkey.changed" {
+		t.Errorf("code for a second key = %q, want hostkey.changed", got)
+	}
+}
+
+func TestAcceptNewFailsClosed(t *testing.T) {
+	for name, h := range map[string]*ssh.HostKeys{
+		// Root may write to anything, so a file stands where a directory should.
+		"no directory": {Name: "web1", Files: []string{filepath.Join(knownFile(t, ""), "known_hosts")}},
+		"no file":      {Name: "web1"},
+		"a pattern":    {Name: "web*", Files: []string{knownFile(t, "")}},
+		"two lines":    {Name: "web1\nweb2", Files: []string{knownFile(t, "")}},
+	} {
+		h.Policy = ssh.AcceptNew
+		err := check(h, signerOf(1).PublicKey())
+		if codeOf(err) != "hostkey.unknown" || !strings.Contains(err.Error(), "cannot be recorded") {
+			t.Errorf("%s: error = %v, want hostkey.unknown, cannot be recorded", name, err)
+		}
+	}
+}
+
+func TestAsk(t *testing.T) {
+	key := signerOf(1).PublicKey()
+	broken := errors.New("no terminal")
+	for _, tt := range []struct {
+		name     string
+		answer   bool
+		err      error
+		nobody   bool
+		want     string
+		recorded bool
+	}{
+		{name: "yes", answer: true, recorded: true},
+		{name: "no", want: "hostkey.unknown"},
+		{name: "error", err: broken, want: "hostkey.unknown"},
+		{name: "nobody to ask", nobody: true, want: "hostkey.unknown"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := knownFile(t, "")
+			h := &ssh.HostKeys{Name: "web1", Addr: "10.0.0.7", Files: []string{file}, Policy: ssh.Ask}
+			if !tt.nobody {
+				h.Ask = func(_ context.Context, q ssh.HostKeyQuestion) (bool, error) {
+					want := ssh.HostKeyQuestion{Host: "web1", Addr: "10.0.0.7:22", Type: "ssh-ed25519", Fingerprint: gossh.FingerprintSHA256(key), File: file}
+					if q != want {
+						t.Errorf("question = %+v, want %+v", q, want)
+					}
+					return tt.answer, tt.err
+				}
+			}
+			err := check(h, key)
+			if got := codeOf(err); got != tt.want {
+				t.Errorf("code = %q, want %q", got, tt.want)
+			}
+			if tt.err != nil && !errors.Is(err, tt.err) {
+				t.Errorf("error = %v, want %v wrapped", err, tt.err)
+			}
+			text, _ := os.ReadFile(file)
+			if recorded := len(text) > 0; recorded != tt.recorded {
+				t.Errorf("recorded = %v, want %v", recorded, tt.recorded)
+			}
+		})
+	}
+}
+
+// A person's yes holds even where nothing can be written.
+func TestAskUnwritable(t *testing.T) {
+	var warned []string
+	h := &ssh.HostKeys{
+		Name: "web1", Files: []string{filepath.Join(knownFile(t, ""), "known_hosts")}, Policy: ssh.Ask,
+		Ask:  func(context.Context, ssh.HostKeyQuestion) (bool, error) { return true, nil },
+		Warn: func(msg string) { warned = append(warned, msg) },
+	}
+	if err := check(h, signerOf(1).PublicKey()); err != nil {
+		t.Error(err)
+	}
+	if !slices.ContainsFunc(warned, func(s string) bool { return strings.Contains(s, "not recorded") }) {
+		t.Errorf("warnings = %q, want one that says not recorded", warned)
+	}
+}
+
+func TestTrust(t *testing.T) {
+	k1, k2 := signerOf(1).PublicKey(), signerOf(2).PublicKey()
+	file := knownFile(t, "web2 "+keyLine(k2)) // no newline at the end
+	h := &ssh.HostKeys{Name: "10.0.0.7", Port: 2222, Files: []string{file}}
+	for range 2 {
+		if err := h.Trust(k1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := h.Trust(hostCert(t, signerOf(7), nil)); err != nil { // of key 1
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "web2 " + keyLine(k2) + "\n[10.0.0.7]:2222 " + keyLine(k1) + "\n"; string(text) != want {
+		t.Errorf("file = %q, want %q", text, want)
+	}
+	h.Files = []string{knownFile(t, "@revoked * "+keyLine(k1))}
+	if got := codeOf(h.Trust(k1)); got != "hostkey.revoked" {
+		t.Errorf("code for a revoked key = %q, want hostkey.revoked", got)
+	}
+}
+
+// Of two keys that come at once for one host, one is recorded and the other
+// one refused; every line is whole.
+func TestRecordConcurrently(t *testing.T) {
+	file := knownFile(t, "# no newline")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	codes := map[string]int{}
+	for i := range 40 {
+		wg.Go(func() {
+			h := &ssh.HostKeys{Name: fmt.Sprintf("web%d", i/4), Files: []string{file}, Policy: ssh.AcceptNew}
+			code := codeOf(check(h, signerOf(byte(i%2)).PublicKey()))
+			mu.Lock()
+			codes[code]++
+			mu.Unlock()
+		})
+	}
+	wg.Wait()
+	if codes[""] != 20 || codes["hostkey.changed"] != 20 {
+		t.Errorf("codes = %v, want 20 accepted and 20 changed", codes)
+	}
+	text, _ := os.ReadFile(file)
+	if got := strings.Count(string(text), "\n"); got != 11 {
+		t.Errorf("%d lines, want a comment and one for each of 10 hosts:\n%s", got, text)
+	}
+}
+
+func TestWarnOnce(t *testing.T) {
+	var warned []string
+	file := knownFile(t, "web1 ssh-future AAAA\n@odd web1 x y\n")
+	h := &ssh.HostKeys{Name: "web1", Files: []string{file, t.TempDir()}, Warn: func(msg string) { warned = append(warned, msg) }}
+	for range 3 {
+		h.Algorithms()
+		check(h, signerOf(1).PublicKey())
+	}
+	if len(warned) != 3 || !strings.HasPrefix(warned[0], file+":1: ") || !strings.HasPrefix(warned[1], file+":2: ") {
+		t.Errorf("warnings = %q, want lines 1 and 2 of %s and the directory, once each", warned, file)
+	}
+}
+
+func TestAlgorithms(t *testing.T) {
+	ed, ec, rsa := keyLine(signerOf(1).PublicKey()), keyLine(ecdsaKey(t)), keyLine(sshdtest.NewKey(t, "rsa").Public())
+	fingerprint := gossh.FingerprintSHA256(signerOf(1).PublicKey())
+	const edA, ecA, rsaA = "ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512 rsa-sha2-256"
+	for _, tt := range []struct {
+		name, text string
+		pins       []string
+		want       string // the first ones
+	}{
+		{"nothing known", "", nil, edA + " " + ecA},
+		{"rsa", "web1 " + rsa, nil, rsaA + " " + edA},
+		{"two in the fixed order", "web1 " + rsa + "\nweb1 " + ec, nil, ecA + " " + rsaA + " " + edA},
+		{"name before address", "[10.0.0.7]:2222 " + ed + "\nweb1 " + rsa, nil, rsaA + " " + edA},
+		{"plain address does not meddle", "10.0.0.7 " + ed + "\nweb1 " + rsa + "\nweb1 " + ec, nil, ecA + " " + rsaA + " " + edA},
+		{"plain address alone", "10.0.0.7 " + rsa, nil, rsaA + " " + edA},
+		{"other host", "web2 " + rsa, nil, edA},
+		{"revoked is not known", "@revoked web1 " + rsa, nil, edA},
+		{"authority", "@cert-authority * " + ec + "\nweb1 " + rsa, nil, "ssh-ed25519-cert-v01@openssh.com"},
+		{"pinned key", "web1 " + ec, []string{rsa}, rsaA + " " + edA},
+		{"pinned fingerprint of a known key", "web1 " + rsa + "\nweb1 " + ed, []string{fingerprint}, edA + " " + ecA},
+	} {
+		h := &ssh.HostKeys{Name: "web1", Addr: "10.0.0.7", Port: 2222, Files: []string{knownFile(t, tt.text)}, Pins: tt.pins}
+		got := h.Algorithms()
+		if !strings.HasPrefix(strings.Join(got, " ")+" ", tt.want+" ") {
+			t.Errorf("%s: algorithms = %q, want %q first", tt.name, got, tt.want)
+		}
+		if slices.Contains(got, "ssh-rsa") || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
+			t.Errorf("%s: algorithms = %q, want no ssh-rsa, none twice", tt.name, got)
+		}
+		if hasCert := strings.Contains(strings.Join(got, " "), "-cert-"); hasCert != strings.Contains(tt.text, "@cert") {
+			t.Errorf("%s: algorithms = %q: certificates only with an authority", tt.name, got)
+		}
+	}
+}
+
+// The verdict on a real server's key must be that of ssh.
+func TestHostKeysLikeSSH(t *testing.T) {
+	client, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Skip("no ssh here: install the package openssh-client")
+	}
+	ca := sshdtest.NewKey(t, "ed25519")
+	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})
+	certified := sshdtest.Start(t, sshdtest.Options{HostCA: ca})
+	expired := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostCert: func(c *gossh.Certificate) { c.ValidBefore = c.ValidAfter + 1 }})
+	elsewhere := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostCert: func(c *gossh.Certificate) { c.ValidPrincipals = []string{"web9"} }})
+	anywhere := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostCert: func(c *gossh.Certificate) { c.ValidPrincipals = nil }})
+
+	other := keyLine(signerOf(2).PublicKey())
+	for _, tt := range []struct {
+		name   string
+		server *sshdtest.Server
+		text   string // PORT, KEY, ECDSA, CA and OTHER are replaced
+		alias  string
+	}{
+		{"nothing", server, "", ""},
+		{"known", server, "[127.0.0.1]:PORT KEY", ""},
+		{"known by a wildcard", server, "[127.0.0.*]:* KEY", ""},
+		{"CRLF", server, "[127.0.0.1]:PORT KEY\r\n", ""},
+		{"the second key", server, "[127.0.0.1]:PORT ECDSA", ""},
+		{"the second key right, the first changed", server, "[127.0.0.1]:PORT ECDSA\n[127.0.0.1]:PORT OTHER", ""},
+		{"changed", server, "[127.0.0.1]:PORT OTHER", ""},
+		{"two, one right", server, "[127.0.0.1]:PORT OTHER\n[127.0.0.1]:PORT KEY", ""},
+		{"plain address", server, "127.0.0.1 KEY", ""},
+		{"plain address, another", server, "127.0.0.1 OTHER", ""},
+		{"plain address right, port changed", server, "127.0.0.1 KEY\n[127.0.0.1]:PORT OTHER", ""},
+		{"plain address changed, port right", server, "127.0.0.1 OTHER\n[127.0.0.1]:PORT KEY", ""},
+		{"negated port", server, "*,![127.0.0.1]:PORT KEY", ""},
+		{"negated", server, "*,!127.0.0.1 KEY", ""},
+		{"negated both", server, "*,!*127.0.0.1* KEY", ""},
+		{"revoked", server, "[127.0.0.1]:PORT KEY\n@revoked * KEY", ""},
+		{"bad lines around", server, "x\n[127.0.0.1]:PORT ssh-ed25519 AAAA\n[127.0.0.1]:PORT ssh-future AAAA\n@odd * KEY\n[127.0.0.1]:PORT KEY\n@revoked", ""},
+		{"alias", server, "farm KEY\n[127.0.0.1]:PORT OTHER", "farm"},
+		{"alias with port", server, "[farm]:PORT KEY", "farm"},
+		{"key of an authority", server, "@cert-authority * KEY", ""},
+		{"certificate", certified, "@cert-authority * CA", ""},
+		{"certificate, authority under the plain address", certified, "@cert-authority 127.0.0.1 CA", ""},
+		{"certificate, authority revoked", certified, "@cert-authority * CA\n@revoked * CA", ""},
+		{"certificate, key revoked", certified, "@cert-authority * CA\n@revoked * KEY", ""},
+		{"certificate, alias", certified, "@cert-authority * CA", "farm"},
+		{"certificate, unknown authority", certified, "@cert-authority * OTHER", ""},
+		{"certificate, unknown authority, key known", certified, "@cert-authority * OTHER\n[127.0.0.1]:PORT KEY", ""},
+		{"expired", expired, "@cert-authority * CA", ""},
+		{"expired, key known", expired, "@cert-authority * CA\n[127.0.0.1]:PORT KEY", ""},
+		{"for another host", elsewhere, "@cert-authority * CA", ""},
+		{"for another host, by its alias", elsewhere, "@cert-authority * CA", "web9"},
+		{"for any host", anywhere, "@cert-authority * CA", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ecdsa := ""
+			if len(tt.server.HostKeys) > 1 {
+				ecdsa = keyLine(tt.server.HostKeys[1])
+			}
+			text := strings.NewReplacer("PORT", strconv.Itoa(tt.server.Port), "KEY", keyLine(tt.server.HostKey), "ECDSA", ecdsa, "CA", ca.Line(), "OTHER", other).
+				Replace(tt.text)
+			file := knownFile(t, text)
+			args := []string{"-F", "none", "-i", tt.server.KeyFile, "-o", "UserKnownHostsFile=" + file, "-o", "GlobalKnownHostsFile=none",
+				"-o", "StrictHostKeyChecking=yes", "-o", "UpdateHostKeys=no", "-o", "BatchMode=yes", "-p", strconv.Itoa(tt.server.Port)}
+			if tt.alias != "" {
+				args = append(args, "-o", "HostKeyAlias="+tt.alias)
+			}
+			out, sshErr := exec.Command(client, append(args, tt.server.User+"@127.0.0.1", "true")...).CombinedOutput()
+			want := ""
+			switch {
+			case sshErr == nil:
+			case strings.Contains(string(out), "REVOKED"):
+				want = "hostkey.revoked"
+			case strings.Contains(string(out), "IDENTIFICATION HAS CHANGED"):
+				want = "hostkey.changed"
+			case strings.Contains(string(out), "host key is known for"):
+				want = "hostkey.unknown"
+			default:
+				t.Fatalf("ssh: %v: %s", sshErr, out)
+			}
+			h := &ssh.HostKeys{Name: "127.0.0.1", Addr: "127.0.0.1", Port: tt.server.Port, Alias: tt.alias, Files: []string{file}}
+			c, err := gossh.Dial("tcp", tt.server.Addr, &gossh.ClientConfig{
+				User: tt.server.User, Auth: []gossh.AuthMethod{gossh.PublicKeys(tt.server.Key.Signer)},
+				HostKeyCallback: h.Callback(t.Context()), HostKeyAlgorithms: h.Algorithms(), Timeout: 20 * time.Second,
+			})
+			if err == nil {
+				c.Close()
+			}
+			if got := codeOf(err); got != want {
+				t.Errorf("code = %q, ssh says %q:\n%s", got, want, out)
+			}
+		})
+	}
+}

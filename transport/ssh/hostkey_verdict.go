@@ -1,0 +1,242 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// verdictKind is what is known about a key.
+type verdictKind int
+
+const (
+	keyKnown verdictKind = iota
+	keyUnknown
+	keyChanged
+	keyRevoked
+	keyNotPinned
+)
+
+// A verdict is what known_hosts and the pins say about a key.
+type verdict struct {
+	kind  verdictKind
+	key   gossh.PublicKey // the plain key, also of a certificate
+	entry *knownHost      // what contradicts or revokes it
+	// cert is why a certificate of a known authority does not count; nil else.
+	cert error
+}
+
+// judge looks a key up. It writes nothing and asks nobody.
+func (h *HostKeys) judge(key gossh.PublicKey) verdict {
+	lookups := h.lookups()
+	entries := h.load(lookups)
+	cert, isCert := key.(*gossh.Certificate)
+	v := verdict{key: key}
+	if isCert {
+		v.key = cert.Key
+	}
+	for _, e := range entries {
+		if e.marker == markRevoked && (sameKey(e.key, v.key) || isCert && sameKey(e.key, cert.SignatureKey)) {
+			v.kind, v.entry = keyRevoked, e
+			return v
+		}
+	}
+	if len(h.Pins) > 0 {
+		v.kind = keyNotPinned
+		if h.pinned(v.key) {
+			v.kind = keyKnown
+		}
+		return v
+	}
+	if isCert {
+		if v.cert = checkHostCert(cert, entries, lookups); v.cert == nil {
+			return v
+		}
+		if errors.Is(v.cert, errNoAuthority) {
+			v.cert = nil
+		}
+		// As in ssh, the key in a certificate that does not count may be known by itself.
+	}
+	v.kind, v.entry = judgePlain(v.key, entries, lookups)
+	return v
+}
+
+// judgePlain looks for the key among the lines without a marker. A key equal
+// to that of an @cert-authority line is not known by it.
+func judgePlain(key gossh.PublicKey, entries []*knownHost, lookups []lookup) (verdictKind, *knownHost) {
+	var conflict *knownHost
+	kind := keyUnknown
+	for _, e := range entries {
+		if e.marker != markNone {
+			continue
+		}
+		same, own := sameKey(e.key, key), e.own(lookups)
+		switch {
+		case same && own:
+			return keyKnown, nil
+		case same && kind == keyUnknown:
+			kind = keyKnown // by the fallback, unless another line contradicts
+		case !same && own:
+			kind = keyChanged
+			// The line of the same type is the one to point at.
+			if conflict == nil || conflict.key.Type() != key.Type() && e.key.Type() == key.Type() {
+				conflict = e
+			}
+		}
+	}
+	return kind, conflict
+}
+
+// own reports whether the line is about one of the host's own names, not the fallback.
+func (e *knownHost) own(lookups []lookup) bool {
+	for i, hit := range e.hits {
+		if hit && !lookups[i].fallback {
+			return true
+		}
+	}
+	return false
+}
+
+// errNoAuthority is checkHostCert's answer for a certificate of a stranger.
+var errNoAuthority = errors.New("not signed by a known authority")
+
+// checkHostCert returns nil if one of the lines names the certificate's signer
+// as an authority for a name that the certificate is for.
+func checkHostCert(cert *gossh.Certificate, entries []*knownHost, lookups []lookup) error {
+	result := errNoAuthority
+	for _, e := range entries {
+		if e.marker != markCA || !sameKey(e.key, cert.SignatureKey) {
+			continue
+		}
+		for i, hit := range e.hits {
+			if !hit {
+				continue
+			}
+			err := checkHostCertFor(cert, lookups[i].principal)
+			if err == nil {
+				return nil
+			}
+			result = err
+		}
+	}
+	return result
+}
+
+// checkHostCertFor checks type, principal, validity, critical options and
+// signature. The authority was found to be known before.
+func checkHostCertFor(cert *gossh.Certificate, principal string) error {
+	// CASignatureAlgorithms of ssh_config(5) is without SHA-1; x/crypto would verify it.
+	if cert.Signature != nil && cert.Signature.Format == gossh.KeyAlgoRSA {
+		return errors.New("signed with SHA-1")
+	}
+	if cert.CertType != gossh.HostCert {
+		return errors.New("not a host certificate")
+	}
+	err := (&gossh.CertChecker{}).CheckCert(principal, cert)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "ssh: "))
+	}
+	return nil
+}
+
+// pinned reports whether the key is one of the pins. A pin that cannot be read
+// matches nothing.
+func (h *HostKeys) pinned(key gossh.PublicKey) bool {
+	fingerprint := gossh.FingerprintSHA256(key)
+	for _, pin := range h.Pins {
+		pin = strings.TrimSpace(pin)
+		if strings.HasPrefix(pin, "SHA256:") {
+			// Some tools print the padding of base64.
+			if strings.TrimRight(pin, "=") == fingerprint {
+				return true
+			}
+			continue
+		}
+		pinned, err := parsePin(pin)
+		if err != nil {
+			h.warn("host key pin of " + h.display() + ": " + err.Error())
+		} else if sameKey(pinned, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePin parses a pin that is a public key.
+func parsePin(pin string) (gossh.PublicKey, error) {
+	typ, rest := nextWord(pin)
+	blob, _ := nextWord(rest)
+	if blob == "" {
+		return nil, fmt.Errorf("%.32q is neither SHA256:… nor a public key", pin)
+	}
+	return parseKeyWords(typ, blob)
+}
+
+// describe is a key in messages.
+func describe(key gossh.PublicKey) string { return key.Type() + " " + gossh.FingerprintSHA256(key) }
+
+// refusal returns the error for a verdict; nil for a known key.
+func (h *HostKeys) refusal(v verdict) error {
+	name, key := h.display(), describe(v.key)
+	switch v.kind {
+	case keyKnown:
+		return nil
+	case keyRevoked:
+		return &transport.Error{
+			Code:    "hostkey.revoked",
+			Message: fmt.Sprintf("ssh: host key of %s is revoked by %s: it shows %s, the line has %s", name, v.entry.place(), key, describe(v.entry.key)),
+			Hint:    "someone may be using a stolen key; the host needs another one, or the line is wrong",
+		}
+	case keyChanged:
+		return &transport.Error{
+			Code:    "hostkey.changed",
+			Message: fmt.Sprintf("ssh: host key of %s changed: it shows %s, %s has %s%s", name, key, v.entry.place(), describe(v.entry.key), v.certNote()),
+			Hint:    fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: gateway hosts trust %s", v.entry.line, v.entry.file, name),
+		}
+	case keyNotPinned:
+		return &transport.Error{
+			Code:    "hostkey.changed",
+			Message: fmt.Sprintf("ssh: host key of %s is not a pinned one: it shows %s, pinned is %s", name, key, strings.Join(h.Pins, ", ")),
+			Hint:    fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", name),
+		}
+	}
+	return &transport.Error{
+		Code:    "hostkey.unknown",
+		Message: fmt.Sprintf("ssh: host key of %s is unknown: %s%s", name, key, v.certNote()),
+		Hint:    "compare the fingerprint with the host's own, then run: gateway hosts trust " + name,
+	}
+}
+
+// unanswered is the error when nobody could be asked.
+func (h *HostKeys) unanswered(v verdict, err error) error {
+	e := h.refusal(v).(*transport.Error)
+	e.Message += ": " + err.Error()
+	e.Err = err
+	return e
+}
+
+// unrecorded is the error for a key that would have been accepted. A refusal
+// that came out under the lock stays what it is.
+func (h *HostKeys) unrecorded(v verdict, err error) error {
+	var refused *transport.Error
+	if errors.As(err, &refused) {
+		return err
+	}
+	e := h.refusal(v).(*transport.Error)
+	e.Message = fmt.Sprintf("ssh: host key of %s is unknown and cannot be recorded: %v", h.display(), err)
+	e.Hint = "make " + h.writeFile() + " writable, set known_hosts, or pin the key with host_key: " + gossh.FingerprintSHA256(v.key)
+	e.Err = err
+	return e
+}
+
+// certNote says why a certificate did not help.
+func (v *verdict) certNote() string {
+	if v.cert == nil {
+		return ""
+	}
+	return "; its certificate does not count: " + v.cert.Error()
+}

@@ -1,0 +1,251 @@
+package ssh
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha1" // the hash of hashed host names, not a signature
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	gossh "golang.org/x/crypto/ssh"
+)
+
+// maxKnownHostsLine bounds a line of known_hosts. The longest real ones list
+// some hundred names before an RSA key of a few kilobytes.
+const maxKnownHostsLine = 256 << 10
+
+// A marker is what stands before the names in a line of known_hosts.
+type marker int
+
+const (
+	markNone    marker = iota
+	markCA             // @cert-authority: signs host certificates, is no host key
+	markRevoked        // @revoked: never accepted, whatever else says so
+)
+
+// A knownHost is a line of known_hosts that concerns a host.
+type knownHost struct {
+	file   string
+	line   int // from 1
+	marker marker
+	hits   []bool // for each name that was looked for: whether the line is about it
+	key    gossh.PublicKey
+}
+
+// place names the line in messages.
+func (e *knownHost) place() string { return fmt.Sprintf("%s:%d", e.file, e.line) }
+
+// readKnownHosts returns the lines of a file about any of the names, which are
+// in lower case. A missing file is an empty one, as for OpenSSH.
+//
+// A line that cannot be used never hides another one: it is told to warn and
+// skipped. Lines about other hosts are not looked at closely.
+func readKnownHosts(path string, names []string, warn func(place, what string)) ([]*knownHost, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := parseKnownHosts(f, names, func(line int, what string) {
+		warn(fmt.Sprintf("%s:%d", path, line), what)
+	})
+	for _, e := range entries {
+		e.file = path
+	}
+	return entries, err
+}
+
+// parseKnownHosts is readKnownHosts without the file.
+func parseKnownHosts(r io.Reader, names []string, warn func(line int, what string)) ([]*knownHost, error) {
+	var entries []*knownHost
+	lines := bufio.NewReaderSize(r, 4096)
+	for number := 1; ; number++ {
+		line, err := boundedLine(lines)
+		if errors.Is(err, bufio.ErrTooLong) {
+			warn(number, fmt.Sprintf("line skipped: longer than %d bytes", maxKnownHostsLine))
+			continue
+		}
+		if err != nil && err != io.EOF {
+			return entries, err
+		}
+		e, bad := parseKnownHost(line, names)
+		switch {
+		case bad != nil:
+			warn(number, "line skipped: "+bad.Error())
+		case e != nil:
+			e.line = number
+			entries = append(entries, e)
+		}
+		if err == io.EOF {
+			return entries, nil
+		}
+	}
+}
+
+// boundedLine reads a line. One that is too long is read to its end and
+// answered with bufio.ErrTooLong. With io.EOF comes what stands behind the
+// last newline.
+func boundedLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if !tooLong {
+			line = append(line, part...)
+		}
+		if len(line) > maxKnownHostsLine {
+			tooLong, line = true, nil
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case tooLong && (err == nil || err == io.EOF):
+			// At the end of the file the next call reports io.EOF.
+			return "", bufio.ErrTooLong
+		}
+		return string(bytes.TrimRight(line, "\r\n")), err
+	}
+}
+
+// parseKnownHost parses one line in the format of sshd(8), SSH_KNOWN_HOSTS
+// FILE FORMAT. It returns nil and nil for a line that says nothing about names.
+func parseKnownHost(line string, names []string) (*knownHost, error) {
+	line = strings.TrimLeft(line, " \t")
+	if line == "" || line[0] == '#' {
+		return nil, nil
+	}
+	e := &knownHost{}
+	if line[0] == '@' {
+		var word string
+		switch word, line = nextWord(line); word {
+		case "@cert-authority":
+			e.marker = markCA
+		case "@revoked":
+			e.marker = markRevoked
+		default:
+			return nil, fmt.Errorf("unknown marker %.32q", word)
+		}
+	}
+	hosts, rest := nextWord(line)
+	matched := false
+	for _, name := range names {
+		hit, err := matchHosts(hosts, name)
+		if err != nil {
+			return nil, err
+		}
+		e.hits = append(e.hits, hit)
+		matched = matched || hit
+	}
+	if !matched {
+		return nil, nil
+	}
+	typ, rest := nextWord(rest)
+	blob, _ := nextWord(rest)
+	if blob == "" {
+		return nil, errors.New("no key")
+	}
+	key, err := parseKeyWords(typ, blob)
+	if err != nil {
+		return nil, err
+	}
+	if _, isCert := key.(*gossh.Certificate); isCert {
+		return nil, errors.New("a certificate where a key belongs")
+	}
+	e.key = key
+	return e, nil
+}
+
+// parseKeyWords parses a public key's type and base64 text.
+func parseKeyWords(typ, blob string) (gossh.PublicKey, error) {
+	raw, err := base64.StdEncoding.DecodeString(blob)
+	if err != nil {
+		return nil, fmt.Errorf("key of type %.64q: not base64", typ)
+	}
+	key, err := gossh.ParsePublicKey(raw)
+	if err != nil {
+		return nil, fmt.Errorf("key of type %.64q: unknown type or damaged", typ)
+	}
+	if key.Type() != typ {
+		return nil, fmt.Errorf("key of type %.64q calls itself %q", typ, key.Type())
+	}
+	return key, nil
+}
+
+// nextWord splits off the word before the first blanks.
+func nextWord(s string) (word, rest string) {
+	end := strings.IndexAny(s, " \t")
+	if end < 0 {
+		return s, ""
+	}
+	return s[:end], strings.TrimLeft(s[end:], " \t")
+}
+
+// matchHosts reports whether the first field of a line is about name: a hashed
+// name, or patterns of which one matches and no negated one does.
+func matchHosts(hosts, name string) (bool, error) {
+	if strings.HasPrefix(hosts, "|") {
+		return matchHashed(hosts, name)
+	}
+	matched := false
+	for pattern := range strings.SplitSeq(hosts, ",") {
+		negated := strings.HasPrefix(pattern, "!")
+		if !matchPattern(strings.ToLower(strings.TrimPrefix(pattern, "!")), name) {
+			continue
+		}
+		if negated {
+			return false, nil
+		}
+		matched = true
+	}
+	return matched, nil
+}
+
+// matchHashed compares with "|1|salt|HMAC-SHA1(salt, name)".
+func matchHashed(hosts, name string) (bool, error) {
+	fields := strings.Split(hosts, "|")
+	if len(fields) != 4 || fields[1] != "1" {
+		return false, errors.New("unknown kind of hashed name")
+	}
+	salt, saltErr := base64.StdEncoding.DecodeString(fields[2])
+	sum, sumErr := base64.StdEncoding.DecodeString(fields[3])
+	if saltErr != nil || sumErr != nil || len(salt) != sha1.Size || len(sum) != sha1.Size {
+		return false, errors.New("damaged hashed name")
+	}
+	mac := hmac.New(sha1.New, salt)
+	io.WriteString(mac, name)
+	return subtle.ConstantTimeCompare(mac.Sum(nil), sum) == 1, nil
+}
+
+// matchPattern matches * and ? as ssh_config(5), PATTERNS has it. Time is
+// bounded by the product of the lengths: a star that failed is never revisited
+// once a later one was reached.
+func matchPattern(pattern, s string) bool {
+	p, i := 0, 0
+	star, resume := -1, 0 // the last star, and where in s its remainder is tried next
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, resume = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
+			p++
+			i++
+		case star >= 0:
+			resume++
+			p, i = star+1, resume
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
