@@ -1,0 +1,95 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// signPatience is how long an agent may take for a signature: it may ask for a
+// confirmation, or wait for a touch of a security key.
+const signPatience = time.Minute
+
+// An agentClient is a connection to an SSH agent and the keys that it held
+// when it was opened.
+type agentClient struct {
+	conn net.Conn
+	stop func() bool
+	keys []agentKey
+}
+
+// An agentKey is one of the agent's keys.
+type agentKey struct {
+	pub    gossh.PublicKey // a certificate as such
+	label  string
+	signer func(*keyring) gossh.Signer
+}
+
+// dialAgent asks an agent for its keys. Everything ends with ctx.
+func dialAgent(ctx context.Context, socket string, patience time.Duration) (*agentClient, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	a := &agentClient{conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}
+	_ = conn.SetDeadline(time.Now().Add(patience)) // a unix socket has deadlines
+	remote := agent.NewClient(conn)
+	signers, err := remote.Signers()
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	for _, s := range signers {
+		// The agent's own type hides that a key is a certificate.
+		pub, err := gossh.ParsePublicKey(s.PublicKey().Marshal())
+		if err != nil {
+			continue // a kind that x/crypto does not know; it could not be shown
+		}
+		label := "agent"
+		if key, ok := s.PublicKey().(*agent.Key); ok && key.Comment != "" {
+			label += ": " + key.Comment
+		}
+		a.keys = append(a.keys, agentKey{pub: pub, label: label, signer: func(k *keyring) gossh.Signer {
+			load := func() (gossh.Signer, error) { return &agentSigner{s.(gossh.AlgorithmSigner), conn, k.clock}, nil }
+			return &signer{pub: pub, load: load}
+		}})
+	}
+	return a, nil
+}
+
+// find returns the agent's key with this public half, or nil.
+func (a *agentClient) find(pub gossh.PublicKey) *agentKey {
+	if a == nil || pub == nil {
+		return nil
+	}
+	for i := range a.keys {
+		if bytes.Equal(a.keys[i].pub.Marshal(), pub.Marshal()) {
+			return &a.keys[i]
+		}
+	}
+	return nil
+}
+
+func (a *agentClient) close() {
+	a.stop()
+	a.conn.Close()
+}
+
+// An agentSigner lets the agent sign, while the hop's clock stands still.
+type agentSigner struct {
+	gossh.AlgorithmSigner
+	conn  net.Conn
+	clock *clock
+}
+
+// SignWithAlgorithm implements [gossh.AlgorithmSigner].
+func (s *agentSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*gossh.Signature, error) {
+	defer s.clock.pause()()
+	_ = s.conn.SetDeadline(time.Now().Add(signPatience)) // a unix socket has deadlines
+	return s.AlgorithmSigner.SignWithAlgorithm(rand, data, algorithm)
+}

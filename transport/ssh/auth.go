@@ -1,0 +1,230 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	gossh "golang.org/x/crypto/ssh"
+)
+
+// The contract's codes for credentials.
+const (
+	codeNoKey         = "auth.no_key"
+	codeKeyUnreadable = "auth.key_unreadable"
+	codePassphrase    = "auth.passphrase"
+	codeCertExpired   = "auth.cert_expired"
+	codeRejected      = "auth.rejected"
+	codeTooMany       = "auth.too_many"
+	codeInteraction   = "auth.needs_interaction"
+	codeSecret        = "secret.unreadable"
+)
+
+// The methods of RFC 4252 and RFC 4256 that this client has.
+const (
+	methodKey       = "publickey"
+	methodPassword  = "password"
+	methodChallenge = "keyboard-interactive"
+)
+
+// An authenticator chooses what to show to one machine, and remembers why it
+// was not enough. One connection attempt has one; it shows nothing twice.
+// x/crypto calls it from one goroutine.
+type authenticator struct {
+	ctx    context.Context
+	config *Config
+	clock  *clock
+	wire   *wire
+	keys   keyring
+
+	allowed   []string // methods that the server accepts next
+	passed    []string // methods that it accepted, and wants another one
+	offered   []string // what was refused so far, for the message
+	gathered  bool     // keys were looked for
+	password  bool     // Config.Password was shown
+	methods   map[string]bool
+	abandoned error // a secret could not be had, or a question went unanswered
+}
+
+func newAuthenticator(ctx context.Context, config *Config, clock *clock, w *wire) *authenticator {
+	return &authenticator{
+		ctx: ctx, config: config, clock: clock, wire: w, methods: map[string]bool{},
+		keys: keyring{ctx: ctx, config: config, clock: clock},
+	}
+}
+
+// close ends the connection to the agent.
+func (a *authenticator) close() { a.keys.close() }
+
+// settle tells about keys that could not be used although others did.
+func (a *authenticator) settle() {
+	for _, problem := range a.keys.problems {
+		a.config.warn(problem.Message)
+	}
+}
+
+// next is x/crypto's AuthCallback. Each key is a method of its own, so that
+// one that can't sign does not keep the others from being tried.
+func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod, error) {
+	if a.wire.broken.Load() {
+		return nil, io.ErrUnexpectedEOF // x/crypto takes a lost link for a refusal and goes on
+	}
+	if a.abandoned != nil {
+		return nil, a.abandoned
+	}
+	a.allowed, a.passed = server.AllowedMethods, server.PartialSuccessMethods
+	c := a.config
+	if slices.Contains(a.allowed, methodKey) {
+		if !a.gathered {
+			a.gathered = true
+			a.keys.gather()
+		}
+		if signer, label := a.keys.next(); signer != nil {
+			a.offered = append(a.offered, label)
+			return gossh.PublicKeys(signer), nil
+		}
+	}
+	if a.may(methodPassword, c.Password != nil || c.Ask != nil) {
+		return gossh.PasswordCallback(a.answerPassword), nil
+	}
+	if a.may(methodChallenge, c.Ask != nil || c.Password != nil && !a.password) {
+		return gossh.KeyboardInteractive(a.answerChallenge), nil
+	}
+	return nil, a.failure()
+}
+
+// may reports whether a method is worth trying, which is so once.
+func (a *authenticator) may(method string, able bool) bool {
+	if !able || !slices.Contains(a.allowed, method) || a.methods[method] {
+		return false
+	}
+	a.methods[method] = true
+	a.offered = append(a.offered, method)
+	return true
+}
+
+func (a *authenticator) answerPassword() (string, error) {
+	if a.config.Password != nil {
+		return a.configured()
+	}
+	return a.ask(Question{Kind: AskPassword, Prompt: fmt.Sprintf("%s@%s's password: ", a.config.User, a.config.Name)})
+}
+
+// answerChallenge answers a round of keyboard-interactive. The configured
+// password is the answer to a lone question for a password, once: a second
+// one means that it was wrong, and a hidden question may be for a one-time
+// code.
+func (a *authenticator) answerChallenge(_, instruction string, questions []string, echos []bool) ([]string, error) {
+	answers := make([]string, len(questions))
+	for i, prompt := range questions {
+		var err error
+		if a.config.Password != nil && !a.password && len(questions) == 1 && !echos[i] &&
+			strings.Contains(strings.ToLower(prompt), "password") {
+			answers[i], err = a.configured()
+		} else {
+			answers[i], err = a.ask(Question{Kind: AskChallenge, Prompt: prompt, Instruction: instruction, Echo: echos[i]})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// configured returns the account's password.
+func (a *authenticator) configured() (string, error) {
+	a.password = true
+	defer a.clock.pause()()
+	secret, err := a.config.Password(a.ctx)
+	if err != nil {
+		a.abandoned = a.config.failure(codeSecret, err, "check the reference under password", "the password could not be read: %v", err)
+	}
+	return secret, err
+}
+
+// ask puts a question to a person.
+func (a *authenticator) ask(q Question) (string, error) {
+	if a.config.Ask == nil {
+		a.abandoned = a.interaction()
+		return "", a.abandoned
+	}
+	answer, err := a.keys.ask(q)
+	if err != nil {
+		a.abandoned = a.config.failure(codeInteraction, err, "", "a question was not answered: %v", err)
+	}
+	return answer, err
+}
+
+func (a *authenticator) interaction() error {
+	return a.config.failure(codeInteraction, nil, "run it at a terminal, or give the account a key or a password by reference",
+		"the server wants %s, and nobody is there to answer", strings.Join(a.allowed, " or "))
+}
+
+// failure says why there is nothing left to try. What was wrong with a key
+// comes first: it is why the others had to be tried.
+func (a *authenticator) failure() error {
+	c := a.config
+	for _, code := range []string{codePassphrase, codeCertExpired, codeKeyUnreadable} {
+		for _, problem := range a.keys.problems {
+			if problem.Code == code {
+				if len(a.offered) > 0 {
+					problem.Message += "; refused: " + strings.Join(a.offered, ", ")
+				}
+				return problem
+			}
+		}
+	}
+	asks := slices.Contains(a.allowed, methodPassword) || slices.Contains(a.allowed, methodChallenge)
+	switch {
+	case len(a.passed) > 0 && asks && c.Ask == nil:
+		return a.interaction()
+	case len(a.offered) == 0 && !slices.Contains(a.allowed, methodKey) && asks:
+		return a.interaction()
+	case len(a.offered) == 0 && slices.Contains(a.allowed, methodKey):
+		return c.failure(codeNoKey, nil, "set identity for this host, start an agent, or give a password by reference",
+			"no key to show: looked in %s; the server accepts %s", a.keys.looked(), strings.Join(a.allowed, ", "))
+	}
+	tried := strings.Join(a.offered, ", ")
+	if tried == "" {
+		tried = "nothing, for it has none of these methods"
+	}
+	if len(a.passed) > 0 {
+		tried += "; accepted " + strings.Join(a.passed, ", ") + ", which is not enough"
+	}
+	return c.failure(codeRejected, nil, "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason",
+		"authentication as %s refused: tried %s; the server accepts %s", c.User, tried, strings.Join(a.allowed, ", "))
+}
+
+// tooMany reports whether the server ended the connection over refused
+// credentials. x/crypto has no type for its disconnect message.
+func tooMany(err error) bool {
+	return strings.Contains(err.Error(), "Too many authentication failures")
+}
+
+func (a *authenticator) tooManyError(cause error) error {
+	return a.config.failure(codeTooMany, cause, "set identity for this host so that the right key comes first, or agent: false",
+		"too many keys for the server's MaxAuthTries: refused %s", strings.Join(a.offered, ", "))
+}
+
+// problem is a key that can't be used.
+func (k *keyring) problem(code string, cause error, hint, format string, args ...any) error {
+	err := k.config.failure(code, cause, hint, format, args...)
+	k.problems = append(k.problems, err)
+	return err
+}
+
+// ask puts a question to a person, while the clock stands still.
+func (k *keyring) ask(q Question) (string, error) {
+	q.Host, q.User = k.config.Name, k.config.User
+	defer k.clock.pause()()
+	answer, err := k.config.Ask(k.ctx, q)
+	if err == nil {
+		err = k.ctx.Err()
+	}
+	return answer, err
+}
+
+var errNoPassphrase = errors.New("no passphrase")

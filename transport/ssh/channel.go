@@ -1,0 +1,272 @@
+package ssh
+
+import (
+	"io"
+	"sync"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// A channel is one channel of a connection whose reads, writes and end nobody
+// has to wait for.
+type channel struct {
+	remote gossh.Channel
+	conn   *conn
+
+	// started is closed when data may be sent: in a session, once the machine
+	// has said yes or no to its program. sshd's window is 0 until then anyway.
+	started  chan struct{}
+	startErr error // set before started is closed
+
+	// gone is closed when x/crypto is done with the channel: the peer closed it,
+	// or the connection is dead. lost tells which.
+	gone chan struct{}
+	lost bool // set before gone is closed
+
+	// closed is closed by stop.
+	closed    chan struct{}
+	closeOnce sync.Once
+	closeErr  error // set before closed is closed
+
+	streams []*stream
+	writer  writer
+}
+
+func newChannel(c *conn, remote gossh.Channel) *channel {
+	return &channel{
+		remote:  remote,
+		conn:    c,
+		started: make(chan struct{}),
+		gone:    make(chan struct{}),
+		closed:  make(chan struct{}),
+		writer:  writer{todo: make(chan []byte), done: make(chan error)},
+	}
+}
+
+// read starts the pumps from sources into one stream.
+func (ch *channel) read(final func() error, sources ...io.Reader) *stream {
+	s := newStream(len(sources), final)
+	for _, source := range sources {
+		ch.conn.spawn(func() { s.pump(source) })
+	}
+	ch.streams = append(ch.streams, s)
+	return s
+}
+
+// serve handles the requests of the peer until the channel is gone. It is the
+// channel's one goroutine that lives as long as the channel does for the peer.
+func (ch *channel) serve(requests <-chan *gossh.Request, handle func(*gossh.Request)) {
+	for request := range requests {
+		if handle != nil {
+			handle(request)
+		}
+		if request.WantReply {
+			// sshd asks for a sign of life like this (clientloop.c answers with a
+			// failure too). An error means that the connection is dead.
+			_ = request.Reply(false, nil)
+		}
+	}
+	ch.lost = ch.conn.wire.broken.Load()
+	close(ch.gone)
+	ch.conn.release()
+}
+
+// ended says what a reader gets after the last byte: io.EOF, or why the rest
+// will never come.
+func (ch *channel) ended() error {
+	if !ch.conn.wire.broken.Load() {
+		return io.EOF // before the link broke, if it did
+	}
+	<-ch.gone // at once: x/crypto ends a dead connection's channels together
+	if !ch.lost {
+		return io.EOF
+	}
+	return ch.conn.lostError()
+}
+
+// stop ends the channel for everyone on this side, who get err from now on,
+// and tells the peer.
+func (ch *channel) stop(err error, signal string) {
+	ch.closeOnce.Do(func() {
+		ch.closeErr = err
+		close(ch.closed)
+		for _, s := range ch.streams {
+			s.stop(err)
+		}
+		// Sending blocks while the link is stalled or a key exchange is on.
+		ch.conn.spawn(func() {
+			if signal != "" {
+				// A program without a terminal survives the end of its channel. sshd
+				// before 10.0 delivers no signal for root: then it stays.
+				_, _ = ch.remote.SendRequest("signal", false, gossh.Marshal(struct{ Name string }{signal}))
+			}
+			_ = ch.remote.Close()
+		})
+	})
+}
+
+// ask sends a request that needs no answer, or gives up with the channel.
+func (ch *channel) ask(name string, payload []byte) error {
+	sent := make(chan error, 1)
+	if !ch.conn.spawn(func() {
+		_, err := ch.remote.SendRequest(name, false, payload)
+		sent <- err
+	}) {
+		return ch.writeError(io.EOF)
+	}
+	select {
+	case err := <-sent:
+		return ch.writeError(err)
+	case <-ch.closed:
+		return ch.closeErr
+	}
+}
+
+// writeError turns what x/crypto says about a channel that is over, io.EOF,
+// into what a writer expects.
+func (ch *channel) writeError(err error) error {
+	select {
+	case <-ch.closed:
+		return ch.closeErr
+	default:
+	}
+	if err == nil {
+		return nil
+	}
+	if ch.conn.wire.broken.Load() {
+		return ch.conn.lostError()
+	}
+	return io.ErrClosedPipe
+}
+
+// A writer is the writing end of a channel, with a goroutine that does the
+// writing: x/crypto lets go of a Write only when the peer confirms the end.
+type writer struct {
+	mu   sync.Mutex // one Write at a time
+	buf  []byte     // what the goroutine is at; not touched again once the channel is closed
+	on   bool       // the goroutine runs
+	eof  bool       // CloseWrite was called
+	todo chan []byte
+	done chan error
+}
+
+const maxWrite = 64 << 10
+
+// Write implements [io.Writer].
+func (ch *channel) Write(p []byte) (int, error) {
+	w := &ch.writer
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := ch.ready(); err != nil {
+		return 0, err
+	}
+	if w.eof {
+		return 0, io.ErrClosedPipe
+	}
+	written := 0
+	for len(p) > 0 {
+		w.buf = append(w.buf[:0], p[:min(len(p), maxWrite)]...)
+		if err := ch.hand(w.buf); err != nil {
+			return written, err
+		}
+		written += len(w.buf)
+		p = p[len(w.buf):]
+	}
+	return written, nil
+}
+
+// CloseWrite gives the peer an end of file.
+func (ch *channel) CloseWrite() error {
+	w := &ch.writer
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.eof {
+		return nil
+	}
+	w.eof = true
+	if err := ch.ready(); err != nil {
+		return err
+	}
+	return ch.hand(nil)
+}
+
+// ready waits until data may be sent.
+func (ch *channel) ready() error {
+	select {
+	case <-ch.closed:
+		return ch.closeErr
+	case <-ch.started:
+	}
+	if ch.startErr != nil {
+		return ch.startErr
+	}
+	select {
+	case <-ch.closed:
+		return ch.closeErr
+	default:
+		return nil
+	}
+}
+
+// hand gives b, or the end of file if it is nil, to the goroutine, and waits
+// for it.
+func (ch *channel) hand(b []byte) error {
+	w := &ch.writer
+	if !w.on {
+		if !ch.conn.spawn(ch.write) {
+			return ch.writeError(io.EOF)
+		}
+		w.on = true
+	}
+	select {
+	case w.todo <- b:
+	case <-ch.gone:
+		return ch.writeError(io.EOF)
+	case <-ch.closed:
+		return ch.closeErr
+	}
+	select {
+	case err := <-w.done:
+		return ch.writeError(err)
+	case <-ch.closed:
+		return ch.closeErr
+	}
+}
+
+// write is the goroutine behind Write. It ends with the end of file, or with
+// the channel.
+func (ch *channel) write() {
+	w := &ch.writer
+	for {
+		var b []byte
+		select {
+		case b = <-w.todo:
+		case <-ch.gone:
+			return
+		case <-ch.closed:
+			return
+		}
+		var err error
+		if b == nil {
+			err = ch.remote.CloseWrite()
+		} else {
+			_, err = ch.remote.Write(b)
+		}
+		select {
+		case w.done <- err:
+		case <-ch.closed:
+			return
+		}
+		if b == nil {
+			return
+		}
+	}
+}
+
+// Close implements [io.Closer] for a channel that carries a connection.
+func (ch *channel) Close() error {
+	ch.stop(transport.ErrClosed, "")
+	return nil
+}

@@ -1,0 +1,249 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// A conn is one authenticated connection. It ends with close, with the link,
+// or when the peer no longer answers; whatever lives on it then ends too.
+type conn struct {
+	config Config
+	mux    gossh.Conn
+	wire   *wire
+	under  func() // gives back what carries the connection: a share in a bastion, a command
+
+	ended chan struct{} // closed once x/crypto is through with it
+	dead  chan struct{} // closed once nothing of it is left
+
+	mu      sync.Mutex // guards what follows
+	cause   error      // why it ended, as far as this side knows
+	closing bool       // close was called by its owner
+	over    bool       // no goroutine may be started any more
+	used    int        // channels that the peer still counts, as far as we know
+	served  bool       // a channel was opened
+	shutBy  time.Time  // when a refused channel may be tried again
+	onIdle  func()     // called when used falls to 0
+
+	goroutines sync.WaitGroup
+}
+
+// newConn takes over an authenticated connection and starts what looks after
+// it.
+func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, requests <-chan *gossh.Request, w *wire, under func()) *conn {
+	c := &conn{config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}), dead: make(chan struct{})}
+	c.spawn(func() {
+		for request := range requests { // hostkeys-00@openssh.com, sshd's keepalive
+			if request.WantReply {
+				_ = request.Reply(false, nil) // an error means that the connection is dead
+			}
+		}
+	})
+	c.spawn(func() {
+		for channel := range channels { // nothing was forwarded, so nothing may come back
+			_ = channel.Reject(gossh.Prohibited, "no forwarding") // as above
+		}
+	})
+	go c.watch()
+	if config.Keepalive > 0 {
+		c.spawn(c.keepalive)
+	}
+	return c
+}
+
+// watch ends the connection for good once x/crypto is through with it.
+func (c *conn) watch() {
+	err := c.mux.Wait()
+	c.fail(err)
+	close(c.ended)
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	c.goroutines.Wait()
+	if c.under != nil {
+		c.under()
+	}
+	close(c.dead)
+}
+
+// spawn runs f in a goroutine that the connection waits for at its end. All of
+// them end with the connection. It returns false once that has come.
+func (c *conn) spawn(f func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return false
+	}
+	c.goroutines.Go(f)
+	return true
+}
+
+// fail ends the connection because of err.
+func (c *conn) fail(err error) {
+	c.mu.Lock()
+	if c.cause == nil {
+		c.cause = err
+	}
+	c.mu.Unlock()
+	c.wire.Close()
+}
+
+// close ends the connection for its owner, and waits until nothing of it is
+// left.
+func (c *conn) close() {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.fail(transport.ErrClosed)
+	<-c.dead
+}
+
+// alive reports whether the link is up, as far as anyone knows.
+func (c *conn) alive() bool { return !c.wire.broken.Load() }
+
+// lostError is what readers, writers and Wait get when the link is gone.
+func (c *conn) lostError() error {
+	c.mu.Lock()
+	closing, cause := c.closing, c.cause
+	c.mu.Unlock()
+	if closing {
+		return fmt.Errorf("ssh: %s: %w", c.config.where(), transport.ErrClosed)
+	}
+	why := "connection closed by the server"
+	if cause != nil && !hangup(cause) {
+		why = cause.Error()
+	}
+	return c.config.failure(codeLost, cause, "what was running there may still run", "link lost: %s", why)
+}
+
+// take counts a channel in advance if fewer than limit are in use.
+func (c *conn) take(limit int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.used >= limit || time.Now().Before(c.shutBy) || c.closing {
+		return false
+	}
+	c.used++
+	return true
+}
+
+// release gives back what take took.
+func (c *conn) release() {
+	c.mu.Lock()
+	c.used--
+	c.shutBy = time.Time{}
+	onIdle := c.onIdle
+	if c.used > 0 {
+		onIdle = nil
+	}
+	c.mu.Unlock()
+	if onIdle != nil {
+		onIdle()
+	}
+}
+
+// refusedFor is how long a connection that refused a channel is left alone
+// unless one of its channels ends. sshd counts a session until its program is
+// gone, which it does not tell.
+const refusedFor = time.Second
+
+// open opens a channel of the connection that take was called for; if that
+// fails, release has been called. Requests must be served.
+func (c *conn) open(ctx context.Context, kind string, payload []byte) (gossh.Channel, <-chan *gossh.Request, error) {
+	type opened struct {
+		channel  gossh.Channel
+		requests <-chan *gossh.Request
+		err      error
+	}
+	result := make(chan opened, 1)
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.ConnectTimeout, errTimeout)
+	defer cancel()
+	// gone lets an answer that comes too late find nobody.
+	var mu sync.Mutex
+	gone := false
+	if !c.spawn(func() {
+		channel, requests, err := c.mux.OpenChannel(kind, payload)
+		mu.Lock()
+		late := gone
+		if !late {
+			result <- opened{channel, requests, err}
+		}
+		mu.Unlock()
+		if late && err == nil {
+			_ = channel.Close() // an error means that the connection is dead
+			gossh.DiscardRequests(requests)
+		}
+		if late {
+			c.release()
+		}
+	}) {
+		c.release()
+		return nil, nil, c.closedError()
+	}
+	select {
+	case r := <-result:
+		return c.opened(r.channel, r.requests, r.err)
+	case <-ctx.Done():
+	}
+	mu.Lock()
+	gone = true
+	mu.Unlock()
+	select {
+	case r := <-result: // it was in time after all
+		return c.opened(r.channel, r.requests, r.err)
+	default:
+	}
+	if given := c.config.given(ctx, "opening a channel"); given != nil {
+		return nil, nil, given
+	}
+	return nil, nil, c.config.failure(codeClosed, context.DeadlineExceeded, "the link may be down without anyone having been told",
+		"opening a channel was not answered within %v", c.config.ConnectTimeout)
+}
+
+// opened sorts the answer to an opening.
+func (c *conn) opened(channel gossh.Channel, requests <-chan *gossh.Request, err error) (gossh.Channel, <-chan *gossh.Request, error) {
+	if err == nil {
+		c.mu.Lock()
+		c.served = true
+		c.mu.Unlock()
+		return channel, requests, nil
+	}
+	c.release()
+	var refused *gossh.OpenChannelError
+	if !errors.As(err, &refused) {
+		return nil, nil, c.closedError()
+	}
+	return nil, nil, refused
+}
+
+// shut leaves the connection alone for a while, because the peer refused a
+// channel. It reports whether the peer never allowed any.
+func (c *conn) shut() (fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shutBy = time.Now().Add(refusedFor)
+	return !c.served
+}
+
+// closedError is for a channel that could not be opened because the
+// connection had ended: nothing ran.
+func (c *conn) closedError() error {
+	c.mu.Lock()
+	closing, cause := c.closing, c.cause
+	c.mu.Unlock()
+	if closing {
+		return fmt.Errorf("ssh: %s: %w", c.config.where(), transport.ErrClosed)
+	}
+	why := ""
+	if cause != nil && !hangup(cause) {
+		why = ": " + cause.Error()
+	}
+	return c.config.failure(codeClosed, cause, "", "the connection ended before a channel was open%s", why)
+}

@@ -1,0 +1,218 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// clientVersion is what this client calls itself (RFC 4253 section 4.2).
+const clientVersion = "SSH-2.0-gateway"
+
+// The phases of a handshake, as messages call them.
+const (
+	phaseBanner = "banner exchange"
+	phaseKex    = "key exchange"
+	phaseAuth   = "authentication"
+)
+
+// How long to wait before a machine that turned the connection away is tried
+// again: doubled each time, with the clock of the hop as the limit.
+const (
+	firstBackoff = 100 * time.Millisecond
+	maxBackoff   = 2 * time.Second
+	// maxSilent is how often a connection that ended before the banner without a
+	// word is tried again: sshd before 9.? drops what is over MaxStartups
+	// silently, and so does anything that is not sshd.
+	maxSilent = 2
+)
+
+// dialHop connects to one machine, through its bastions if it has any, whose
+// time does not count for this one.
+func dialHop(ctx context.Context, config Config) (*conn, error) {
+	var bastion *conn
+	var leave func()
+	if config.Jump != nil {
+		var err error
+		if bastion, leave, err = bastions.join(ctx, *config.Jump); err != nil {
+			return nil, err
+		}
+	}
+	c, err := dialThrough(ctx, config, bastion, leave)
+	if err != nil && leave != nil {
+		leave()
+	}
+	return c, err
+}
+
+// dialThrough connects to one machine over bastion, or directly if it is nil.
+func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()) (*conn, error) {
+	ctx, clock := newClock(ctx, config.ConnectTimeout)
+	defer clock.stop()
+	free, err := handshakes.enter(ctx, config.key())
+	if err != nil {
+		if given := config.given(ctx, "connecting"); given != nil {
+			return nil, given
+		}
+		return nil, config.failure(codeThrottled, context.DeadlineExceeded, "too many connections to one machine at once: lower --forks",
+			"waited %v for one of %d handshakes with it to finish", config.ConnectTimeout, maxHandshakes)
+	}
+	defer free()
+	backoff := firstBackoff
+	for try := 0; ; try++ {
+		raw, err := config.carrier(ctx, bastion)
+		if err != nil {
+			return nil, err
+		}
+		h := &handshake{config: &config, clock: clock, wire: newWire(raw)}
+		c, err := h.run(ctx, leave)
+		if err == nil {
+			return c, nil
+		}
+		if !h.again(err, try) || clock.timeLeft() <= backoff {
+			return nil, explained(raw, &config, err)
+		}
+		select {
+		case <-time.After(backoff):
+		case <-ctx.Done():
+			return nil, err
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// carrier opens the byte stream for the connection. Its Close unblocks a
+// pending Read and Write at once, whatever it is made of.
+func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
+	switch {
+	case c.ProxyCommand != "":
+		return startProxy(ctx, c)
+	case bastion != nil:
+		return bastion.tunnel(ctx, c)
+	}
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.hostPort())
+	if err != nil {
+		return nil, c.dialError(ctx, err)
+	}
+	return raw, nil
+}
+
+// explained adds what a proxy command wrote to its standard error, which is
+// where the reason for a dead connection stands.
+func explained(raw net.Conn, c *Config, err error) error {
+	proxy, ok := raw.(*proxyConn)
+	if !ok {
+		return err
+	}
+	said := proxy.said()
+	typed := new(transport.Error)
+	if !errors.As(err, &typed) || !strings.HasPrefix(typed.Code, "ssh.") {
+		return err
+	}
+	if said == "" && typed.Code != codeClosed {
+		return err
+	}
+	if said == "" {
+		said = "it ended without a word"
+	}
+	return c.failure(codeProxy, err, "run the proxy command by hand", "proxy command: %s", said)
+}
+
+// A handshake turns a byte stream into an authenticated connection.
+type handshake struct {
+	config *Config
+	clock  *clock
+	wire   *wire
+	auth   *authenticator
+
+	keyed   atomic.Bool           // the host key was seen
+	trusted atomic.Bool           // and accepted
+	hostKey atomic.Pointer[error] // why it was not
+}
+
+func (h *handshake) phase() string {
+	switch {
+	case h.trusted.Load():
+		return phaseAuth
+	case h.wire.banner.Load():
+		return phaseKex
+	}
+	return phaseBanner
+}
+
+// run returns the connection, or closes the stream.
+func (h *handshake) run(ctx context.Context, leave func()) (*conn, error) {
+	c := h.config
+	// A deadline on the stream would cover the time that a person takes to
+	// answer, and a tunnel has none.
+	stop := context.AfterFunc(ctx, func() { h.wire.Close() })
+	h.auth = newAuthenticator(ctx, c, h.clock, h.wire)
+	defer h.auth.close()
+	mux, channels, requests, err := gossh.NewClientConn(h.wire, c.hostPort(), h.client(ctx))
+	if !stop() && err == nil {
+		err = ctx.Err()
+		mux.Close()
+		go gossh.DiscardRequests(requests) // both end at once: the stream is closed
+		go discardChannels(channels)
+	}
+	if err != nil {
+		h.wire.Close()
+		return nil, h.failure(ctx, err)
+	}
+	h.auth.settle()
+	return newConn(*c, mux, channels, requests, h.wire, leave), nil
+}
+
+func discardChannels(channels <-chan gossh.NewChannel) {
+	for channel := range channels {
+		_ = channel.Reject(gossh.Prohibited, "closing") // the stream is closed
+	}
+}
+
+// client is the configuration for x/crypto.
+func (h *handshake) client(ctx context.Context) *gossh.ClientConfig {
+	c := h.config
+	// The defaults of x/crypto hold sha1 for the sake of old servers; this list
+	// does not. It has aes128-gcm first, which moves 628 MB/s where
+	// chacha20-poly1305 moves 320.
+	safe := gossh.SupportedAlgorithms()
+	check := c.HostKeys.Callback(ctx)
+	return &gossh.ClientConfig{
+		Config:            gossh.Config{KeyExchanges: safe.KeyExchanges, Ciphers: safe.Ciphers, MACs: safe.MACs},
+		User:              c.User,
+		ClientVersion:     clientVersion,
+		HostKeyAlgorithms: c.HostKeys.Algorithms(),
+		HostKeyCallback: func(addr string, remote net.Addr, key gossh.PublicKey) error {
+			h.keyed.Store(true)
+			defer h.clock.pause()() // it may ask a person
+			err := check(addr, remote, key)
+			if err != nil {
+				h.hostKey.Store(&err)
+				return err
+			}
+			h.trusted.Store(true)
+			return nil
+		},
+		AuthCallback: h.auth.next,
+	}
+}
+
+// again reports whether err is that the server turned the connection away
+// before its banner, so that nothing was shown to it.
+func (h *handshake) again(err error, try int) bool {
+	switch {
+	case h.wire.banner.Load():
+		return false
+	case code(err) == codeThrottled:
+		// A penalty grows when it is ignored (sshd_config, PerSourcePenalties).
+		return strings.Contains(h.wire.preamble(), "MaxStartups")
+	}
+	return code(err) == codeClosed && try < maxSilent
+}

@@ -1,0 +1,143 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// The contract's codes that this package uses.
+const (
+	codeConfig        = "config.invalid"
+	codeNotFound      = "dns.not_found"
+	codeRefused       = "tcp.refused"
+	codeTimeout       = "tcp.timeout"
+	codeUnreachable   = "tcp.unreachable"
+	codeProxy         = "proxy.failed"
+	codeHandshake     = "ssh.handshake"
+	codeClosed        = "ssh.closed"
+	codeThrottled     = "ssh.throttled"
+	codeNoCommon      = "ssh.no_common_algorithm"
+	codeLimit         = "session.limit"
+	codePTYRefused    = "session.pty_refused"
+	codeForcedCommand = "session.forced_command"
+	codeNoSubsystem   = "file.no_subsystem"
+	codeLost          = "link.lost"
+)
+
+// errTimeout is the cause of a context that the hop's own clock ended.
+var errTimeout = errors.New("connect timeout")
+
+// failure makes the error that says what happened to this hop.
+func (c *Config) failure(code string, cause error, hint, format string, args ...any) *transport.Error {
+	return &transport.Error{
+		Code:    code,
+		Message: "ssh: " + c.where() + ": " + fmt.Sprintf(format, args...),
+		Hint:    hint,
+		Err:     cause,
+	}
+}
+
+// given returns the error for an opening that the caller gave up, or nil if
+// ctx ended for another reason or not at all.
+func (c *Config) given(ctx context.Context, doing string) error {
+	if !errors.Is(ctx.Err(), context.Canceled) || errors.Is(context.Cause(ctx), errTimeout) {
+		return nil
+	}
+	return fmt.Errorf("ssh: %s: %s: %w", c.where(), doing, context.Canceled)
+}
+
+// dialError says why no TCP connection came about.
+func (c *Config) dialError(ctx context.Context, err error) error {
+	if given := c.given(ctx, "connecting"); given != nil {
+		return given
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && ctx.Err() == nil:
+		return c.failure(codeNotFound, err, "check the spelling of addr, or whether the name resolves only inside another network (VPN, jump)",
+			"name %s does not resolve", c.Addr)
+	case ctx.Err() != nil, isTimeout(err):
+		return c.failure(codeTimeout, context.DeadlineExceeded, "check addr and port, and whether a firewall drops the packets; connect_timeout sets how long to wait",
+			"no TCP connection within %v", c.ConnectTimeout)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return c.failure(codeRefused, err, "nothing listens on this port: check the port, and whether sshd runs",
+			"connection refused")
+	}
+	return c.failure(codeUnreachable, err, "check the network: route, VPN, jump", "%s", reason(err))
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// reason is the innermost text of a network error: "no route to host" instead
+// of "dial tcp 10.0.0.7:22: connect: no route to host".
+func reason(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+// hangup reports whether err says that the peer went away.
+func hangup(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// handshakeError says why the key exchange or the authentication came to
+// nothing.
+func (h *handshake) failure(ctx context.Context, err error) error {
+	c := h.config
+	if given := c.given(ctx, "connecting"); given != nil {
+		return given
+	}
+	var typed *transport.Error
+	if errors.As(err, &typed) {
+		return typed // host key and authentication know best themselves
+	}
+	phase := h.phase()
+	said := ""
+	if text := h.wire.preamble(); text != "" {
+		said = fmt.Sprintf("; it said %q", text)
+	}
+	var common *gossh.AlgorithmNegotiationError
+	switch {
+	case ctx.Err() != nil:
+		return c.failure(codeHandshake, context.DeadlineExceeded, "the machine accepts connections but does not answer: it is overloaded, or this is no SSH port",
+			"%s not finished within %v%s", phase, c.ConnectTimeout, said)
+	case errors.As(err, &common):
+		return c.failure(codeNoCommon, err, "the server offers only algorithms that are no longer safe, or a newer kind than this client knows: update it",
+			"no common algorithm for %s: it offers %q", common.What, common.RequestedAlgorithms)
+	case phase == phaseBanner && h.wire.throttled():
+		return c.failure(codeThrottled, err, "too many connections at once: lower --forks, raise MaxStartups in sshd_config, or wait until PerSourcePenalties expire",
+			"the server turns connections away for now%s", said)
+	case phase == phaseAuth && tooMany(err):
+		return h.auth.tooManyError(err)
+	case hangup(err):
+		return c.failure(codeClosed, err, "look into the server's log; TCP wrappers, a firewall or a full process table also end connections like this",
+			"connection closed by the server during %s%s", phase, said)
+	case phase == phaseAuth:
+		return c.failure(codeClosed, err, "look into the server's log", "%s: %v", phase, errors.Unwrap(err))
+	}
+	return c.failure(codeHandshake, err, "is this an SSH server?", "%s: %s%s", phase, trimmed(err), said)
+}
+
+// trimmed is the text of an error of x/crypto without the words that the
+// message around it says already.
+func trimmed(err error) string {
+	if inner := errors.Unwrap(err); inner != nil {
+		err = inner
+	}
+	return err.Error()
+}

@@ -1,0 +1,391 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// A keyring holds what can be shown to one machine under publickey, in this
+// order: each identity, its certificates before the key itself, and then what
+// else the agent has.
+type keyring struct {
+	ctx    context.Context
+	config *Config
+	clock  *clock
+
+	agent      *agentClient
+	candidates []candidate
+	seen       map[string]bool // public keys among the candidates
+	certs      []*gossh.Certificate
+	searched   []string
+	problems   []*transport.Error
+}
+
+// A candidate is a key whose turn may come. open may need a passphrase.
+type candidate struct {
+	label string
+	open  func() (gossh.Signer, error)
+}
+
+// next returns the next key that can sign, or nil.
+func (k *keyring) next() (gossh.Signer, string) {
+	for len(k.candidates) > 0 {
+		c := k.candidates[0]
+		k.candidates = k.candidates[1:]
+		if signer, err := c.open(); err == nil { // open has noted the problem
+			return signer, c.label
+		}
+	}
+	return nil, ""
+}
+
+// looked names the places without a key.
+func (k *keyring) looked() string {
+	if len(k.searched) == 0 {
+		return "no identity file and no agent"
+	}
+	return strings.Join(k.searched, ", ")
+}
+
+func (k *keyring) close() {
+	if k.agent != nil {
+		k.agent.close()
+	}
+}
+
+// gather finds the candidates.
+func (k *keyring) gather() {
+	k.seen = map[string]bool{}
+	for _, path := range k.config.Certificates {
+		cert, err := readCertificate(path)
+		if err != nil {
+			k.problem(codeKeyUnreadable, err, "check the path under certificate", "certificate %s: %v", path, err)
+			continue
+		}
+		k.certs = append(k.certs, cert)
+	}
+	k.openAgent()
+	for _, id := range k.config.Identities {
+		k.identity(id)
+	}
+	if k.agent == nil {
+		return
+	}
+	for _, key := range k.agent.keys {
+		k.add(key.signer(k), key.label)
+	}
+}
+
+func (k *keyring) openAgent() {
+	if k.config.Agent == "" {
+		return
+	}
+	where := "agent " + k.config.Agent
+	agent, err := dialAgent(k.ctx, k.config.Agent, k.config.ConnectTimeout)
+	switch {
+	case err != nil:
+		where += fmt.Sprintf(" (%v)", reason(err))
+	case len(agent.keys) == 0:
+		where += " (no keys)"
+	}
+	k.agent = agent
+	k.searched = append(k.searched, where)
+}
+
+// identity adds the candidates of one configured key.
+func (k *keyring) identity(id Identity) {
+	name := id.name()
+	k.searched = append(k.searched, name)
+	data, err := id.PEM, error(nil)
+	if data == nil {
+		data, err = os.ReadFile(id.Path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		pub := readPublic(id.Path + ".pub")
+		if key := k.agent.find(pub); key != nil {
+			k.addWithCerts(id, key.signer(k), name+" in the agent")
+			return
+		}
+		if id.Optional {
+			k.searched[len(k.searched)-1] += " (no such file)"
+			return
+		}
+	}
+	if err != nil {
+		k.problem(codeKeyUnreadable, err, "check identity and the file's owner and mode", "key %s: %s", name, reason(err))
+		return
+	}
+	k.checkMode(id)
+	k.parsed(id, data)
+}
+
+// checkMode tells about a private key that others can read. OpenSSH refuses
+// such a key; in a CI job the file often can't be made otherwise.
+func (k *keyring) checkMode(id Identity) {
+	if id.Path == "" || runtime.GOOS == "windows" {
+		return
+	}
+	info, err := os.Stat(id.Path)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 && !strings.HasSuffix(id.Path, ".pub") {
+		k.config.warn(fmt.Sprintf("ssh: key %s can be read by others (mode %04o): chmod 600", id.name(), info.Mode().Perm()))
+	}
+}
+
+// parsed adds the candidates that a key file holds.
+func (k *keyring) parsed(id Identity, data []byte) {
+	name := id.name()
+	private, err := gossh.ParsePrivateKey(data)
+	if err == nil {
+		k.addWithCerts(id, &signer{pub: private.PublicKey(), load: func() (gossh.Signer, error) { return private, nil }}, name)
+		return
+	}
+	var locked *gossh.PassphraseMissingError
+	pub := readPublic(id.Path + ".pub")
+	if errors.As(err, &locked) {
+		if locked.PublicKey != nil { // the format of OpenSSH has it in clear text
+			pub = locked.PublicKey
+		}
+		if key := k.agent.find(pub); key != nil {
+			k.addWithCerts(id, key.signer(k), name+" in the agent")
+			return
+		}
+		k.addLocked(id, data, pub)
+		return
+	}
+	// A public key stands for the private one that an agent or a security
+	// device holds; x/crypto can't read the files of the latter.
+	if public, _, _, _, perr := gossh.ParseAuthorizedKey(data); perr == nil {
+		pub = public
+		err = errors.New("a public key, and the agent does not hold the private one")
+	}
+	if key := k.agent.find(pub); key != nil {
+		k.addWithCerts(id, key.signer(k), name+" in the agent")
+		return
+	}
+	k.problem(codeKeyUnreadable, err, "give a private key in OpenSSH or PEM format; a key on a security device works through the agent",
+		"key %s: %s", name, strings.TrimPrefix(err.Error(), "ssh: "))
+}
+
+// addLocked adds an encrypted key. If its public half is known, the passphrase
+// is wanted only once the machine asks for a signature.
+func (k *keyring) addLocked(id Identity, data []byte, pub gossh.PublicKey) {
+	var opened gossh.Signer
+	unlock := func() (gossh.Signer, error) {
+		if opened != nil {
+			return opened, nil
+		}
+		var err error
+		opened, err = k.unlock(id, data)
+		return opened, err
+	}
+	if pub != nil {
+		k.addWithCerts(id, &signer{pub: pub, load: unlock}, id.name())
+		return
+	}
+	k.candidates = append(k.candidates, candidate{label: id.name(), open: func() (gossh.Signer, error) {
+		private, err := unlock()
+		if err != nil {
+			return nil, err
+		}
+		return &signer{pub: private.PublicKey(), load: unlock}, nil
+	}})
+}
+
+// maxTyped is how often a person may mistype a passphrase; nothing is shown to
+// the machine meanwhile.
+const maxTyped = 3
+
+// unlock decrypts a key.
+func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
+	name := id.name()
+	hint := "set passphrase for this host, add the key to an agent, or run it at a terminal"
+	tries := 1
+	secret := id.Passphrase
+	switch {
+	case secret == nil && k.config.Ask == nil:
+		return nil, k.problem(codePassphrase, errNoPassphrase, hint, "key %s needs a passphrase, and there is none", name)
+	case secret == nil:
+		tries = maxTyped
+		secret = func(context.Context, string) (string, error) {
+			return k.ask(Question{Kind: AskPassphrase, Prompt: fmt.Sprintf("Passphrase for %s: ", name)})
+		}
+	}
+	for range tries {
+		resume := k.clock.pause()
+		passphrase, err := secret(k.ctx, name)
+		resume()
+		if err != nil {
+			return nil, k.problem(codePassphrase, err, hint, "passphrase of key %s: %v", name, err)
+		}
+		private, err := gossh.ParsePrivateKeyWithPassphrase(data, []byte(passphrase))
+		if err == nil {
+			return private, nil
+		}
+		if !errors.Is(err, x509.IncorrectPasswordError) {
+			return nil, k.problem(codeKeyUnreadable, err, "", "key %s: %s", name, strings.TrimPrefix(err.Error(), "ssh: "))
+		}
+	}
+	return nil, k.problem(codePassphrase, x509.IncorrectPasswordError, hint, "wrong passphrase for key %s", name)
+}
+
+// addWithCerts adds a key's certificates, and then the key.
+func (k *keyring) addWithCerts(id Identity, key gossh.Signer, label string) {
+	if id.Path != "" {
+		path := strings.TrimSuffix(id.Path, ".pub") + "-cert.pub"
+		if cert, err := readCertificate(path); err == nil {
+			k.addCert(cert, key, path)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			k.problem(codeKeyUnreadable, err, "", "certificate %s: %v", path, err)
+		}
+	}
+	k.add(key, label)
+}
+
+// add adds a key after those certificates for it that were named.
+func (k *keyring) add(key gossh.Signer, label string) {
+	for _, cert := range k.certs {
+		k.addCert(cert, key, "certificate "+cert.KeyId)
+	}
+	if cert, ok := key.PublicKey().(*gossh.Certificate); ok && k.expired(cert, label) {
+		return
+	}
+	blob := string(key.PublicKey().Marshal())
+	if k.seen[blob] {
+		return
+	}
+	k.seen[blob] = true
+	k.candidates = append(k.candidates, candidate{
+		label: fmt.Sprintf("%s %s (%s)", key.PublicKey().Type(), fingerprint(key.PublicKey()), label),
+		open:  func() (gossh.Signer, error) { return key, nil },
+	})
+}
+
+// addCert adds a certificate if it is for the key.
+func (k *keyring) addCert(cert *gossh.Certificate, key gossh.Signer, label string) {
+	if !bytes.Equal(cert.Key.Marshal(), key.PublicKey().Marshal()) || k.expired(cert, label) {
+		return
+	}
+	if signer, err := gossh.NewCertSigner(cert, key); err == nil { // it fails only for another key
+		blob := string(cert.Marshal())
+		if !k.seen[blob] {
+			k.seen[blob] = true
+			k.candidates = append(k.candidates, candidate{
+				label: fmt.Sprintf("%s %s (%s)", cert.Type(), fingerprint(cert.Key), label),
+				open:  func() (gossh.Signer, error) { return signer, nil },
+			})
+		}
+	}
+}
+
+// expired notes a certificate whose time is not now. It is not shown: the
+// server would count it as one of few attempts.
+func (k *keyring) expired(cert *gossh.Certificate, label string) bool {
+	now := time.Now()
+	stamp := func(t uint64) string { return time.Unix(int64(t), 0).UTC().Format(time.RFC3339) }
+	switch {
+	case cert.ValidBefore != gossh.CertTimeInfinity && uint64(now.Unix()) >= cert.ValidBefore:
+		k.problem(codeCertExpired, nil, "get a new certificate", "%s expired at %s", label, stamp(cert.ValidBefore))
+	case uint64(now.Unix()) < cert.ValidAfter:
+		k.problem(codeCertExpired, nil, "check this machine's clock", "%s is not valid before %s", label, stamp(cert.ValidAfter))
+	default:
+		return false
+	}
+	return true
+}
+
+// fingerprint is that of the key, also for a certificate: ssh-add -l and
+// ssh-keygen -l show the same.
+func fingerprint(key gossh.PublicKey) string {
+	if cert, ok := key.(*gossh.Certificate); ok {
+		key = cert.Key
+	}
+	return gossh.FingerprintSHA256(key)
+}
+
+// readPublic returns the public key in a file, or nil.
+func readPublic(path string) gossh.PublicKey {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	key, _, _, _, err := gossh.ParseAuthorizedKey(data)
+	if err != nil {
+		return nil
+	}
+	return key
+}
+
+func readCertificate(path string) (*gossh.Certificate, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	key, _, _, _, err := gossh.ParseAuthorizedKey(data)
+	if err != nil {
+		return nil, err
+	}
+	cert, ok := key.(*gossh.Certificate)
+	if !ok {
+		return nil, errors.New("a plain public key, no certificate")
+	}
+	return cert, nil
+}
+
+// A signer signs with a key that may have to be unlocked first. With RSA it
+// signs over SHA-2 alone (RFC 8332): OpenSSH has refused SHA-1 since 8.8.
+type signer struct {
+	pub  gossh.PublicKey
+	load func() (gossh.Signer, error)
+}
+
+var _ gossh.MultiAlgorithmSigner = (*signer)(nil)
+
+// PublicKey implements [gossh.Signer].
+func (s *signer) PublicKey() gossh.PublicKey { return s.pub }
+
+// Algorithms implements [gossh.MultiAlgorithmSigner].
+func (s *signer) Algorithms() []string {
+	kind := s.pub.Type()
+	if cert, ok := s.pub.(*gossh.Certificate); ok {
+		kind = cert.Key.Type()
+	}
+	if kind == gossh.KeyAlgoRSA {
+		return []string{gossh.KeyAlgoRSASHA512, gossh.KeyAlgoRSASHA256}
+	}
+	return []string{kind}
+}
+
+// Sign implements [gossh.Signer].
+func (s *signer) Sign(rand io.Reader, data []byte) (*gossh.Signature, error) {
+	return s.SignWithAlgorithm(rand, data, s.Algorithms()[0])
+}
+
+// SignWithAlgorithm implements [gossh.AlgorithmSigner].
+func (s *signer) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*gossh.Signature, error) {
+	if !slices.Contains(s.Algorithms(), algorithm) {
+		return nil, fmt.Errorf("ssh: no signature with %s", algorithm)
+	}
+	key, err := s.load()
+	if err != nil {
+		return nil, err
+	}
+	algorithmic, ok := key.(gossh.AlgorithmSigner)
+	if !ok {
+		return key.Sign(rand, data)
+	}
+	return algorithmic.SignWithAlgorithm(rand, data, algorithm)
+}

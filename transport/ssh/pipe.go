@@ -1,0 +1,53 @@
+package ssh
+
+import (
+	"context"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// Pipe implements [transport.Transport]. Its Close sends the program a hang-up
+// signal, which sshd before 10.0 does not deliver to root's.
+func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	return t.pipe(ctx, execute(command), false)
+}
+
+// Control is Pipe on one of the two channels of a connection that Terminal
+// and Pipe leave free: it finds a place when all of theirs are taken.
+func (t *Transport) Control(ctx context.Context, command string) (*transport.Pipe, error) {
+	return t.pipe(ctx, execute(command), true)
+}
+
+// Subsystem starts a subsystem such as sftp. It may use the channels that
+// Control does. Unlike Pipe it waits for the machine's answer; a machine
+// without the subsystem gives a file.no_subsystem [transport.Error].
+func (t *Transport) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
+	return t.pipe(ctx, launch{request: "subsystem", payload: gossh.Marshal(struct{ Name string }{name}), wait: true}, true)
+}
+
+func (t *Transport) pipe(ctx context.Context, l launch, spare bool) (*transport.Pipe, error) {
+	var out, err *stream
+	p, failed := t.start(ctx, l, spare, func(p *program) {
+		out = p.read(p.ended, p.remote)
+		err = p.read(p.ended, p.remote.Stderr())
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	piped := pipeProgram{p}
+	return &transport.Pipe{Stdin: stdin{p}, Stdout: out, Stderr: err, Program: piped}, nil
+}
+
+// pipeProgram is a program without a terminal, whose end has to be asked for.
+type pipeProgram struct{ *program }
+
+// Close implements [transport.Program].
+func (p pipeProgram) Close() error { return p.end("HUP") }
+
+// stdin is the program's standard input; its Close leaves the rest open.
+type stdin struct{ *program }
+
+// Close implements [io.Closer].
+func (s stdin) Close() error { return s.CloseWrite() }

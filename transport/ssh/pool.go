@@ -1,0 +1,250 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// spareChannels are the channels of a connection that Terminal and Pipe leave
+// for Subsystem and Control.
+const spareChannels = 2
+
+// linger is how long a further connection outlives its last channel.
+const linger = 5 * time.Second
+
+// Transport implements [transport.Transport] for one machine. Programs share
+// connections: the first one is dialled by [Dial], more of them when it has no
+// channel left, and a new one when all have died. Programs on a connection
+// that died are lost, and nothing is ever sent again.
+type Transport struct {
+	config Config
+
+	mu     sync.Mutex // guards what follows
+	conns  []*conn
+	dial   *dialling // under way, or nil
+	closed bool
+
+	reaping sync.WaitGroup
+
+	// ends lets Close give up the dials under way.
+	ends context.Context
+	end  context.CancelFunc
+}
+
+// dialling is a dial that several openings wait for.
+type dialling struct {
+	done chan struct{}
+	err  error // set before done is closed
+}
+
+var _ transport.Transport = (*Transport)(nil)
+
+// Dial connects to a machine and authenticates. The error is a
+// [*transport.Error], or wraps [context.Canceled] if ctx was cancelled. It
+// never tries a second time what was refused; a connection that the server
+// turned away before the banner, where nothing was sent yet, is tried again
+// within the timeout.
+func Dial(ctx context.Context, config Config) (*Transport, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	t := &Transport{config: config.withDefaults()}
+	t.ends, t.end = context.WithCancel(context.Background())
+	if _, err := t.connect(ctx); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close implements [transport.Transport].
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	conns := t.conns
+	t.conns = nil
+	t.mu.Unlock()
+	t.end()
+	var all sync.WaitGroup
+	for _, c := range conns {
+		all.Go(c.close)
+	}
+	all.Wait()
+	t.reaping.Wait()
+	return nil
+}
+
+// maxRefused is on how many connections in use an opening may be refused before
+// it fails; a fresh connection's refusal is final.
+const maxRefused = 4
+
+// start launches something on a connection that has a channel for it.
+func (t *Transport) start(ctx context.Context, l launch, spare bool, streams func(*program)) (*program, error) {
+	refused, died := 0, 0
+	for {
+		c, err := t.acquire(ctx, spare)
+		if err != nil {
+			return nil, err
+		}
+		p, err := c.start(ctx, l, streams)
+		var refusal *gossh.OpenChannelError
+		switch {
+		case errors.As(err, &refusal):
+			// sshd says "open failed" for what is over MaxSessions, where RFC 4254
+			// section 5.1 has "resource shortage": the machine is well, and needs
+			// another connection.
+			if fresh := c.shut(); fresh || refused == maxRefused {
+				return nil, t.limit(refusal)
+			}
+			refused++
+		case err != nil && !c.alive() && code(err) == codeClosed && died == 0:
+			died++ // while idle, unnoticed: nothing was sent on it
+		default:
+			return p, err
+		}
+	}
+}
+
+func code(err error) string {
+	var typed *transport.Error
+	errors.As(err, &typed)
+	if typed == nil {
+		return ""
+	}
+	return typed.Code
+}
+
+func (t *Transport) limit(cause error) error {
+	return t.config.failure(codeLimit, cause, "raise MaxSessions in sshd_config, or set max_sessions to what the server allows",
+		"no channel for another program: %s", reason(cause))
+}
+
+// acquire returns a connection on which a channel is set aside for the caller.
+func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
+	limit := t.config.MaxSessions
+	if !spare {
+		limit = max(1, limit-spareChannels)
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("ssh: %s: opening: %w", t.config.where(), err)
+		}
+		c, full, err := t.pick(limit)
+		if c != nil || err != nil {
+			return c, err
+		}
+		if err := t.await(ctx); err != nil {
+			if full && t.config.given(ctx, "opening") == nil {
+				return nil, t.limit(err)
+			}
+			return nil, err
+		}
+	}
+}
+
+// pick returns a living connection with a free channel, set aside, or nil and
+// whether there are connections at all.
+func (t *Transport) pick(limit int) (free *conn, full bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, false, fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+	}
+	t.conns = slices.DeleteFunc(t.conns, func(c *conn) bool { return !c.alive() })
+	for _, c := range t.conns {
+		if c.take(limit) {
+			return c, false, nil
+		}
+	}
+	return nil, len(t.conns) > 0, nil
+}
+
+// await returns once there is one more connection. Openings that need one at
+// the same time share it, and its failure: a refused password is not shown
+// once for each of them.
+func (t *Transport) await(ctx context.Context) error {
+	t.mu.Lock()
+	d := t.dial
+	mine := d == nil
+	if mine {
+		d = &dialling{done: make(chan struct{})}
+		t.dial = d
+	}
+	t.mu.Unlock()
+	if mine {
+		_, d.err = t.connect(ctx)
+		t.mu.Lock()
+		t.dial = nil
+		t.mu.Unlock()
+		close(d.done)
+		return d.err
+	}
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return fmt.Errorf("ssh: %s: opening: %w", t.config.where(), ctx.Err())
+	}
+	if errors.Is(d.err, context.Canceled) || errors.Is(d.err, context.DeadlineExceeded) && code(d.err) == "" {
+		return nil // the other one gave up; that is no reason for us to
+	}
+	return d.err
+}
+
+// connect dials one more connection.
+func (t *Transport) connect(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.ends, cancel)()
+	c, err := dialHop(ctx, t.config)
+	if t.ends.Err() != nil && err != nil {
+		err = fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	closed := t.closed
+	if !closed {
+		c.mu.Lock()
+		c.onIdle = func() { time.AfterFunc(linger, func() { t.reap(c) }) }
+		c.mu.Unlock()
+		t.conns = append(t.conns, c)
+	}
+	t.mu.Unlock()
+	if closed {
+		c.close()
+		return nil, fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+	}
+	return c, nil
+}
+
+// reap closes a connection that nobody uses, if there is another one.
+func (t *Transport) reap(c *conn) {
+	t.mu.Lock()
+	i := slices.Index(t.conns, c)
+	idle := false
+	if i >= 0 && len(t.conns) > 1 {
+		c.mu.Lock()
+		if idle = c.used == 0; idle {
+			c.closing = true // take refuses it
+		}
+		c.mu.Unlock()
+	}
+	if idle {
+		t.conns = slices.Delete(t.conns, i, i+1)
+		t.reaping.Add(1)
+	}
+	t.mu.Unlock()
+	if idle {
+		c.close()
+		t.reaping.Done()
+	}
+}

@@ -1,0 +1,163 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxSaid is how much of a proxy command's standard error is kept.
+	maxSaid = 2 << 10
+	// killAfter is how long a proxy command may take to end after SIGTERM.
+	killAfter = 2 * time.Second
+)
+
+// A proxyConn is a connection over the standard input and output of a
+// command.
+type proxyConn struct {
+	command *exec.Cmd
+	in, out *os.File
+	stderr  tail
+
+	exited    chan struct{}
+	closeOnce sync.Once
+}
+
+// startProxy runs the proxy command.
+func startProxy(_ context.Context, c *Config) (net.Conn, error) {
+	line, err := c.expand(c.ProxyCommand)
+	if err != nil {
+		return nil, err
+	}
+	failed := func(err error) error {
+		return c.failure(codeProxy, err, "", "proxy command: %s", reason(err))
+	}
+	theirIn, ourOut, err := os.Pipe()
+	if err != nil {
+		return nil, failed(err)
+	}
+	ourIn, theirOut, err := os.Pipe()
+	if err != nil {
+		theirIn.Close()
+		ourOut.Close()
+		return nil, failed(err)
+	}
+	p := &proxyConn{command: exec.Command("sh", "-c", line), in: ourIn, out: ourOut, exited: make(chan struct{})}
+	p.command.Stdin, p.command.Stdout, p.command.Stderr = theirIn, theirOut, &p.stderr
+	// A group of its own: a ^C at the terminal is for the program at the far
+	// end, and Close has to end everything that the command started.
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.command.WaitDelay = killAfter // a grandchild may hold stderr open
+	err = p.command.Start()
+	theirIn.Close()
+	theirOut.Close()
+	if err != nil {
+		ourIn.Close()
+		ourOut.Close()
+		return nil, failed(err)
+	}
+	go func() { // ends with the command, which Close ends
+		defer close(p.exited)
+		_ = p.command.Wait() // its status says nothing that its silence does not
+	}()
+	return p, nil
+}
+
+// expand puts the tokens of a proxy command in. Like OpenSSH it refuses what
+// sh would take for more than a word.
+func (c *Config) expand(line string) (string, error) {
+	for _, value := range []string{c.Addr, c.User, c.Name} {
+		if strings.HasPrefix(value, "-") || strings.ContainsAny(value, " \t\r\n'\"`$\\;&|<>(){}*?![]~#") {
+			return "", c.failure(codeConfig, nil, "", "proxy command: %q can't stand in a command", value)
+		}
+	}
+	return strings.NewReplacer("%%", "%", "%h", c.Addr, "%p", strconv.Itoa(c.Port), "%r", c.User, "%n", c.Name).Replace(line), nil
+}
+
+// said waits for the command's end, or a moment, and returns what it wrote to
+// its standard error.
+func (p *proxyConn) said() string {
+	select {
+	case <-p.exited:
+	case <-time.After(killAfter):
+	}
+	return p.stderr.String()
+}
+
+func (p *proxyConn) Read(b []byte) (int, error) { return p.in.Read(b) }
+
+func (p *proxyConn) Write(b []byte) (int, error) { return p.out.Write(b) }
+
+// Close implements [net.Conn]. It does not wait for the command's end.
+func (p *proxyConn) Close() error {
+	p.closeOnce.Do(func() {
+		p.in.Close()
+		p.out.Close()
+		group := -p.command.Process.Pid
+		_ = syscall.Kill(group, syscall.SIGTERM) // it may be gone
+		timer := time.AfterFunc(killAfter, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
+		go func() { // ends with the command
+			<-p.exited
+			timer.Stop()
+		}()
+	})
+	return nil
+}
+
+// LocalAddr implements [net.Conn].
+func (p *proxyConn) LocalAddr() net.Addr { return proxyAddr{} }
+
+// RemoteAddr implements [net.Conn].
+func (p *proxyConn) RemoteAddr() net.Addr { return proxyAddr{} }
+
+// SetDeadline implements [net.Conn].
+func (p *proxyConn) SetDeadline(t time.Time) error {
+	return errors.Join(p.in.SetDeadline(t), p.out.SetDeadline(t))
+}
+
+// SetReadDeadline implements [net.Conn].
+func (p *proxyConn) SetReadDeadline(t time.Time) error { return p.in.SetReadDeadline(t) }
+
+// SetWriteDeadline implements [net.Conn].
+func (p *proxyConn) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadline(t) }
+
+// proxyAddr is the address of something that has none.
+type proxyAddr struct{}
+
+func (proxyAddr) Network() string { return "proxy" }
+func (proxyAddr) String() string  { return "proxy command" }
+
+// A tail keeps the end of what is written to it, as far as it can be printed.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+var _ io.Writer = (*tail)(nil)
+
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if over := len(t.text) - maxSaid; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(p), nil
+}
+
+// String returns it on one line.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return printable(t.text)
+}

@@ -1,0 +1,111 @@
+package ssh
+
+import (
+	"io"
+	"sync"
+)
+
+// The buffer of a pump starts small, so that an idle session costs little, and
+// doubles as long as it is filled.
+const (
+	minPump = 2 << 10
+	maxPump = 64 << 10
+)
+
+// A stream is the reading end of a channel that can be let go. x/crypto
+// unblocks a pending Read only when the peer confirms the channel's end, which
+// a silent peer never does, and sshd not before the program has read its
+// standard input. So a goroutine reads, and hands over one chunk at a time:
+// what is not read stays in the channel's window, and then with the program.
+type stream struct {
+	mu      sync.Mutex
+	changed sync.Cond
+	chunk   []byte // the pump does not touch it until it is empty
+	pumps   int    // that have not met the end
+	end     error  // set by stop: what Read returns at once
+
+	// final says what Read returns once everything has been read. It may block.
+	final func() error
+}
+
+func newStream(pumps int, final func() error) *stream {
+	s := &stream{pumps: pumps, final: final}
+	s.changed.L = &s.mu
+	return s
+}
+
+// Read implements [io.Reader].
+func (s *stream) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	s.mu.Lock()
+	for s.end == nil && len(s.chunk) == 0 && s.pumps > 0 {
+		s.changed.Wait()
+	}
+	if s.end == nil && len(s.chunk) > 0 {
+		n := copy(p, s.chunk)
+		if s.chunk = s.chunk[n:]; len(s.chunk) == 0 {
+			s.changed.Broadcast()
+		}
+		s.mu.Unlock()
+		return n, nil
+	}
+	end := s.end
+	s.mu.Unlock()
+	if end != nil {
+		return 0, end
+	}
+	return 0, s.final()
+}
+
+// stop makes every Read return err, and lets the pumps end.
+func (s *stream) stop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.end == nil {
+		s.end = err
+	}
+	s.changed.Broadcast()
+}
+
+// pump moves what r yields into the stream. It ends with r, or with stop as
+// soon as r yields something.
+func (s *stream) pump(r io.Reader) {
+	buf := make([]byte, minPump)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 && !s.put(buf[:n]) {
+			return
+		}
+		if err != nil {
+			break
+		}
+		if n == len(buf) && n < maxPump {
+			buf = make([]byte, 2*n)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pumps--
+	s.changed.Broadcast()
+}
+
+// put hands chunk over and waits until it has been read; false means that
+// nobody will.
+func (s *stream) put(chunk []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.chunk) > 0 && s.end == nil {
+		s.changed.Wait()
+	}
+	if s.end != nil {
+		return false
+	}
+	s.chunk = chunk
+	s.changed.Broadcast()
+	for len(s.chunk) > 0 && s.end == nil {
+		s.changed.Wait()
+	}
+	return s.end == nil
+}

@@ -1,0 +1,135 @@
+package ssh
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// maxPreamble is how much of what a server says before its banner is kept.
+const maxPreamble = 1 << 10
+
+// quickReads is for how many reads after the banner the delayed ACK is
+// switched off: those of the handshake and of the first channel.
+const quickReads = 64
+
+// A wire is the byte stream under a connection. It keeps what x/crypto throws
+// away: the text before the banner, where sshd says that it turns connections
+// away (RFC 4253 section 4.2 allows such lines), whether the stream has
+// ended, and when it last moved.
+type wire struct {
+	net.Conn
+
+	mu    sync.Mutex // guards early and banner
+	early []byte
+
+	banner atomic.Bool
+	broken atomic.Bool
+	heard  atomic.Int64 // when the peer last sent something, Unix nanoseconds
+
+	quick      func() // asks the kernel to acknowledge at once; nil if it can't
+	quickReads int    // used by the reader alone
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+func newWire(conn net.Conn) *wire {
+	return &wire{Conn: conn, quick: quickAck(conn), quickReads: quickReads}
+}
+
+// Read implements [net.Conn]. Once it returned an error, or Close was called,
+// broken is true: x/crypto ends its channels only after that, which lets their
+// readers tell a lost link from an end of file.
+func (w *wire) Read(p []byte) (int, error) {
+	n, err := w.Conn.Read(p)
+	if n > 0 {
+		w.heard.Store(time.Now().UnixNano())
+		if !w.banner.Load() {
+			w.record(p[:n])
+		} else if w.quick != nil && w.quickReads > 0 {
+			// sshd leaves Nagle's algorithm on until its first session starts
+			// (packet.c, ssh_packet_set_interactive), so its second small packet waits for
+			// our ACK, which the kernel holds back for 40 ms. The option does not
+			// last (tcp(7)), hence after every read.
+			w.quickReads--
+			w.quick()
+		}
+	}
+	if err != nil {
+		w.broken.Store(true)
+	}
+	return n, err
+}
+
+// Close implements [net.Conn]. It may be called more than once.
+func (w *wire) Close() error {
+	w.closeOnce.Do(func() {
+		w.broken.Store(true)
+		w.closeErr = w.Conn.Close()
+	})
+	return w.closeErr
+}
+
+// record keeps p until the line that starts with "SSH-" is complete.
+func (w *wire) record(p []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if room := maxPreamble - len(w.early); len(p) > room {
+		p = p[:room]
+	}
+	w.early = append(w.early, p...)
+	line := w.early[w.lines():]
+	if bytes.HasPrefix(line, []byte("SSH-")) && bytes.IndexByte(line, '\n') >= 0 {
+		w.banner.Store(true)
+	}
+}
+
+// lines is the length of the complete lines before the banner. w.mu is held.
+func (w *wire) lines() int {
+	end := 0
+	for {
+		rest := w.early[end:]
+		next := bytes.IndexByte(rest, '\n')
+		if next < 0 || bytes.HasPrefix(rest, []byte("SSH-")) {
+			return end
+		}
+		end += next + 1
+	}
+}
+
+// preamble is what the server said before its banner, or instead of one, with
+// anything unprintable left out.
+func (w *wire) preamble() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := w.early
+	if w.banner.Load() {
+		text = text[:w.lines()]
+	}
+	return printable(text)
+}
+
+// printable is text from elsewhere as part of a message: one line of ASCII.
+func printable(text []byte) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return ' '
+		case r < ' ' || r > '~':
+			return -1
+		}
+		return r
+	}, string(text)))
+}
+
+// throttled reports whether the server said in place of a banner that it
+// takes no more connections: sshd's MaxStartups (srclimit and drop_connection
+// in sshd.c), or its PerSourcePenalties.
+func (w *wire) throttled() bool {
+	text := w.preamble()
+	return strings.Contains(text, "MaxStartups") || strings.Contains(text, "Not allowed at this time")
+}
