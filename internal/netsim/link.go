@@ -46,7 +46,8 @@ func (l *link) close() {
 	}
 }
 
-// chunk is what one read brought, and when it may leave.
+// chunk is what one read brought, and when it may leave. Without data it is
+// the end of file.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -65,44 +66,39 @@ func (p *Proxy) forward(l *link, d Direction) {
 // read ends with its source, which a cut with RST closes. After a cut it drops
 // what comes.
 func (p *Proxy) read(l *link, d Direction, queue chan<- chunk) {
-	defer close(queue)
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := l.ends[d].Read(buf)
-		if n > 0 {
-			c := chunk{data: append([]byte(nil), buf[:n]...), due: time.Now().Add(p.currentDelay())}
-			select {
-			case queue <- c:
-			case <-l.done:
-			}
-		}
-		if err == nil {
-			continue
-		}
-		if err != io.EOF {
+		if err != nil && err != io.EOF {
 			l.cut(RST) // the one end's reset is the other's
+			return
 		}
-		return
+		c := chunk{data: append([]byte(nil), buf[:n]...), due: time.Now().Add(p.currentDelay())}
+		select {
+		case queue <- c:
+		case <-l.done:
+		}
+		if err == io.EOF {
+			return
+		}
 	}
 }
 
-// write ends when the queue is closed and empty, or the link cut.
+// write ends behind the end of file, or when the link is cut.
 func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) {
 	to := l.ends[1-d]
 	for {
 		var c chunk
-		var ok bool
 		select {
-		case c, ok = <-queue:
+		case c = <-queue:
 		case <-l.done:
 			return
 		}
-		if !ok {
-			p.wait(l, d, time.Now().Add(p.currentDelay()))
-			to.CloseWrite()
+		if !p.wait(l, d, c.due) {
 			return
 		}
-		if !p.wait(l, d, c.due) {
+		if len(c.data) == 0 {
+			to.CloseWrite()
 			return
 		}
 		n, cut, how := p.passed(d, len(c.data))
