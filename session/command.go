@@ -1,0 +1,109 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Stream names where a piece of output came from.
+type Stream int
+
+// The streams of a command.
+const (
+	Stdout Stream = iota
+	Stderr
+	// Terminal is what was written to the terminal itself.
+	Terminal
+)
+
+func (s Stream) String() string { return [...]string{"stdout", "stderr", "terminal"}[s] }
+
+// A Command is text for the session's shell, and its limits. Only Text is
+// needed.
+type Command struct {
+	// Text is what the shell reads: any text of up to 4 MiB without NUL, also
+	// of many lines. It runs in the shell itself: what it changes persists.
+	Text string
+	// Cwd is the directory to run in, for this command only. A relative one
+	// starts at the session's; "~" is home. A command whose directory can't be
+	// entered is not started.
+	Cwd string
+	// Env is added to the environment, for this command only.
+	Env map[string]string
+	// Stdin is the command's standard input; nil means that it is at its end.
+	// It is read until its end, or until the command has ended: a Read that
+	// blocks for longer than that keeps one goroutine.
+	Stdin io.Reader
+	// TTY runs the command on the terminal itself. Its output is in
+	// Result.Stdout, and Session.Write types to it.
+	TTY bool
+	// Echo gives a TTY command the modes that a person expects: echo, and \r\n
+	// for \n.
+	Echo bool
+	// Merge sends stderr to stdout, in true order.
+	Merge bool
+	// Timeout ends the command that long after its start; 0 means never.
+	Timeout time.Duration
+	// Limit is how many bytes of each stream are kept; 0 means 1 MiB.
+	Limit int
+	// Spool opens the spool for a stream of which more comes than is kept. It
+	// may be nil, and may return nil.
+	Spool func(Stream) Spool
+	// Output is called with the bytes of a stream as they come, in order per
+	// stream and concurrently for different ones. The slice is valid during the
+	// call. A call that blocks makes the command block, on the far side too.
+	Output func(Stream, []byte)
+	// Answer is called when the command waits for input. What it returns is
+	// typed, with a newline. Without it, or when it fails, the command is
+	// interrupted: it never hangs. Its context ends with the command. A TTY
+	// command without Answer is left to whoever types.
+	Answer func(context.Context, Prompt) (string, error)
+}
+
+// Prompt is what a command that waits for input has said last.
+type Prompt struct {
+	// Text is the unfinished last line.
+	Text string
+	// Password guesses from the text that the answer is a secret. Treat every
+	// answer as one.
+	Password bool
+}
+
+var passwordWords = regexp.MustCompile(`(?i)pass(word|phrase|code)?\b|\bpin\b|secret|verification code|\botp\b`)
+
+func newPrompt(text string) Prompt {
+	return Prompt{Text: text, Password: passwordWords.MatchString(text)}
+}
+
+// EnvName matches the names that a command's environment may have.
+var EnvName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// check refuses, before anything is sent, what no shell can be given.
+func (c *Command) check() error {
+	refuse := func(format string, args ...any) error {
+		return &Error{Code: "usage", Message: "session: " + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case len(c.Text) > maxText:
+		return refuse("command of %d bytes: at most %d are possible", len(c.Text), maxText)
+	case strings.ContainsRune(c.Text, 0):
+		return refuse("command holds a NUL byte, which no shell can read")
+	case strings.ContainsAny(c.Cwd, "\x00") || len(c.Cwd) > maxLine/2 || !typable(c.Cwd) || strings.Contains(c.Cwd, "\n"):
+		return refuse("directory %.100q: too long, or with control characters", c.Cwd)
+	case c.TTY && c.Stdin != nil:
+		return refuse("a command on the terminal reads the terminal, not a stdin of its own")
+	}
+	for name, value := range c.Env {
+		if !EnvName.MatchString(name) {
+			return refuse("environment name %q", name)
+		}
+		if strings.ContainsRune(value, 0) {
+			return refuse("environment variable %s holds a NUL byte", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// finish makes the result and notes what the session has learnt.
+func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
+	result := r.result(verdict)
+	if r.cwd != "" && r.command.Cwd == "" {
+		s.cwd = r.cwd
+	}
+	if result.Cwd == "" {
+		result.Cwd = s.cwd
+	}
+	s.mu.Lock()
+	result.Background = s.late
+	s.late = false
+	s.mu.Unlock()
+	// Somebody may hold the FIFOs for longer than the command lived.
+	if s.rotate = s.keeper != nil && (result.Background || verdict != Exited || r.job != s.job || !r.stdout); r.stdout {
+		s.job = r.job
+	}
+	switch {
+	case err != nil:
+	case verdict == NotStarted:
+		err = noDirectory(r.command.Cwd)
+	case verdict == Unknown:
+		err = &Error{
+			Code:    "link.lost",
+			Message: "session: the command left no status behind",
+			Hint:    "it may have run: look before running it again",
+			Err:     ErrLost,
+		}
+	}
+	return result, err
+}
+
+func (r *run) result(verdict Verdict) Result {
+	out, errs, terminal := r.outputs[Stdout].finish(), r.outputs[Stderr].finish(), r.outputs[Terminal].finish()
+	result := Result{
+		Verdict: verdict, ExitCode: r.exitCode(),
+		Stdout: out.data, StdoutBytes: out.total,
+		Stderr: errs.data, StderrBytes: errs.total,
+		Truncated: out.truncated || errs.truncated,
+		Spool:     out.spool,
+		Terminal:  withoutTraces(terminal.data),
+		Streams:   Split,
+		Cwd:       r.cwd,
+		Started:   r.started,
+		Duration:  time.Since(r.started),
+		Prompt:    r.prompt.Text,
+	}
+	if result.Spool == "" {
+		result.Spool = errs.spool
+	}
+	switch {
+	case r.command.TTY || r.keeper == nil:
+		result.Streams = OnTerminal
+	case r.command.Merge:
+		result.Streams = Merged
+	}
+	if verdict == NotStarted {
+		result.Started, result.Duration, result.ExitCode = time.Time{}, 0, -1
+	}
+	return result
+}
+
+// drainGrace bounds the wait for what is still in the FIFOs of a command that
+// is over. A link that carries nothing for so long is lost.
+const drainGrace = 5 * time.Second
+
+// drain waits until everything that has been written to the streams is here.
+func (s *Session) drain(r *run) {
+	if r.keeper == nil {
+		return
+	}
+	nonce := newNonce()
+	flushed := s.expect(nonce)
+	defer s.forget(nonce)
+	if r.keeper.flush(nonce) != nil {
+		return
+	}
+	timeout := time.NewTimer(drainGrace)
+	defer timeout.Stop()
+	for streams := 0; streams < 2; {
+		select {
+		case <-flushed:
+			streams++
+		case <-r.keeper.ended:
+			return
+		case <-timeout.C:
+			return
+		}
+	}
+	for { // marks of the command that came before
+		select {
+		case m := <-r.marks:
+			r.take(m)
+		default:
+			return
+		}
+	}
+}
+
+// shellEnded makes the result of a command that took its shell along, or whose
+// link was lost.
+func (s *Session) shellEnded(r *run) (Result, error) {
+	s.lost = true
+	exit, lost := s.terminal.Wait()
+	if lost == nil {
+		s.drain(r)
+	}
+	if !r.stdout {
+		r.status = ""
+	}
+	result, _ := s.finish(r, Unknown, ErrLost)
+	result.Ended = true
+	switch {
+	case r.complete() && r.verdict() == Exited: // it was over before its shell was
+		result.Verdict = Exited
+		return result, nil
+	case lost != nil:
+		result.ExitCode = -1
+		return result, &Error{
+			Code:    "link.lost",
+			Message: fmt.Sprintf("session: link lost while the command ran: %v", lost),
+			Hint:    "it may have run, or still run: look before running it again",
+			Err:     ErrLost,
+		}
+	case exit.Signal != "":
+		result.Verdict, result.Signal, result.ExitCode = Signaled, exit.Signal, exit.Code
+	default:
+		result.Verdict, result.ExitCode = Exited, exit.Code
+	}
+	return result, nil
+}
+
+// renewKeeper turns to new FIFOs, because somebody may still hold the old
+// ones. What the old keeper still carries is background output.
+func (s *Session) renewKeeper(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
+	defer cancel()
+	k, err := s.openKeeper(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	old := s.keeper
+	s.keeper = k
+	s.late = false
+	s.retired = append(s.retired, old)
+	var oldest *keeper
+	if len(s.retired) > maxRetired {
+		oldest, s.retired = s.retired[0], s.retired[1:]
+	}
+	s.mu.Unlock()
+	s.rotate = false
+	old.retire()
+	if oldest != nil {
+		oldest.release()
+		s.pumps.Go(func() {
+			<-oldest.ended
+			oldest.pipe.Close()
+		})
+	}
+	return nil
+}
+
+// maxRetired is how many channels may carry background output. The oldest is
+// released beyond it: its jobs go on, what they write is read into the void.
+const maxRetired = 2

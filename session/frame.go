@@ -1,0 +1,203 @@
+package session
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxLine bounds a typed line. A terminal in canonical mode drops what exceeds
+// 4095 bytes on Linux and 1023 on macOS (MAX_CANON), silently.
+const maxLine = 900
+
+// maxTyped bounds a typed frame; longer texts travel through the keeper, which
+// is also the faster way for them.
+const maxTyped = 3 << 10
+
+// maxText bounds a command. bash and zsh need seconds for more.
+const maxText = 4 << 20
+
+// A frame is one command as the session's shell reads it. Everything in it
+// stands within one brace group, which the shell reads whole before it runs
+// any of it: a program that reads the terminal can't eat the end.
+type frame struct {
+	dialect dialect
+	nonce   string
+	keeper  *keeper // whose FIFOs the streams go to; nil: the terminal carries them
+	command Command
+	// once is put into a session's first frame, before the text.
+	once string
+	// cwd is where the session is, to come back to after Command.Cwd.
+	cwd string
+	// uploaded: the text stands in the keeper's directory.
+	uploaded bool
+}
+
+// encode returns what is typed.
+//
+//   - The nonce of the prompt is split by two quotes: neither set -v nor an
+//     echo shows a whole mark. The next prompt then is mark P with the status of
+//     the line.
+//   - A simple command stands in front: bash, after a text that ended in an
+//     open quote, takes a line that starts with { for a syntax error.
+//   - The text is one quoted word for eval, so that no comment, heredoc, open
+//     quote or trailing operator in it reaches the frame.
+//   - The streams are named by path. Descriptors 0 to 9 are all the user's.
+//   - The group's own output goes nowhere: traces and DEBUG traps write there.
+func (f frame) encode() string {
+	var b strings.Builder
+	b.WriteString("PS2=;{ ")
+	b.WriteString(f.dialect.frame)
+	b.WriteString(f.once)
+	half := nonceLen / 2
+	nonce := f.nonce[:half] + "''" + f.nonce[half:]
+	b.WriteString("PS1='" + promptString + "';_gw1='\x1eP" + nonce + ":';_gw2='\x1e" + nonce + ";';")
+	run := f.run()
+	if cwd := f.command.Cwd; cwd == "" {
+		b.WriteString(run + ";" + f.marks())
+	} else {
+		b.WriteString("if " + f.dialect.cd + " " + directory(cwd) + " 2>" + f.errTo() + ";then " + run + ";" + f.marks() +
+			";else " + f.noDirectory() + ";fi;" + f.dialect.cd + " " + quote(f.cwd))
+	}
+	b.WriteString(";}")
+	if !f.command.TTY {
+		b.WriteString(" >/dev/null 2>&1")
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// typable reports whether encode may be typed, or the text must be uploaded.
+func (f frame) typable() bool {
+	if f.uploaded || f.keeper == nil {
+		return true
+	}
+	if len(f.command.Text) > maxTyped || !typable(f.command.Text) {
+		return false
+	}
+	typed := f.encode()
+	return len(typed) <= maxTyped && longestLine(typed) <= maxLine
+}
+
+// run returns the text as it runs. A command with a stdin of its own says with
+// mark B that it has the FIFO open: only then may the feeder let go of it.
+func (f frame) run() string {
+	run := f.environment() + f.text() + f.redirections()
+	switch {
+	case f.command.Stdin != nil:
+		begun := f.dialect.printf + " " + printMark('B', f.nonce, "", "") + " >" + f.keeper.stdout()
+		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin()
+	case f.command.TTY && f.command.Echo:
+		return "\\command stty " + personModes + ";" + run
+	}
+	return run
+}
+
+// text returns what runs the text, without its streams.
+func (f frame) text() string {
+	names := strings.Join(slices.Sorted(maps.Keys(f.command.Env)), " ")
+	switch {
+	case f.uploaded && f.dialect.exports && names != "":
+		return f.dialect.eval + " " + quote("export "+names+";"+f.dialect.dot+" "+f.keeper.text())
+	case f.uploaded:
+		return f.dialect.dot + " " + f.keeper.text()
+	case f.dialect.exports && names != "":
+		return f.dialect.eval + " " + quote("export "+names+"\n"+f.command.Text)
+	}
+	return f.dialect.eval + " " + quote(f.command.Text)
+}
+
+// environment returns the assignments in front of eval. With command (or
+// builtin) before a special builtin they last as long as it does (POSIX XCU
+// 2.9.1).
+func (f frame) environment() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(f.command.Env)) {
+		b.WriteString(name + "=" + quote(f.command.Env[name]) + " ")
+	}
+	return b.String()
+}
+
+// redirections returns what stands behind eval.
+func (f frame) redirections() string {
+	switch {
+	case f.command.TTY:
+		return ""
+	case f.keeper == nil:
+		return " </dev/null >/dev/tty 2>&1"
+	}
+	in, err := " </dev/null", " 2>"+f.keeper.stderr()
+	if f.command.Stdin != nil {
+		in = "" // the group around it has it
+	}
+	if f.command.Merge {
+		err = " 2>&1"
+	}
+	return in + " >" + f.keeper.stdout() + err
+}
+
+// marks returns what tells the end: mark E with status, last background job
+// and directory behind stdout, an empty one behind stderr.
+func (f frame) marks() string {
+	return f.dialect.printf + " " + printMark('E', f.nonce, "%s:%s:%s", `"$?" "${!-}" "${PWD-}"`) + " >" + f.outTo() + ";" +
+		f.dialect.printf + " " + printMark('E', f.nonce, "", "") + " >" + f.errTo() + f.afterTTY()
+}
+
+// noDirectory returns what tells that the directory could not be entered.
+func (f frame) noDirectory() string {
+	return f.dialect.printf + " " + printMark('E', f.nonce, noCwd+"::%s", `"${PWD-}"`) + " >" + f.outTo() + ";" +
+		f.dialect.printf + " " + printMark('E', f.nonce, "", "") + " >" + f.errTo()
+}
+
+func (f frame) outTo() string {
+	if f.keeper == nil {
+		return "/dev/tty"
+	}
+	return f.keeper.stdout()
+}
+
+func (f frame) errTo() string {
+	if f.keeper == nil {
+		return "/dev/tty"
+	}
+	return f.keeper.stderr()
+}
+
+// A command on the terminal itself gets the modes that a terminal has for a
+// person, and the session takes its own back afterwards, whatever state the
+// command left them in.
+const (
+	personModes  = "icanon isig iexten icrnl opost onlcr echo echoe echok"
+	sessionModes = "icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef"
+)
+
+func (f frame) afterTTY() string {
+	if !f.command.TTY {
+		return ""
+	}
+	return ";\\command stty " + sessionModes + " 2>/dev/null"
+}
+
+// directory returns a word for cd. "./" keeps CDPATH and a leading dash out of
+// it; "~" means home as it does on a command line.
+func directory(dir string) string {
+	switch {
+	case dir == "~":
+		return `"$HOME"`
+	case strings.HasPrefix(dir, "~/"):
+		return `"$HOME"` + quote(dir[1:])
+	case path.IsAbs(dir):
+		return quote(dir)
+	}
+	return quote("./" + dir)
+}
+
+// exports returns the text that exports env.
+func exports(env map[string]string) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		b.WriteString("export " + name + "=" + quote(env[name]) + "\n")
+	}
+	return b.String()
+}

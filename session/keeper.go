@@ -1,0 +1,164 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"gateway/transport"
+)
+
+// A keeper is the session's side channel: a small sh on a [transport.Pipe]
+// that holds the FIFOs to which the commands write, carries both streams home
+// separately, and obeys control lines.
+//
+// The FIFOs of one keeper are one generation. A background job may hold them
+// for longer than its command lives; the session then turns to a new keeper,
+// and what the old one still carries can't be taken for a later command's.
+type keeper struct {
+	pipe *transport.Pipe
+	// dir is the directory of the FIFOs.
+	dir string
+	// streams counts the pumps; ended is closed when both are done.
+	streams sync.WaitGroup
+	ended   chan struct{}
+}
+
+// openKeeper starts a keeper and waits for its report. It returns nil, and no
+// error, on a machine where no FIFO can be made.
+func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
+	nonce := newNonce()
+	marks := s.expect(nonce)
+	defer s.forget(nonce)
+	pipe, err := s.transport.Pipe(ctx, keeperPrelude(nonce))
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{pipe: pipe, ended: make(chan struct{})}
+	k.streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
+	k.streams.Go(func() { s.pump(pipe.Stderr, k, Stderr) })
+	s.pumps.Go(func() {
+		k.streams.Wait()
+		close(k.ended)
+	})
+	select {
+	case m := <-marks:
+		if k.dir = m.payload; k.dir != "" {
+			return k, nil
+		}
+		err = nil
+	case <-k.ended:
+		err = &Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, or an account that may not run sh, does this"}
+		if _, lost := pipe.Wait(); lost != nil {
+			err = fmt.Errorf("session: open the side channel: %w", lost)
+		}
+	case <-ctx.Done():
+		err = &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: no answer on the side channel: %v", context.Cause(ctx)), Err: context.Cause(ctx)}
+	}
+	pipe.Close()
+	<-k.ended
+	return nil, err
+}
+
+// Where a frame finds the streams. The names need no quotes.
+func (k *keeper) stdout() string { return k.dir + "/o" }
+func (k *keeper) stderr() string { return k.dir + "/e" }
+func (k *keeper) stdin() string  { return k.dir + "/i" }
+func (k *keeper) text() string   { return k.dir + "/t" }
+
+// release tells the keeper that nobody listens any more.
+func (k *keeper) release() { k.pipe.Stdin.Close() }
+
+// control sends one control line. The keeper reads it with a shell's read,
+// which is exact on a pipe: bytes that follow the line are left alone.
+func (k *keeper) control(line string) error {
+	_, err := io.WriteString(k.pipe.Stdin, line+"\n")
+	return err
+}
+
+// flush asks for mark F in both streams, behind everything that was written to
+// them before.
+func (k *keeper) flush(nonce string) error {
+	return k.control(`printf ` + controlMark('F', nonce, "") + ` >&3; printf ` + controlMark('F', nonce, "") + ` >&4`)
+}
+
+// upload stores text in the keeper's directory; mark A tells whether it is
+// there, whole.
+func (k *keeper) upload(nonce, text string) error {
+	line := fmt.Sprintf(`head -c %d >%s; [ $(wc -c <%s) -eq %d ] && x=1 || x=0; printf %s "$x" >&3`,
+		len(text), k.text(), k.text(), len(text), controlMark('A', nonce, "%s"))
+	if err := k.control(line); err != nil {
+		return err
+	}
+	_, err := io.WriteString(k.pipe.Stdin, text)
+	return err
+}
+
+// retire lets go of the FIFOs: the streams end with their last writer.
+func (k *keeper) retire() error { return k.control("exec 3>&- 4>&-") }
+
+func controlMark(kind byte, nonce, payload string) string {
+	return `"\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;"`
+}
+
+// eachProcess is the head of the recipes that look at the session's processes.
+// It is for /proc, with nothing but builtins in its loop, so that busybox and
+// a machine with a thousand processes are fine. After "set -- ${l##*) }" the
+// parameters are the fields of proc_pid_stat(5) from the third on: $1 state,
+// $3 process group, $4 session, $6 foreground group, ${20} start time.
+const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `
+
+// signalLine returns the control line that sends sig to what a command has
+// started: the processes of the shell's session, and those that carry its name
+// in their environment. The shell is spared, and so are older jobs, together
+// with what they start (their process group's leader is older).
+//
+// A process is the command's if it is no older than the command, age
+// milliseconds, and younger than the keeper: a command that left a job behind
+// is followed by a new keeper, and process numbers tell apart what the clock's
+// ticks of 10 ms can't. The age is subtracted from the far clock there, so both
+// clocks may differ; the error is the jitter of the link.
+func signalLine(sig string, pid int, id string, age int64) string {
+	return strings.Join([]string{
+		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age/10+1),
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) } && sid=$4`,
+		`read -r l </proc/$$/stat && set -- ${l##*) } && k0=${20}`,
+		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
+		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,
+		`k=; ` + eachProcess +
+			`if [ "$4" != $sid ]; then case "$g" in *"$p/environ"*) ;; *) continue;; esac; fi; ` +
+			`younger $i ${20} || continue; ` +
+			`if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*) }; younger $j ${20} || continue; fi; ` +
+			`k="$k $i"; done`,
+		`[ -z "$k" ] || kill -` + sig + ` $k`,
+	}, "; ")
+}
+
+// probeLine returns the control line that answers mark R: 1 if a process of
+// the terminal's foreground group waits for the terminal, 2 if one of another
+// user sleeps there (setuid programs can't be looked into), else 0.
+//
+// wchan alone would take a read from a socket for one from a terminal (both
+// are wait_woken), so the descriptor of the system call is compared with the
+// terminal wherever the kernel shows it (proc_pid_syscall(5)). A poll does not
+// show what it waits for: there, a stdin that is the terminal decides.
+//
+// It runs as a background job: its answer may have to wait for room in the
+// FIFO, and the keeper must not.
+func probeLine(nonce string, pid int, tty string) string {
+	return `( ` + strings.Join([]string{
+		fmt.Sprintf(`sh=0; r=0; t=%s; { read -r l </proc/%d/stat; } 2>/dev/null && set -- ${l##*) }; sid=$4; fg=$6`, quote(tty), pid),
+		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
+		eachProcess + `[ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ` +
+			`n=; { read -r n f x <$p/syscall; } 2>/dev/null; ` +
+			`if [ -z "$n" ]; then r=1; break; fi; ` +
+			`case $f in 0x*) if reads $((f)); then r=1; break; fi;; esac;; ` +
+			`*poll*|*select*) if reads 0; then r=1; break; fi;; ` +
+			`""|0) [ "$1" = S ] && [ ! -O $p ] && r=2;; esac; done`,
+		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
+	}, "; ") + ` ) &`
+}

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+)
+
+// Marks are what the far side writes into a stream to speak to the engine. A
+// mark is
+//
+//	RS kind nonce ":" payload RS nonce ";"
+//
+// with the record separator RS (0x1e). The nonce is made by the client for
+// this one mark, never stands whole in what is typed, and closes the payload
+// too: a directory name cannot end a mark early. Everything else in a stream
+// is the command's, byte for byte.
+
+// nonceLen is the length of a nonce: 64 random bits in hexadecimal digits. It
+// has to be unguessable for the life of one command.
+const nonceLen = 16
+
+// headLen is the length of a mark's beginning: RS, kind, nonce, colon.
+const headLen = 1 + 1 + nonceLen + 1
+
+// maxPayload bounds a mark. The longest payload is a directory name, and
+// PATH_MAX is 4096 on Linux.
+const maxPayload = 16 << 10
+
+const rs = 0x1e
+
+func newNonce() string {
+	var b [nonceLen / 2]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	return hex.EncodeToString(b[:])
+}
+
+// mark is one decoded mark.
+type mark struct {
+	kind    byte
+	from    Stream // set by the session
+	nonce   string
+	payload string
+}
+
+// printMark returns the shell words that follow a printf command and write a
+// mark; payload is a printf format and args its arguments. What is typed holds
+// the digits \036 and never the byte.
+func printMark(kind byte, nonce, payload, args string) string {
+	if args != "" {
+		args = " " + args
+	}
+	return `'\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;'` + args
+}
+
+// scanner takes the marks out of one stream. The zero value is ready. It is
+// not safe for concurrent use.
+type scanner struct {
+	held []byte // an unfinished mark, carried over to the next chunk
+}
+
+// scan passes the data of a chunk to data and its marks to found, in the order
+// of the stream. Only marks whose nonce is expected count; the rest is data.
+// Slices given to data are valid until it returns. At most a mark's length is
+// held back, and only what may still become one.
+func (s *scanner) scan(chunk []byte, expected func(kind byte, nonce []byte) bool, data func([]byte), found func(mark)) {
+	if len(s.held) > 0 {
+		chunk = append(s.held, chunk...)
+		s.held = nil
+	}
+	begin := 0 // of the data not passed on yet
+	for at := 0; at < len(chunk); {
+		next := bytes.IndexByte(chunk[at:], rs)
+		if next < 0 {
+			break
+		}
+		at += next
+		m, size, state := parseMark(chunk[at:], expected)
+		switch state {
+		case isData:
+			at++
+		case isMark:
+			if at > begin {
+				data(chunk[begin:at])
+			}
+			found(m)
+			at += size
+			begin = at
+		case isUnfinished:
+			if at > begin {
+				data(chunk[begin:at])
+			}
+			s.held = bytes.Clone(chunk[at:])
+			return
+		}
+	}
+	if begin < len(chunk) {
+		data(chunk[begin:])
+	}
+}
+
+// flush passes on what was held back: the stream has ended.
+func (s *scanner) flush(data func([]byte)) {
+	if len(s.held) > 0 {
+		data(s.held)
+		s.held = nil
+	}
+}
+
+type markState int
+
+const (
+	isData markState = iota
+	isMark
+	isUnfinished
+)
+
+// parseMark looks at b, which starts with RS.
+func parseMark(b []byte, expected func(kind byte, nonce []byte) bool) (m mark, size int, state markState) {
+	head := b[:min(len(b), headLen)]
+	for i, c := range head {
+		switch {
+		case i == 0:
+		case i == 1 && ('A' > c || c > 'Z'),
+			i > 1 && i < headLen-1 && !isHex(c),
+			i == headLen-1 && c != ':':
+			return mark{}, 0, isData
+		}
+	}
+	if len(head) < headLen {
+		return mark{}, 0, isUnfinished
+	}
+	kind, nonce := b[1], b[2:2+nonceLen]
+	if !expected(kind, nonce) {
+		return mark{}, 0, isData
+	}
+	var end [nonceLen + 2]byte
+	end[0], end[nonceLen+1] = rs, ';'
+	copy(end[1:], nonce)
+	payload := bytes.Index(b[headLen:], end[:])
+	if payload < 0 {
+		if len(b) > headLen+maxPayload+len(end) {
+			return mark{}, 0, isData
+		}
+		return mark{}, 0, isUnfinished
+	}
+	m = mark{kind: kind, nonce: string(nonce), payload: string(b[headLen : headLen+payload])}
+	if !m.wellFormed() {
+		return mark{}, 0, isData
+	}
+	return m, headLen + payload + len(end), isMark
+}
+
+// wellFormed reports whether the payload has the shape that its kind of mark
+// has. An alias or a trace may write a mark's words without its values.
+func (m mark) wellFormed() bool {
+	switch m.kind {
+	case 'P': // status:#
+		status, ok := strings.CutSuffix(m.payload, ":#")
+		return ok && isStatus(status)
+	case 'E': // nothing, or status:job:directory
+		fields := strings.SplitN(m.payload, ":", 3)
+		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || fields[0] == noCwd) && (fields[1] == "" || isStatus(fields[1]))
+	}
+	return true
+}
+
+// noCwd stands for the status of a command whose directory can't be entered.
+const noCwd = "cwd"
+
+// isStatus reports whether s is a decimal number of a sane length.
+func isStatus(s string) bool {
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return len(s) > 0 && len(s) < 10
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }

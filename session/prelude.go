@@ -1,0 +1,103 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Both exec requests of a session are one line that any login shell reads the
+// same way: a script for /bin/sh within single quotes, with no single quote,
+// no exclamation mark (tcsh) and no control byte in it. Under eight login
+// shells, fish and tcsh among them, the bytes that come back are equal.
+
+// shellPrelude returns the exec request for the session's shell. It reports
+// what it found with mark S (payload: its terminal if it has one, its pid, the
+// shell's family, its path, the directory) and becomes the shell, whose first prompt, mark P,
+// is the proof that it reads commands.
+func shellPrelude(config Config, nonce string) string {
+	script := `p=; for s in ` + shellChoice(config.Shell) + `; do p=$(command -v "${s%% *}") && break; done; ` +
+		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
+		// What is called sh says itself what it is.
+		`case $f in sh) f=$($s -c "echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}"); f=${f:-sh};; esac; ` +
+		`t=; if [ -t 0 ]; then t=$(tty); else exec 2>&1; fi; ` +
+		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$f" "$p" "$PWD"; ` +
+		`unset ENV BASH_ENV; PS1="` + strings.ReplaceAll(promptString, "$", `\$`) + `"; PS2=; ` +
+		`_gw1=$(printf "\036P` + nonce + `:"); _gw2=$(printf "\036` + nonce + `;"); ` +
+		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gw1 _gw2 GATEWAY_SESSION; `
+	if config.Term == "" {
+		script += `PAGER=cat; GIT_PAGER=cat; MANPAGER=cat; SYSTEMD_PAGER=cat; export PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER; `
+	}
+	script += `case $f in `
+	for _, name := range slices.Sorted(maps.Keys(dialects)) {
+		d := dialects[name]
+		script += name + `) `
+		if d.environment != "" {
+			script += `export ` + d.environment + `; `
+		}
+		script += `exec $s ` + d.options + `;; `
+	}
+	return `exec /bin/sh -c '` + script + `esac; exit 127'`
+}
+
+// promptString is PS1. It holds no nonce: dash can't take PS1 out of the
+// environment again, and a shell that the user starts must not print our
+// prompt. The nonce is in two variables, which every frame sets anew. mksh, as
+// root, throws away a prompt without a #.
+const promptString = `${_gw1-}$?:#${_gw2-}`
+
+// shellChoice returns the words that the prelude tries: bash where there is
+// one, else sh.
+func shellChoice(shell string) string {
+	if shell == "" {
+		return "bash sh"
+	}
+	return `"` + shell + `"`
+}
+
+// ready is what the prelude reports.
+type ready struct {
+	tty          string
+	pid          int
+	family, path string
+	cwd          string
+}
+
+// parseReady parses the payload of mark S.
+func parseReady(payload string) (ready, error) {
+	fields := strings.SplitN(payload, ":", 5)
+	if len(fields) == 5 {
+		if pid, err := strconv.Atoi(fields[1]); err == nil {
+			return ready{tty: fields[0], pid: pid, family: fields[2], path: fields[3], cwd: fields[4]}, nil
+		}
+	}
+	return ready{}, &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %q", payload)}
+}
+
+// keeperPrelude returns the exec request for a keeper; see [keeper]. It makes a
+// private directory with a FIFO for each stream where one can be made, holds
+// both open, carries them home, and obeys control lines on its stdin. Mark K
+// tells the directory; an empty one says that there is none.
+//
+// Once its stdin ends, because of a close or because the link is gone, nobody
+// reads the streams any more: programs that still write would block or die.
+// A last process then reads them into the void until the last writer is gone,
+// and removes the directory.
+func keeperPrelude(nonce string) string {
+	script := `trap "" HUP INT TERM PIPE; umask 077; d=; ` +
+		`for b in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $b in *[!A-Za-z0-9/._-]*) continue;; esac; [ -d "$b" ] && d=$b/.gw-` + nonce + ` && ` +
+		`mkdir -m 700 $d && mkfifo -m 600 $d/o $d/e && [ -p $d/e ] && [ -O $d ] && break; d=; done 2>/dev/null; ` +
+		`if [ -z "$d" ]; then printf "\036K` + nonce + `:\036` + nonce + `;"; exec cat >/dev/null; fi; ` +
+		// Opened for reading and writing: such an open never blocks, and the
+		// readers see no early end. The readers themselves do not inherit them.
+		`exec 3<>$d/o 4<>$d/e; ` +
+		`cat <$d/o 3>&- 4>&- & a=$!; cat <$d/e >&2 3>&- 4>&- & b=$!; ` +
+		`printf "\036K` + nonce + `:%s\036` + nonce + `;" $d >&3; ` +
+		`exec >/dev/null 2>&1; while read -r x; do eval "$x"; done; ` +
+		// The client is gone. Opened for both first: the last writer may be too.
+		`( exec 3<>$d/o 4<>$d/e 5<$d/o 6<$d/e 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & wait; rm -rf $d ) & ` +
+		`kill -9 $a $b`
+	return `exec /bin/sh -c '` + script + `'`
+}

@@ -1,0 +1,106 @@
+package session
+
+import (
+	"errors"
+	"time"
+)
+
+// Verdict is what is known about a command's outcome. It never guesses.
+type Verdict string
+
+// The verdicts of the contract.
+const (
+	// Exited: the command ended, and its exit status is known.
+	Exited Verdict = "exited"
+	// Signaled: the session's shell died of a signal while the command ran.
+	Signaled Verdict = "signaled"
+	// TimedOut: the deadline passed and the command was ended.
+	TimedOut Verdict = "timed_out"
+	// Interrupted: the caller, or an unanswered prompt, ended it.
+	Interrupted Verdict = "interrupted"
+	// NotStarted: it certainly did not run.
+	NotStarted Verdict = "not_started"
+	// Unknown: it may have run, and nobody knows how it ended.
+	Unknown Verdict = "unknown"
+)
+
+// Streams says where a command's output went.
+type Streams string
+
+const (
+	// Split: stdout and stderr apart, byte for byte.
+	Split Streams = "split"
+	// Merged: both in Stdout, in their true order.
+	Merged Streams = "merged"
+	// OnTerminal: both in Stdout as the terminal showed them.
+	OnTerminal Streams = "terminal"
+	// Lost: the command took the streams away; what came before is there.
+	Lost Streams = "lost"
+)
+
+// Result is what a command left. Its slices belong to the caller.
+type Result struct {
+	Verdict Verdict
+	// ExitCode is the exit status, or -1 where there is none to know.
+	ExitCode int
+	// Signal names, without SIG, what the session's shell died of.
+	Signal string
+
+	Stdout, Stderr []byte
+	// Terminal is what was written to the terminal itself: prompts, traces.
+	Terminal []byte
+	Streams  Streams
+	// StdoutBytes and StderrBytes count all bytes, kept or not.
+	StdoutBytes, StderrBytes int64
+	// Truncated: of Stdout or Stderr only the head and the tail were kept.
+	Truncated bool
+	// Spool is the file that holds the whole of the first stream that was
+	// truncated, or empty.
+	Spool string
+	// Background: bytes of an earlier command's background job may be among
+	// these.
+	Background bool
+
+	// Cwd is the working directory at the command's end; empty if unknown.
+	Cwd string
+	// Started is when the command was handed to the shell; zero if it was not.
+	Started  time.Time
+	Duration time.Duration
+	// Prompt is what the command was last seen waiting for.
+	Prompt string
+	// Ended: the session's shell is gone, and the session with it.
+	Ended bool
+}
+
+// Errors of a session. Each wraps one of these, or an error of the transport.
+var (
+	// ErrBusy: another command is running in the session. Nothing was sent.
+	ErrBusy = errors.New("session busy")
+	// ErrClosed: the session has ended. Nothing was sent.
+	ErrClosed = errors.New("session closed")
+	// ErrLost: the link went away while the command ran; its outcome is unknown.
+	ErrLost = errors.New("outcome unknown")
+	// ErrNeedsInput: the command waited for input that nobody gave, and was
+	// interrupted.
+	ErrNeedsInput = errors.New("command needs input")
+)
+
+// Error is a failure of a session, with an error code of the contract.
+type Error struct {
+	Code    string
+	Message string
+	Hint    string
+	Err     error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrorCode returns the error code of the contract.
+func (e *Error) ErrorCode() string { return e.Code }
+
+// ErrorHint returns the remedy, or the empty string.
+func (e *Error) ErrorHint() string { return e.Hint }

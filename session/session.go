@@ -1,0 +1,316 @@
+// Package session is the engine: a shell on a terminal that outlives its
+// commands, and one result for each of them that is never wrong about what
+// happened.
+//
+// The terminal is for control and pipes are for data. The shell sits on a
+// terminal without echo; its commands write to two FIFOs that a [keeper]
+// carries home, apart and byte for byte. Two sentinels end a command: a mark
+// with its status behind each stream, and the shell's next prompt on the
+// terminal.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gateway/transport"
+)
+
+// Config says what a session is like. The zero value is bash where there is
+// one, else sh, in the account's home.
+type Config struct {
+	// ID names the session in the environment of its processes
+	// (GATEWAY_SESSION); empty means a random one. Letters, digits and dashes.
+	ID string
+	// Shell is the program that reads the commands; see the contract.
+	Shell string
+	// Login reads the login profile first.
+	Login bool
+	// Env is exported in the session.
+	Env map[string]string
+	// Cwd is where the session starts; empty means home.
+	Cwd string
+	// Size and Term describe the terminal. An empty Term means a terminal that
+	// nobody looks at: TERM=dumb, and cat for every pager.
+	Size transport.Size
+	Term string
+	// OpenTimeout bounds Open beside its context; 0 means 30 s.
+	OpenTimeout time.Duration
+}
+
+// A Session is a shell that outlives its commands. Methods may be called
+// concurrently; one command runs at a time.
+type Session struct {
+	transport transport.Transport
+	config    Config
+	terminal  transport.Terminal
+	ended     chan struct{} // closed when the terminal has ended
+	pumps     sync.WaitGroup
+	closing   atomic.Bool
+
+	dialect dialect
+	shell   string // its path
+	pid     int
+	tty     string // its terminal; empty: the account got none
+
+	turn chan struct{} // holds one token while a command runs
+
+	// Used by the holder of the turn only.
+	cwd     string
+	job     string // $! at the last mark
+	once    string // goes into the next frame
+	rotate  bool   // the next command needs a keeper of its own
+	lost    bool   // no further command is possible
+	retired []*keeper
+
+	mu      sync.Mutex
+	keeper  *keeper              // where commands write; nil without FIFOs
+	merged  bool                 // there are no FIFOs: the terminal carries everything
+	run     *run                 // the command in progress
+	replies map[string]chan mark // by nonce: who waits for marks
+	late    bool                 // bytes came while no command ran
+	past    []string             // nonces of the last commands, whose prompts may still come
+	ready   bool                 // the first prompt has come
+	noise   []byte               // the beginning of what the terminal said before it
+}
+
+// Open starts a session's shell on a machine. The context covers the opening
+// only. The transport stays the caller's and must outlive the session.
+//
+// Its errors are those of the transport and *[Error], with the codes
+// shell.unsupported, shell.no_sync, cmd.cwd.
+func Open(ctx context.Context, t transport.Transport, config Config) (*Session, error) {
+	if err := checkShell(config.Shell); err != nil {
+		return nil, err
+	}
+	if config.ID == "" {
+		config.ID = "s-" + newNonce()
+	}
+	if config.OpenTimeout <= 0 {
+		config.OpenTimeout = 30 * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, config.OpenTimeout, errOpenTimeout)
+	defer cancel()
+	s := &Session{
+		transport: t,
+		config:    config,
+		ended:     make(chan struct{}),
+		turn:      make(chan struct{}, 1),
+		replies:   map[string]chan mark{},
+	}
+	if err := s.start(ctx); err != nil {
+		s.abandon()
+		return nil, err
+	}
+	if err := s.setUp(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+var errOpenTimeout = errors.New("the shell did not answer in time")
+
+// start opens the terminal and the keeper at the same time, neither waiting
+// for the other: a session costs no more round trips than one channel.
+func (s *Session) start(ctx context.Context) error {
+	nonce := newNonce()
+	ready := s.expect(nonce)
+	defer s.forget(nonce)
+
+	opened := make(chan error, 1)
+	go func() {
+		k, err := s.openKeeper(ctx)
+		s.mu.Lock()
+		s.keeper, s.merged = k, k == nil
+		s.mu.Unlock()
+		opened <- err
+	}()
+	term, err := s.transport.Terminal(ctx, shellPrelude(s.config, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
+	if err == nil {
+		s.terminal = term
+		s.pumps.Go(func() {
+			s.pump(term, nil, Terminal)
+			close(s.ended)
+		})
+		err = s.awaitReady(ctx, ready)
+	}
+	return errors.Join(err, <-opened)
+}
+
+// awaitReady waits for the shell's report and its first prompt.
+func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
+	for {
+		select {
+		case m := <-marks:
+			switch m.kind {
+			case 'S':
+				if err := s.parseReady(m.payload); err != nil {
+					return err
+				}
+			case 'P':
+				s.once = "unset PS1 _gw1 _gw2;" // takes them out of the environment (dash keeps PS1 there)
+				s.mu.Lock()
+				s.ready = true
+				s.mu.Unlock()
+				return nil
+			}
+		case <-s.ended:
+			return s.noShell()
+		case <-ctx.Done():
+			return &Error{
+				Code:    "shell.no_sync",
+				Message: fmt.Sprintf("session: no prompt from the shell: %v%s", context.Cause(ctx), s.said()),
+				Hint:    "a login shell or forced command may be in the way; try ssh by hand",
+				Err:     context.Cause(ctx),
+			}
+		}
+	}
+}
+
+func (s *Session) parseReady(payload string) error {
+	r, err := parseReady(payload)
+	if err != nil {
+		return err
+	}
+	d, ok := dialects[r.family]
+	if !ok {
+		return &Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q not found on the machine", s.config.Shell), Hint: "set the host's shell to one that is installed there"}
+	}
+	s.dialect, s.tty, s.pid, s.shell, s.cwd = d, r.tty, r.pid, r.path, r.cwd
+	return nil
+}
+
+// noShell explains why the terminal ended before the first prompt.
+func (s *Session) noShell() error {
+	exit, err := s.terminal.Wait()
+	if err != nil {
+		return fmt.Errorf("session: start a shell: %w", err)
+	}
+	return &Error{
+		Code:    "shell.no_sync",
+		Message: fmt.Sprintf("session: the shell ended with status %d before its first prompt%s", exit.Code, s.said()),
+		Hint:    "a forced command, a nologin shell or a login script that exits does this",
+	}
+}
+
+// said quotes what the terminal said instead of a prompt.
+func (s *Session) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.noise) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it said %q", s.noise)
+}
+
+// setUp brings the session where its Config wants it.
+func (s *Session) setUp(ctx context.Context) error {
+	if s.config.Login {
+		if _, err := s.Run(ctx, Command{Text: s.dialect.profile}); err != nil {
+			return fmt.Errorf("session: login profile: %w", err)
+		}
+	}
+	if len(s.config.Env) > 0 {
+		command := Command{Text: exports(s.config.Env)}
+		if err := (&Command{Env: s.config.Env}).check(); err != nil {
+			return err
+		}
+		if r, err := s.Run(ctx, command); err != nil || r.ExitCode != 0 {
+			return errors.Join(err, &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: export the environment: %q", r.Stderr)})
+		}
+	}
+	if s.config.Cwd != "" {
+		r, err := s.Run(ctx, Command{Text: s.dialect.cd + " " + directory(s.config.Cwd)})
+		if err != nil {
+			return err
+		}
+		if r.ExitCode != 0 {
+			return noDirectory(s.config.Cwd)
+		}
+	}
+	return nil
+}
+
+func noDirectory(dir string) *Error {
+	return &Error{Code: "cmd.cwd", Message: fmt.Sprintf("session: directory %q can't be entered on the machine", dir)}
+}
+
+// ID returns the session's name.
+func (s *Session) ID() string { return s.config.ID }
+
+// Shell returns the path of the session's shell.
+func (s *Session) Shell() string { return s.shell }
+
+// Terminal reports whether the account got a terminal.
+func (s *Session) Terminal() bool { return s.tty != "" }
+
+// Resize tells the terminal its new size.
+func (s *Session) Resize(size transport.Size) error { return s.terminal.Resize(size) }
+
+// Write types b to the command that runs.
+func (s *Session) Write(b []byte) (int, error) { return s.terminal.Write(b) }
+
+// Close ends the session in order: the shell exits, background jobs go on as
+// they do after a logout, and what is left of the session's own goes away on
+// the machine by itself. A command that runs is hung up.
+func (s *Session) Close() error {
+	if s.closing.Swap(true) {
+		<-s.ended
+		return nil
+	}
+	select {
+	case s.turn <- struct{}{}:
+		if !s.lost {
+			// The second one counts where jobs made the shell refuse the first.
+			io.WriteString(s.terminal, "exit\nexit\n")
+			s.within(time.Second, s.ended)
+		}
+	default:
+	}
+	s.abandon()
+	return nil
+}
+
+// within waits for done, but not for longer than d. It reports whether done
+// came.
+func (s *Session) within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// abandon hangs up and gives everything back.
+func (s *Session) abandon() {
+	s.mu.Lock()
+	keepers := s.retired
+	if s.keeper != nil {
+		keepers = append(keepers, s.keeper)
+	}
+	s.mu.Unlock()
+	for _, k := range keepers {
+		k.release()
+	}
+	if s.terminal != nil {
+		s.terminal.Close()
+	}
+	for _, k := range keepers {
+		s.within(keeperGrace, k.ended)
+		k.pipe.Close()
+	}
+	s.pumps.Wait()
+}
+
+// keeperGrace is how long a keeper may take to hand its FIFOs over to the
+// process that drains them.
+const keeperGrace = time.Second

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// A dialect is how one family of shells is started and spoken to. Each row
+// below was measured; see the tests.
+type dialect struct {
+	name string
+	// options start the shell interactive, with line editing, history
+	// expansion and rc files off.
+	options string
+	// environment is exported before the shell starts.
+	environment string
+	// eval and friends name the builtins in a way that neither an alias (the
+	// backslash) nor a function (command, builtin) can take over.
+	eval, dot, printf, cd string
+	// exports: an assignment in front of eval is not exported by itself.
+	exports bool
+	// frame is put into every frame, before the text.
+	frame string
+	// profile reads what a login shell of this family reads.
+	profile string
+}
+
+const posixProfile = `[ -r /etc/profile ] && . /etc/profile; [ -r "$HOME/.profile" ] && . "$HOME/.profile"`
+
+var posix = dialect{
+	name:    "sh",
+	options: "-i -o ignoreeof",
+	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
+	profile: posixProfile,
+}
+
+// dialects maps the base name of a shell to its dialect. What is plain "sh" is
+// told apart on the machine itself, in the prelude.
+var dialects = map[string]dialect{
+	"sh":   posix,
+	"dash": posix,
+	// busybox ash with ECHO off takes the end of a background job for the end
+	// of its input, and leaves; hence ignoreeof.
+	"ash": posix,
+	"bash": {
+		name:    "bash",
+		options: "--noprofile --norc --noediting -i +H",
+		// Run before the first prompt: without it bash would write the frames to
+		// ~/.bash_history when it ends.
+		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
+		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
+		// A PROMPT_COMMAND that sets PS1 would hide the prompt.
+		frame: "PROMPT_COMMAND=;",
+		profile: `[ -r /etc/profile ] && . /etc/profile; ` +
+			`for f in ~/.bash_profile ~/.bash_login ~/.profile; do [ -r "$f" ] && { . "$f"; break; }; done; unset f`,
+	},
+	"zsh": {
+		name: "zsh",
+		// PROMPT_SP and PROMPT_CR would draw around the prompt; CHECK_JOBS refuses
+		// the first exit while jobs run; HUP kills them.
+		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup",
+		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
+		exports: true,
+		profile: `for f in /etc/zsh/zshenv /etc/zshenv ~/.zshenv /etc/zsh/zprofile /etc/zprofile ~/.zprofile /etc/zsh/zlogin /etc/zlogin ~/.zlogin; ` +
+			`do [ -r "$f" ] && . "$f"; done; unset f`,
+	},
+}
+
+// shellWords are the characters that a configured shell may have: it stands
+// within single quotes in an exec request that any login shell may read.
+var shellWords = regexp.MustCompile(`^[A-Za-z0-9/._+-]+( [A-Za-z0-9/._+-]+)*$`)
+
+// checkShell reports whether the engine can drive the configured shell, which
+// may have words of its own ("busybox ash").
+func checkShell(shell string) error {
+	if shell == "" {
+		return nil
+	}
+	if !shellWords.MatchString(shell) {
+		return &Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q: only letters, digits, /._+- and blanks may stand in it", shell)}
+	}
+	if _, ok := dialectOf(shell); !ok {
+		return &Error{
+			Code:    "shell.unsupported",
+			Message: fmt.Sprintf("session: shell %q is not one that a session can drive", shell),
+			Hint:    "use bash, dash, zsh, sh or busybox ash",
+		}
+	}
+	return nil
+}
+
+// dialectOf returns the dialect of a shell by the base name of its last word.
+func dialectOf(shell string) (dialect, bool) {
+	words := strings.Fields(shell)
+	if len(words) == 0 {
+		return dialect{}, false
+	}
+	d, ok := dialects[path.Base(words[len(words)-1])]
+	return d, ok
+}

@@ -1,0 +1,51 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"gateway/transport"
+)
+
+// A feeder fills a command's stdin: a program on a pipe of its own that copies
+// its input into a FIFO in the keeper's directory.
+//
+// Two traps shape it. A FIFO whose other side never comes blocks its opener
+// for ever, so the feeder opens it for reading and writing first. And a
+// feeder that could still read it would neither see the command's end nor
+// give it an end of file, so it lets go of that side as soon as the client
+// says, with one line, that the command has the FIFO open.
+type feeder struct {
+	pipe *transport.Pipe
+}
+
+const feederReady = "ready"
+
+// openFeeder starts a feeder and waits until its FIFO is there.
+func openFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder, error) {
+	script := `f=` + k.dir + `/i; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo ` + feederReady + ` && read -r x && rm -f $f && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
+	pipe, err := t.Pipe(ctx, `exec /bin/sh -c '`+script+`'`)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { pipe.Close() })
+	ready := make([]byte, len(feederReady)+1)
+	if _, err := io.ReadFull(pipe.Stdout, ready); err != nil || !stop() {
+		pipe.Close()
+		return nil, &Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it in %s", k.dir), Err: context.Cause(ctx)}
+	}
+	return &feeder{pipe}, nil
+}
+
+// feed copies r to the command's stdin, until r ends or the command's side is
+// closed. The command has its stdin open by now.
+func (f *feeder) feed(r io.Reader) {
+	defer f.pipe.Stdin.Close()
+	if _, err := io.WriteString(f.pipe.Stdin, "go\n"); err != nil {
+		return
+	}
+	io.Copy(f.pipe.Stdin, r) // an error means that the command reads no more, as in a pipeline
+}
+
+func (f *feeder) close() { f.pipe.Close() }

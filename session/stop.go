@@ -1,0 +1,146 @@
+package session
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// stop ends the command that runs, as gently as it lets itself be ended, and
+// keeps the session. Each rung waits for the shell to read commands again.
+func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
+	ended := s.climb(r)
+	select {
+	case <-s.ended:
+		result, err := s.shellEnded(r)
+		if result.Verdict != Unknown {
+			result.Verdict, err = verdict, cause
+		}
+		return result, err
+	default:
+	}
+	if !ended {
+		return s.giveUp(r, verdict, cause)
+	}
+	// What it had started must not outlive it, and what that had written is the
+	// command's.
+	s.signal(r, "KILL")
+	s.drain(r)
+	s.locate(r)
+	if !r.stdout && r.promptStatus == "" {
+		r.status = ""
+	}
+	return s.finish(r, verdict, cause)
+}
+
+// climb is the ladder. It reports whether the command has ended.
+//
+// The interrupt comes first because it lets programs end in their own way and
+// makes the shell leave a loop; of what ignores it, most do not ignore quit.
+// Signals to the foreground group instead would meet the shell itself in a
+// shell without job control.
+func (s *Session) climb(r *run) bool {
+	interrupt, quit := "\x03", "\x03\x1c"
+	for _, rung := range []struct {
+		do    func()
+		grace time.Duration
+	}{
+		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
+		{func() { s.press(r, quit, "QUIT") }, 200 * time.Millisecond},
+		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
+		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT") }, time.Second},
+	} {
+		rung.do()
+		if s.over(r, rung.grace) {
+			return true
+		}
+	}
+	return false
+}
+
+// press types control characters, or sends the signal where there is no
+// terminal to do it.
+func (s *Session) press(r *run, keys, signal string) {
+	if s.tty != "" {
+		io.WriteString(s.terminal, keys)
+		return
+	}
+	s.signal(r, signal)
+	if signal == "INT" {
+		s.signalShell(r, signal)
+	}
+}
+
+// signal sends a signal to what the command has started, but for the shell.
+func (s *Session) signal(r *run, name string) {
+	if r.keeper != nil {
+		r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started).Milliseconds()))
+	}
+}
+
+func (s *Session) signalShell(r *run, name string) {
+	if r.keeper != nil {
+		r.keeper.control(fmt.Sprintf("kill -%s %d", name, s.pid))
+	}
+}
+
+// over waits until the shell reads commands again, or is gone.
+func (s *Session) over(r *run, grace time.Duration) bool {
+	timeout := time.NewTimer(grace)
+	defer timeout.Stop()
+	for {
+		if r.prompted || r.complete() {
+			return true
+		}
+		select {
+		case m := <-r.marks:
+			r.take(m)
+		case <-s.ended:
+			return true
+		case <-timeout.C:
+			return false
+		}
+	}
+}
+
+// locate asks the shell where it is after it left a line without a word.
+func (s *Session) locate(r *run) {
+	if r.stdout {
+		return
+	}
+	nonce := newNonce()
+	marks := s.expect(nonce)
+	defer s.forget(nonce)
+	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}}
+	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
+		return
+	}
+	timeout := time.NewTimer(time.Second)
+	defer timeout.Stop()
+	for {
+		select {
+		case m := <-marks:
+			if fields := strings.SplitN(m.payload, ":", 3); m.kind == 'E' && len(fields) == 3 {
+				r.cwd, r.job = fields[2], fields[1]
+				return
+			}
+		case <-s.ended:
+			return
+		case <-timeout.C:
+			return
+		}
+	}
+}
+
+// giveUp ends a session whose shell can't be brought back.
+func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
+	s.lost = true
+	s.signalShell(r, "KILL")
+	s.within(time.Second, s.ended)
+	s.drain(r)
+	s.terminal.Close()
+	result, err := s.finish(r, verdict, cause)
+	result.Ended = true
+	return result, err
+}

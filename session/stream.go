@@ -1,0 +1,98 @@
+package session
+
+import "io"
+
+// pump reads one stream to its end and hands out what comes: data to the
+// command it belongs to, marks to who waits for them. It is the only reader of
+// r. A command whose Output blocks blocks its pump, and with it the program on
+// the far side.
+func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
+	var marks scanner
+	data := func(b []byte) { s.data(k, from, b) }
+	found := func(m mark) { s.found(from, m) }
+	expected := func(kind byte, nonce []byte) bool { return s.expected(from, kind, nonce) }
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buffer)
+		if n > 0 {
+			marks.scan(buffer[:n], expected, data, found)
+		}
+		if err != nil {
+			marks.flush(data)
+			return
+		}
+	}
+}
+
+// data delivers bytes that are no mark.
+func (s *Session) data(k *keeper, from Stream, b []byte) {
+	s.mu.Lock()
+	r := s.run
+	if r == nil || k != nil && k != s.keeper || !r.takes(from) {
+		switch {
+		case k == nil && !s.ready && len(s.noise) < 512:
+			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
+		case k != nil && k == s.keeper:
+			s.late = true
+		}
+		s.mu.Unlock()
+		return
+	}
+	s.mu.Unlock()
+	r.write(from, b)
+}
+
+// found delivers a mark to who waits for its nonce.
+func (s *Session) found(from Stream, m mark) {
+	m.from = from
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run != nil && m.kind == 'E' && m.nonce == s.run.nonce {
+		s.run.closed[from] = true
+	}
+	select {
+	case s.replies[m.nonce] <- m:
+	default: // nobody waits (any more), or a forgery repeats itself
+	}
+}
+
+// expect announces a nonce and returns where its marks will come.
+func (s *Session) expect(nonce string) <-chan mark {
+	marks := make(chan mark, 8)
+	s.mu.Lock()
+	s.replies[nonce] = marks
+	s.mu.Unlock()
+	return marks
+}
+
+// maxPast is how many commands back a prompt is still known as one. It comes
+// on a stream of its own, behind the marks that end the command.
+const maxPast = 8
+
+// outlive forgets the nonce of a command after a while.
+func (s *Session) outlive(nonce string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies[nonce] = nil
+	if s.past = append(s.past, nonce); len(s.past) > maxPast {
+		delete(s.replies, s.past[0])
+		s.past = s.past[1:]
+	}
+}
+
+func (s *Session) forget(nonce string) {
+	s.mu.Lock()
+	delete(s.replies, nonce)
+	s.mu.Unlock()
+}
+
+// expected reports whether somebody waits for a mark, and whether it can come
+// on this stream: the prompt is on the terminal, and a command that prints its
+// PS1 prints no prompt; everything else comes with the data.
+func (s *Session) expected(from Stream, kind byte, nonce []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.replies[string(nonce)]
+	onTerminal := kind == 'P' || kind == 'S' || s.merged
+	return ok && onTerminal == (from == Terminal)
+}

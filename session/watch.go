@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// watch notices that a command waits for input. It takes two signs: silence,
+// and a look at the machine that finds a process reading the terminal. Neither
+// alone is enough: programs fall silent in the middle of a line, and a shell
+// reads the terminal between two commands.
+type watch struct {
+	session *Session
+	ctx     context.Context
+	run     *run
+	timer   *time.Timer
+	quiet   time.Duration // how long without a prompt's sign before the next look
+	nonce   string        // of the probe on its way
+	asked   int64         // when it was sent, in run.activity's clock
+	probed  <-chan mark
+	cancel  context.CancelFunc // ends the question that is open
+	answers chan answer
+}
+
+type answer struct {
+	text string
+	err  error
+}
+
+const (
+	// silence after something that looks like a prompt, before a look.
+	silence = 150 * time.Millisecond
+	// firstLook and lastLook bound the pauses between looks at a command that
+	// says nothing at all.
+	firstLook = time.Second
+	lastLook  = 30 * time.Second
+)
+
+func newWatch(s *Session, ctx context.Context, r *run) *watch {
+	w := &watch{session: s, ctx: ctx, run: r, quiet: firstLook, answers: make(chan answer, 1)}
+	w.timer = time.NewTimer(silence)
+	if r.command.TTY && r.command.Answer == nil || r.keeper == nil || s.tty == "" {
+		w.timer.Stop()
+	}
+	return w
+}
+
+func (w *watch) stop() {
+	w.timer.Stop()
+	if w.cancel != nil {
+		w.cancel()
+	}
+	if w.nonce != "" {
+		w.session.forget(w.nonce)
+	}
+}
+
+// look asks the machine once the command has been silent for long enough.
+func (w *watch) look() {
+	if w.cancel != nil || w.nonce != "" {
+		return // a question or a probe is open; both start the timer again
+	}
+	idle := time.Since(w.run.started) - time.Duration(w.run.activity.Load())
+	patience := w.quiet
+	if w.suspicious() {
+		patience = silence
+	}
+	if idle < patience {
+		w.timer.Reset(min(patience-idle, silence))
+		return
+	}
+	w.quiet = min(2*w.quiet, lastLook)
+	w.nonce = newNonce()
+	w.probed = w.session.expect(w.nonce)
+	w.asked = w.run.activity.Load()
+	if w.run.keeper.control(probeLine(w.nonce, w.session.pid, w.session.tty)) != nil {
+		w.probed = nil // the keeper is gone; its end is noticed elsewhere
+	}
+}
+
+// suspicious reports whether the last thing that came may be a prompt.
+func (w *watch) suspicious() bool {
+	outputs := &w.run.outputs
+	terminal := outputs[Terminal].count()
+	return terminal > w.run.answered[Terminal] && len(withoutTraces(outputs[Terminal].soFar())) > 0 ||
+		outputs[Stdout].unfinished() && outputs[Stdout].count() > w.run.answered[Stdout] ||
+		outputs[Stderr].unfinished() && outputs[Stderr].count() > w.run.answered[Stderr]
+}
+
+// judge weighs the probe's answer.
+func (w *watch) judge(m mark) {
+	w.session.forget(w.nonce)
+	w.nonce, w.probed = "", nil
+	waiting := m.payload == "1" || m.payload == "2" && w.run.outputs[Terminal].count() > w.run.answered[Terminal]
+	if !waiting || w.run.activity.Load() != w.asked {
+		w.timer.Reset(silence)
+		return
+	}
+	w.ask()
+}
+
+// ask puts the question to whoever can answer it.
+func (w *watch) ask() {
+	w.run.prompt = newPrompt(w.promptText())
+	if w.run.command.Answer == nil {
+		w.answers <- answer{err: fmt.Errorf("nobody to ask")}
+		return
+	}
+	ctx, cancel := context.WithCancel(w.ctx)
+	w.cancel = cancel
+	go func() { // ends with Answer, whose context stop cancels
+		text, err := w.run.command.Answer(ctx, w.run.prompt)
+		w.answers <- answer{text, err}
+	}()
+}
+
+// answer types what came back, or explains why the command is interrupted.
+func (w *watch) answer(a answer) error {
+	if w.cancel != nil {
+		w.cancel()
+		w.cancel = nil
+	}
+	if a.err != nil {
+		return &Error{
+			Code:    "cmd.needs_input",
+			Message: fmt.Sprintf("session: command waits for input at %q: %v", w.run.prompt.Text, a.err),
+			Hint:    "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",
+			Err:     ErrNeedsInput,
+		}
+	}
+	for i, o := range w.run.outputs {
+		w.run.answered[i] = o.count()
+	}
+	w.quiet = firstLook
+	w.timer.Reset(silence)
+	if _, err := w.session.Write([]byte(a.text + "\n")); err != nil {
+		return nil // the terminal is gone; its end is noticed elsewhere
+	}
+	return nil
+}
+
+// promptText returns the unfinished last line that was said last: prompts are
+// on the terminal, or where a program with its stdin on the terminal puts them.
+func (w *watch) promptText() string {
+	outputs := &w.run.outputs
+	for _, from := range []Stream{Terminal, Stderr, Stdout} {
+		if outputs[from].count() > w.run.answered[from] {
+			if line := lastLine(outputs[from].soFar()); line != "" {
+				return line
+			}
+		}
+	}
+	return ""
+}
+
+// lastLine returns the last line of b, of which it keeps at most 4 KiB. A line
+// that is empty because a newline stands at the end gives the one before it.
+func lastLine(b []byte) string {
+	text := strings.TrimRight(string(b[max(0, len(b)-4096):]), "\r\n")
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
+
+// withoutTraces takes out what a frame itself leaves on the terminal under
+// set -x and set -v.
+func withoutTraces(b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
+	var kept []byte
+	for line := range strings.SplitAfterSeq(string(b), "\n") {
+		if trace := strings.TrimRight(line, "\r\n"); trace != "+ PS2=" && !strings.HasPrefix(trace, "PS2=;{ ") {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
+}
