@@ -43,6 +43,8 @@ type authenticator struct {
 	allowed   []string // methods that the server accepts next
 	passed    []string // methods that it accepted, and wants another one
 	offered   []string // what was refused so far, for the message
+	latest    string   // the key offered last
+	troubled  int      // problems with keys up to then
 	gathered  bool     // keys were looked for
 	password  bool     // Config.Password was shown
 	methods   map[string]bool
@@ -75,6 +77,9 @@ func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod,
 	if a.abandoned != nil {
 		return nil, a.abandoned
 	}
+	if a.latest != "" && len(a.keys.problems) > a.troubled { // the machine wanted this key, which could not sign
+		a.offered = slices.DeleteFunc(a.offered, func(label string) bool { return label == a.latest })
+	}
 	a.allowed, a.passed = server.AllowedMethods, server.PartialSuccessMethods
 	c := a.config
 	if slices.Contains(a.allowed, methodKey) {
@@ -84,6 +89,7 @@ func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod,
 		}
 		if signer, label := a.keys.next(); signer != nil {
 			a.offered = append(a.offered, label)
+			a.latest, a.troubled = label, len(a.keys.problems)
 			return gossh.PublicKeys(signer), nil
 		}
 	}

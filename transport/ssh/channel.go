@@ -3,6 +3,7 @@ package ssh
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -32,10 +33,11 @@ type channel struct {
 
 	streams []*stream
 	writer  writer
+	left    atomic.Int32 // goroutines that close must be able to stop: serve and the pumps
 }
 
 func newChannel(c *conn, remote gossh.Channel) *channel {
-	return &channel{
+	ch := &channel{
 		remote:  remote,
 		conn:    c,
 		started: make(chan struct{}),
@@ -43,16 +45,36 @@ func newChannel(c *conn, remote gossh.Channel) *channel {
 		closed:  make(chan struct{}),
 		writer:  writer{todo: make(chan []byte), done: make(chan error)},
 	}
+	ch.left.Store(1) // serve
+	c.mu.Lock()
+	c.channels[ch] = true
+	c.mu.Unlock()
+	return ch
 }
 
-// read starts the pumps from sources into one stream.
+// read starts the pumps from sources into one stream. It must come before
+// serve.
 func (ch *channel) read(final func() error, sources ...io.Reader) *stream {
 	s := newStream(len(sources), final)
 	for _, source := range sources {
-		ch.conn.spawn(func() { s.pump(source) })
+		ch.left.Add(1)
+		ch.conn.spawn(func() {
+			s.pump(source)
+			ch.leave()
+		})
 	}
 	ch.streams = append(ch.streams, s)
 	return s
+}
+
+// leave counts a goroutine out; after the last the connection forgets the
+// channel.
+func (ch *channel) leave() {
+	if ch.left.Add(-1) == 0 {
+		ch.conn.mu.Lock()
+		delete(ch.conn.channels, ch)
+		ch.conn.mu.Unlock()
+	}
 }
 
 // serve handles the requests of the peer until the channel is gone. It is the
@@ -71,6 +93,7 @@ func (ch *channel) serve(requests <-chan *gossh.Request, handle func(*gossh.Requ
 	ch.lost = ch.conn.wire.broken.Load()
 	close(ch.gone)
 	ch.conn.release()
+	ch.leave()
 }
 
 // ended says what a reader gets after the last byte: io.EOF, or why the rest

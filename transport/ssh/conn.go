@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +22,7 @@ type conn struct {
 	wire   *wire
 	under  func() // gives back what carries the connection: a share in a bastion, a command
 
-	ended chan struct{} // closed once x/crypto is through with it
-	dead  chan struct{} // closed once nothing of it is left
+	ended chan struct{} // closed once x/crypto is through with it and over is set
 
 	mu      sync.Mutex // guards what follows
 	cause   error      // why it ended, as far as this side knows
@@ -32,13 +33,15 @@ type conn struct {
 	shutBy  time.Time  // when a refused channel may be tried again
 	onIdle  func()     // called when used falls to 0
 
+	channels map[*channel]bool // those with a goroutine left
+
 	goroutines sync.WaitGroup
 }
 
 // newConn takes over an authenticated connection and starts what looks after
 // it.
 func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, requests <-chan *gossh.Request, w *wire, under func()) *conn {
-	c := &conn{config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}), dead: make(chan struct{})}
+	c := &conn{config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}), channels: map[*channel]bool{}}
 	c.spawn(func() {
 		for request := range requests { // hostkeys-00@openssh.com, sshd's keepalive
 			if request.WantReply {
@@ -58,23 +61,23 @@ func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, re
 	return c
 }
 
-// watch ends the connection for good once x/crypto is through with it.
+// watch ends the connection for good once x/crypto is through with it. Output
+// that came before is still there to be read.
 func (c *conn) watch() {
 	err := c.mux.Wait()
 	c.fail(err)
-	close(c.ended)
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
-	c.goroutines.Wait()
+	close(c.ended)
 	if c.under != nil {
 		c.under()
 	}
-	close(c.dead)
 }
 
-// spawn runs f in a goroutine that the connection waits for at its end. All of
-// them end with the connection. It returns false once that has come.
+// spawn runs f in a goroutine that close waits for. All of them end with the
+// connection, or once their channel is stopped. It returns false if the
+// connection has ended.
 func (c *conn) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,11 +105,26 @@ func (c *conn) close() {
 	c.closing = true
 	c.mu.Unlock()
 	c.fail(transport.ErrClosed)
-	<-c.dead
+	<-c.ended
+	c.mu.Lock()
+	channels := slices.Collect(maps.Keys(c.channels))
+	c.mu.Unlock()
+	for _, ch := range channels {
+		ch.stop(c.lostError(), "") // its pumps may wait for a reader who never comes
+	}
+	c.goroutines.Wait()
 }
 
 // alive reports whether the link is up, as far as anyone knows.
 func (c *conn) alive() bool { return !c.wire.broken.Load() }
+
+// spent reports whether the connection is dead and nobody has anything left to
+// read from it.
+func (c *conn) spent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.alive() && len(c.channels) == 0
+}
 
 // lostError is what readers, writers and Wait get when the link is gone.
 func (c *conn) lostError() error {
@@ -127,7 +145,7 @@ func (c *conn) lostError() error {
 func (c *conn) take(limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.used >= limit || time.Now().Before(c.shutBy) || c.closing {
+	if c.used >= limit || c.closing || !c.alive() || time.Now().Before(c.shutBy) {
 		return false
 	}
 	c.used++
@@ -204,7 +222,7 @@ func (c *conn) open(ctx context.Context, kind string, payload []byte) (gossh.Cha
 		return nil, nil, given
 	}
 	return nil, nil, c.config.failure(codeClosed, context.DeadlineExceeded, "the link may be down without anyone having been told",
-		"opening a channel was not answered within %v", c.config.ConnectTimeout)
+		"opening a channel was not answered %s", c.config.inTime(ctx))
 }
 
 // opened sorts the answer to an opening.

@@ -29,8 +29,8 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 2 * time.Second
 	// maxSilent is how often a connection that ended before the banner without a
-	// word is tried again: sshd before 9.? drops what is over MaxStartups
-	// silently, and so does anything that is not sshd.
+	// word is tried again: old versions of sshd drop what is over MaxStartups
+	// silently, and so does much that is not sshd.
 	maxSilent = 2
 )
 
@@ -62,7 +62,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 			return nil, given
 		}
 		return nil, config.failure(codeThrottled, context.DeadlineExceeded, "too many connections to one machine at once: lower --forks",
-			"waited %v for one of %d handshakes with it to finish", config.ConnectTimeout, maxHandshakes)
+			"none of %d handshakes with it finished %s", maxHandshakes, config.inTime(ctx))
 	}
 	defer free()
 	backoff := firstBackoff
@@ -132,9 +132,7 @@ type handshake struct {
 	wire   *wire
 	auth   *authenticator
 
-	keyed   atomic.Bool           // the host key was seen
-	trusted atomic.Bool           // and accepted
-	hostKey atomic.Pointer[error] // why it was not
+	trusted atomic.Bool // the host key was accepted
 }
 
 func (h *handshake) phase() string {
@@ -190,15 +188,10 @@ func (h *handshake) client(ctx context.Context) *gossh.ClientConfig {
 		ClientVersion:     clientVersion,
 		HostKeyAlgorithms: c.HostKeys.Algorithms(),
 		HostKeyCallback: func(addr string, remote net.Addr, key gossh.PublicKey) error {
-			h.keyed.Store(true)
 			defer h.clock.pause()() // it may ask a person
 			err := check(addr, remote, key)
-			if err != nil {
-				h.hostKey.Store(&err)
-				return err
-			}
-			h.trusted.Store(true)
-			return nil
+			h.trusted.Store(err == nil)
+			return err
 		},
 		AuthCallback: h.auth.next,
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -66,12 +67,20 @@ func (c *Config) dialError(ctx context.Context, err error) error {
 			"name %s does not resolve", c.Addr)
 	case ctx.Err() != nil, isTimeout(err):
 		return c.failure(codeTimeout, context.DeadlineExceeded, "check addr and port, and whether a firewall drops the packets; connect_timeout sets how long to wait",
-			"no TCP connection within %v", c.ConnectTimeout)
+			"no TCP connection %s", c.inTime(ctx))
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return c.failure(codeRefused, err, "nothing listens on this port: check the port, and whether sshd runs",
 			"connection refused")
 	}
 	return c.failure(codeUnreachable, err, "check the network: route, VPN, jump", "%s", reason(err))
+}
+
+// inTime is the time that was not enough.
+func (c *Config) inTime(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && !errors.Is(context.Cause(ctx), errTimeout) {
+		return "before the caller's deadline"
+	}
+	return "within " + c.ConnectTimeout.String()
 }
 
 func isTimeout(err error) bool {
@@ -95,7 +104,7 @@ func hangup(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// handshakeError says why the key exchange or the authentication came to
+// failure says why the key exchange or the authentication came to
 // nothing.
 func (h *handshake) failure(ctx context.Context, err error) error {
 	c := h.config
@@ -115,7 +124,7 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return c.failure(codeHandshake, context.DeadlineExceeded, "the machine accepts connections but does not answer: it is overloaded, or this is no SSH port",
-			"%s not finished within %v%s", phase, c.ConnectTimeout, said)
+			"%s not finished %s%s", phase, c.inTime(ctx), said)
 	case errors.As(err, &common):
 		return c.failure(codeNoCommon, err, "the server offers only algorithms that are no longer safe, or a newer kind than this client knows: update it",
 			"no common algorithm for %s: it offers %q", common.What, common.RequestedAlgorithms)
@@ -128,7 +137,7 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 		return c.failure(codeClosed, err, "look into the server's log; TCP wrappers, a firewall or a full process table also end connections like this",
 			"connection closed by the server during %s%s", phase, said)
 	case phase == phaseAuth:
-		return c.failure(codeClosed, err, "look into the server's log", "%s: %v", phase, errors.Unwrap(err))
+		return c.failure(codeClosed, err, "look into the server's log", "%s: %s", phase, trimmed(err))
 	}
 	return c.failure(codeHandshake, err, "is this an SSH server?", "%s: %s%s", phase, trimmed(err), said)
 }
@@ -136,8 +145,9 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 // trimmed is the text of an error of x/crypto without the words that the
 // message around it says already.
 func trimmed(err error) string {
-	if inner := errors.Unwrap(err); inner != nil {
+	var typed *transport.Error
+	if inner := errors.Unwrap(err); inner != nil && !errors.As(err, &typed) {
 		err = inner
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "ssh: ")
 }

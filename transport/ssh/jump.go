@@ -175,7 +175,7 @@ func (c *Config) tunnelError(ctx context.Context, bastion *conn, err error) erro
 		return c.failure(codeProxy, err, "check addr and port as seen from "+name, "%s could not connect: %s", name, refused.Message)
 	case ctx.Err() != nil:
 		return c.failure(codeTimeout, context.DeadlineExceeded, "check addr and port as seen from "+name,
-			"no connection from %s within %v", name, c.ConnectTimeout)
+			"no connection from %s %s", name, c.inTime(ctx))
 	}
 	return c.failure(codeProxy, err, "", "the connection to %s ended", name)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,8 +124,13 @@ func code(err error) string {
 }
 
 func (t *Transport) limit(cause error) error {
+	text := trimmed(cause)
+	var refusal *gossh.OpenChannelError
+	if errors.As(cause, &refusal) {
+		text = fmt.Sprintf("%s: %s", refusal.Reason, refusal.Message)
+	}
 	return t.config.failure(codeLimit, cause, "raise MaxSessions in sshd_config, or set max_sessions to what the server allows",
-		"no channel for another program: %s", reason(cause))
+		"no channel for another program: %s", strings.TrimPrefix(text, t.config.where()+": "))
 }
 
 // acquire returns a connection on which a channel is set aside for the caller.
@@ -151,20 +157,21 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 }
 
 // pick returns a living connection with a free channel, set aside, or nil and
-// whether there are connections at all.
+// whether there is one that is full.
 func (t *Transport) pick(limit int) (free *conn, full bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return nil, false, fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
 	}
-	t.conns = slices.DeleteFunc(t.conns, func(c *conn) bool { return !c.alive() })
+	t.conns = slices.DeleteFunc(t.conns, (*conn).spent)
 	for _, c := range t.conns {
 		if c.take(limit) {
 			return c, false, nil
 		}
+		full = full || c.alive()
 	}
-	return nil, len(t.conns) > 0, nil
+	return nil, full, nil
 }
 
 // await returns once there is one more connection. Openings that need one at

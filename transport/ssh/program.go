@@ -72,7 +72,7 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 	case <-ctx.Done():
 		if err = c.config.given(ctx, "starting a program"); err == nil {
 			err = c.config.failure(codeLost, context.DeadlineExceeded, "it may have started",
-				"the request to start a program was not answered within %v", c.config.ConnectTimeout)
+				"the request to start a program was not answered %s", c.config.inTime(ctx))
 		}
 	}
 	p.Close()

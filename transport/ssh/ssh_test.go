@@ -97,6 +97,7 @@ func wantCode(t testing.TB, err error, code string, texts ...string) *transport.
 	if !errors.As(err, &typed) {
 		t.Fatalf("error = %T %v, want a *transport.Error %s", err, err, code)
 	}
+	t.Logf("%v [%s]", err, typed.Hint)
 	if typed.Code != code {
 		t.Errorf("code = %s (%v), want %s", typed.Code, err, code)
 	}

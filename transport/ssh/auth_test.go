@@ -1,0 +1,302 @@
+package ssh_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+func secret(text string) func(context.Context, string) (string, error) {
+	return func(context.Context, string) (string, error) { return text, nil }
+}
+
+func TestAuthKeys(t *testing.T) {
+	rsa, ecdsa, other := sshdtest.NewKey(t, "rsa"), sshdtest.NewKey(t, "ecdsa"), sshdtest.NewKey(t, "ed25519")
+	ca, certified := sshdtest.NewKey(t, "ed25519"), sshdtest.NewKey(t, "rsa")
+	caFile := filepath.Join(t.TempDir(), "ca.pub")
+	if err := os.WriteFile(caFile, []byte(ca.Line()+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := sshdtest.Start(t, sshdtest.Options{
+		AuthorizedKeys: []string{rsa.Line(), ecdsa.Line()},
+		Config:         []string{"TrustedUserCAKeys " + caFile},
+	})
+	certFile := certified.UserCert(t, ca, s.User, nil)
+	pem, err := os.ReadFile(ecdsa.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := rsa.Encrypted(t, "open sesame")
+	alone := filepath.Join(t.TempDir(), "other") // without the certificate beside it
+	if err := os.WriteFile(alone, mustRead(t, certified.File), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, test := range []struct {
+		name string
+		edit func(*ssh.Config)
+	}{
+		{"ed25519 file", func(*ssh.Config) {}},
+		{"rsa file", func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: rsa.File}} }},
+		{"pem by reference", func(c *ssh.Config) { c.Identities = []ssh.Identity{{Name: "env:KEY", PEM: pem}} }},
+		{"second of three, one of them missing", func(c *ssh.Config) {
+			c.Identities = []ssh.Identity{{Path: "/nonexistent", Optional: true}, {Path: other.File}, {Path: ecdsa.File}}
+		}},
+		{"encrypted", func(c *ssh.Config) {
+			c.Identities = []ssh.Identity{{Path: locked, Passphrase: secret("open sesame")}}
+		}},
+		{"encrypted, typed at the second try", func(c *ssh.Config) {
+			c.Identities = []ssh.Identity{{Path: locked}}
+			answers := []string{"no", "open sesame"}
+			c.Ask = func(_ context.Context, q ssh.Question) (string, error) {
+				if q.Kind != ssh.AskPassphrase || q.Echo {
+					return "", errors.New("unexpected question")
+				}
+				answer := answers[0]
+				answers = answers[1:]
+				return answer, nil
+			}
+		}},
+		{"encrypted, but in the agent", func(c *ssh.Config) {
+			c.Identities = []ssh.Identity{{Path: locked}}
+			c.Agent = sshdtest.Agent(t, other, rsa)
+		}},
+		{"an encrypted key that is not wanted stays closed", func(c *ssh.Config) {
+			c.Identities = []ssh.Identity{{Path: other.Encrypted(t, "x")}, {Path: ecdsa.File}}
+		}},
+		{"agent alone", func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, other, ecdsa) }},
+		{"public key with the agent", func(c *ssh.Config) {
+			c.Identities, c.Agent = []ssh.Identity{{Path: rsa.File + ".pub"}}, sshdtest.Agent(t, ecdsa, rsa)
+		}},
+		{"certificate beside the key", func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: certified.File}} }},
+		{"certificate by path", func(c *ssh.Config) {
+			c.Identities, c.Certificates = []ssh.Identity{{Path: alone}}, []string{certFile}
+		}},
+		{"certificate in the agent", func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, certified) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := config(s)
+			test.edit(&c)
+			if got := output(t, dial(t, c), "echo in"); got != "in\n" {
+				t.Errorf("output = %q", got)
+			}
+		})
+	}
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestAuthFails(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"PasswordAuthentication no", "KbdInteractiveAuthentication no"}})
+	other := sshdtest.NewKey(t, "ed25519")
+	expired := sshdtest.NewKey(t, "ed25519")
+	expired.UserCert(t, sshdtest.NewKey(t, "ed25519"), s.User, func(c *gossh.Certificate) {
+		c.ValidBefore = uint64(time.Now().Add(-time.Minute).Unix())
+	})
+	unreadable := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(unreadable, []byte("not a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wanted := s.Key.Encrypted(t, "right")
+	var many []*sshdtest.Key
+	for range 8 {
+		many = append(many, sshdtest.NewKey(t, "ed25519"))
+	}
+	for _, test := range []struct {
+		name, code string
+		texts      []string
+		edit       func(*ssh.Config)
+	}{
+		{"rejected", "auth.rejected", []string{"web1", gossh.FingerprintSHA256(other.Public()), other.File, "publickey"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: other.File}} }},
+		{"no key", "auth.no_key", []string{"/nonexistent", "/nosocket"},
+			func(c *ssh.Config) {
+				c.Identities, c.Agent = []ssh.Identity{{Path: "/nonexistent", Optional: true}}, "/nosocket"
+			}},
+		{"missing", "auth.key_unreadable", []string{"/nonexistent", "no such file"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: "/nonexistent"}} }},
+		{"unreadable", "auth.key_unreadable", []string{unreadable},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: unreadable}} }},
+		{"no passphrase", "auth.passphrase", []string{wanted},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted}} }},
+		{"wrong passphrase", "auth.passphrase", []string{"wrong", wanted},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted, Passphrase: secret("s3cr3t-left")}} }},
+		{"expired", "auth.cert_expired", []string{expired.File, "expired at"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: expired.File}} }},
+		{"too many", "auth.too_many", []string{"MaxAuthTries", gossh.FingerprintSHA256(many[0].Public())},
+			func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, many...) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := config(s)
+			test.edit(&c)
+			err := refused(t, c, test.code, test.texts...)
+			if !errors.Is(err, transport.ErrAuth) || err.Hint == "" || strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("error = %q, hint %q", err, err.Hint)
+			}
+		})
+	}
+}
+
+// passwordServer accepts a password, on a server of which no account is
+// touched.
+func passwordServer(t *testing.T, lines ...string) (*sshdtest.Server, ssh.Config) {
+	s := sshdtest.Start(t, sshdtest.Options{
+		Account: &sshdtest.Account{Password: "correct horse"},
+		Config:  append(lines, "PermitRootLogin yes"),
+	})
+	c := config(s)
+	c.Identities = nil
+	return s, c
+}
+
+func TestAuthPassword(t *testing.T) {
+	_, c := passwordServer(t, "PasswordAuthentication yes", "KbdInteractiveAuthentication no")
+	t.Run("configured", func(t *testing.T) {
+		c.Password = func(context.Context) (string, error) { return "correct horse", nil }
+		dial(t, c)
+	})
+	t.Run("wrong is shown once", func(t *testing.T) {
+		var shown atomic.Int32
+		c.Password = func(context.Context) (string, error) { shown.Add(1); return "battery staple", nil }
+		err := refused(t, c, "auth.rejected", "password")
+		if shown.Load() != 1 || strings.Contains(err.Error(), "staple") {
+			t.Errorf("shown %d times: %v", shown.Load(), err)
+		}
+	})
+	t.Run("unreadable", func(t *testing.T) {
+		c.Password = func(context.Context) (string, error) { return "", errors.New("no such variable") }
+		refused(t, c, "secret.unreadable", "no such variable")
+	})
+	c.Password = nil
+	t.Run("asked", func(t *testing.T) {
+		c.Ask = func(_ context.Context, q ssh.Question) (string, error) {
+			if q.Kind != ssh.AskPassword || q.Host != "web1" || q.User != c.User {
+				t.Errorf("question = %+v", q)
+			}
+			return "correct horse", nil
+		}
+		dial(t, c)
+	})
+	c.Ask = nil
+	t.Run("nobody there, with publickey", func(t *testing.T) { refused(t, c, "auth.no_key", "password") })
+}
+
+func TestAuthNeedsInteraction(t *testing.T) {
+	_, c := passwordServer(t, "PasswordAuthentication yes", "PubkeyAuthentication no", "KbdInteractiveAuthentication no")
+	refused(t, c, "auth.needs_interaction", "password")
+}
+
+func TestAuthSecondFactor(t *testing.T) {
+	s, c := passwordServer(t, "PasswordAuthentication yes", "AuthenticationMethods publickey,password")
+	c.Identities = []ssh.Identity{{Path: s.KeyFile}}
+	t.Run("both", func(t *testing.T) {
+		c := c
+		c.Password = func(context.Context) (string, error) { return "correct horse", nil }
+		dial(t, c)
+	})
+	t.Run("nobody there", func(t *testing.T) { refused(t, c, "auth.needs_interaction", "password") })
+}
+
+// TestAuthChallenge runs against a server of x/crypto, because what sshd asks
+// is up to PAM.
+func TestAuthChallenge(t *testing.T) {
+	ask := func(want ...string) *gossh.ServerConfig {
+		return &gossh.ServerConfig{KeyboardInteractiveCallback: func(_ gossh.ConnMetadata, challenge gossh.KeyboardInteractiveChallenge) (*gossh.Permissions, error) {
+			prompts := []string{"Password: ", "Verification code: "}[:len(want)]
+			var got []string
+			for _, prompt := range prompts {
+				answer, err := challenge("", "two steps", []string{prompt}, []bool{false})
+				if err != nil {
+					return nil, err
+				}
+				got = append(got, answer...)
+			}
+			if !slices.Equal(got, want) {
+				return nil, errors.New("wrong")
+			}
+			return nil, nil
+		}}
+	}
+	t.Run("password configured", func(t *testing.T) {
+		c := serve(t, ask("pw"))
+		c.Password = func(context.Context) (string, error) { return "pw", nil }
+		dial(t, c)
+	})
+	t.Run("code asked", func(t *testing.T) {
+		c := serve(t, ask("pw", "123456"))
+		c.Password = func(context.Context) (string, error) { return "pw", nil }
+		c.Ask = func(_ context.Context, q ssh.Question) (string, error) {
+			if q.Kind != ssh.AskChallenge || q.Prompt != "Verification code: " || q.Instruction != "two steps" {
+				t.Errorf("question = %+v", q)
+			}
+			return "123456", nil
+		}
+		dial(t, c)
+	})
+	t.Run("code, nobody there", func(t *testing.T) {
+		c := serve(t, ask("pw", "123456"))
+		c.Password = func(context.Context) (string, error) { return "pw", nil }
+		refused(t, c, "auth.needs_interaction")
+	})
+	t.Run("thinking does not count", func(t *testing.T) {
+		c := serve(t, ask("pw"))
+		c.ConnectTimeout = 500 * time.Millisecond
+		c.Ask = func(ctx context.Context, _ ssh.Question) (string, error) {
+			select {
+			case <-ctx.Done():
+				return "", ctx.Err()
+			case <-time.After(2 * c.ConnectTimeout): // this long is what is tested
+				return "pw", nil
+			}
+		}
+		dial(t, c)
+	})
+	t.Run("cancelled while asking", func(t *testing.T) {
+		c := serve(t, ask("pw"))
+		ctx, cancel := context.WithCancel(t.Context())
+		c.Ask = func(ctx context.Context, _ ssh.Question) (string, error) {
+			cancel()
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("Dial = %v, want %v", err, context.Canceled)
+		}
+	})
+}
+
+func TestWarnsOfOpenKey(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, mustRead(t, s.KeyFile), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	c := config(s)
+	c.Identities = []ssh.Identity{{Path: file}}
+	c.Warn = func(m string) { said.WriteString(m) }
+	dial(t, c)
+	if !strings.Contains(said.String(), file) {
+		t.Errorf("warning = %q, want %q in it", said.String(), file)
+	}
+}

@@ -1,0 +1,220 @@
+package ssh_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+// listen serves every connection to a port of this machine with handle, until
+// the test ends.
+func listen(t *testing.T, handle func(net.Conn)) ssh.Config {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	conns := map[net.Conn]bool{}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			conns[conn] = true
+			mu.Unlock()
+			serving.Go(func() {
+				handle(conn)
+				conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		mu.Lock()
+		for conn := range conns {
+			conn.Close()
+		}
+		mu.Unlock()
+		serving.Wait()
+	})
+	port := l.Addr().(*net.TCPAddr).Port
+	return ssh.Config{
+		Name: "web1", Addr: "127.0.0.1", Port: port, User: "u", ConnectTimeout: 300 * time.Millisecond,
+		HostKeys: &ssh.HostKeys{Name: "web1", Policy: ssh.AcceptNew, Write: filepath.Join(t.TempDir(), "known_hosts")},
+	}
+}
+
+// serve runs a server of x/crypto that opens no channels.
+func serve(t *testing.T, server *gossh.ServerConfig) ssh.Config {
+	t.Helper()
+	server.AddHostKey(sshdtest.NewKey(t, "ed25519").Signer)
+	c := listen(t, func(conn net.Conn) {
+		s, channels, requests, err := gossh.NewServerConn(conn, server)
+		if err != nil {
+			return
+		}
+		defer s.Close()
+		go gossh.DiscardRequests(requests)
+		for channel := range channels {
+			_ = channel.Reject(gossh.ResourceShortage, "none")
+		}
+	})
+	c.ConnectTimeout = 5 * time.Second
+	return c
+}
+
+func hold(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+
+func say(text string, then func(net.Conn)) func(net.Conn) {
+	return func(conn net.Conn) {
+		_, _ = io.WriteString(conn, text)
+		then(conn)
+	}
+}
+
+func nothing(net.Conn) {}
+
+func TestHostile(t *testing.T) {
+	for _, test := range []struct {
+		name, code string
+		texts      []string
+		handle     func(net.Conn)
+	}{
+		{"silent", "ssh.handshake", []string{"banner exchange", "300ms"}, hold},
+		{"silent after some text", "ssh.handshake", []string{"banner exchange", "220 mail"}, say("220 mail\x1b ready\r\n", hold)},
+		{"silent after the banner", "ssh.handshake", []string{"key exchange"}, say("SSH-2.0-x\r\n", hold)},
+		{"closes", "ssh.closed", []string{"closed by the server", "banner exchange"}, nothing},
+		{"closes after the banner", "ssh.closed", []string{"key exchange"}, say("SSH-2.0-x\r\n", func(conn net.Conn) {
+			_, _ = io.ReadFull(conn, make([]byte, 100)) // else the close is a reset
+		})},
+		{"says why", "ssh.closed", []string{"out of order"}, say("out of order\r\n", nothing)},
+		{"throttles", "ssh.throttled", []string{"Exceeded MaxStartups"}, say("Exceeded MaxStartups\r\n", nothing)},
+		{"penalizes", "ssh.throttled", []string{"Not allowed at this time"}, say("Not allowed at this time\r\n", nothing)},
+		{"speaks something else", "ssh.handshake", nil, say("SSH-2.0-x\r\nHTTP/1.1 400 Bad Request, this is not what you think it is\r\n\r\n", hold)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := refused(t, listen(t, test.handle), test.code, append(test.texts, "web1")...)
+			if !errors.Is(err, transport.ErrUnreachable) {
+				t.Errorf("%v is not ErrUnreachable", err)
+			}
+		})
+	}
+}
+
+func TestHostileAuthentication(t *testing.T) {
+	held := make(chan struct{})
+	c := serve(t, &gossh.ServerConfig{PasswordCallback: func(gossh.ConnMetadata, []byte) (*gossh.Permissions, error) {
+		<-held
+		return nil, errors.New("no")
+	}})
+	c.ConnectTimeout = 300 * time.Millisecond
+	c.Password = func(context.Context) (string, error) { return "x", nil }
+	refused(t, c, "ssh.handshake", "authentication")
+	close(held)
+}
+
+func TestNoCommonAlgorithm(t *testing.T) {
+	server := &gossh.ServerConfig{NoClientAuth: true}
+	server.Ciphers = []string{gossh.InsecureCipherAES128CBC}
+	refused(t, serve(t, server), "ssh.no_common_algorithm", "cipher", "aes128-cbc")
+}
+
+func TestNotReached(t *testing.T) {
+	c := listen(t, hold)
+	t.Run("refused", func(t *testing.T) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		c := c
+		c.Port = l.Addr().(*net.TCPAddr).Port
+		refused(t, c, "tcp.refused", "web1", "127.0.0.1")
+	})
+	t.Run("name", func(t *testing.T) {
+		c := c
+		c.Addr = "nonexistent.invalid"
+		refused(t, c, "dns.not_found", "nonexistent.invalid")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := listen(t, func(conn net.Conn) { cancel(); hold(conn) })
+		c.ConnectTimeout = time.Hour
+		within(t, patience, "Dial", func() {
+			if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
+				t.Errorf("Dial = %v, want %v", err, context.Canceled)
+			}
+		})
+	})
+	t.Run("caller's deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		c := c
+		c.ConnectTimeout = time.Hour
+		_, err := ssh.Dial(ctx, c)
+		wantCode(t, err, "ssh.handshake")
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Dial = %v, want %v", err, context.DeadlineExceeded)
+		}
+	})
+}
+
+func TestSilentChannel(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, s.Addr, 0)
+	c := behind(p, s)
+	c.ConnectTimeout = 2 * time.Second
+	tr := dial(t, c)
+	pipe, err := tr.Pipe(t.Context(), "cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stall()
+	t.Run("open", func(t *testing.T) {
+		_, err := tr.Terminal(t.Context(), "true", transport.TerminalOptions{})
+		wantCode(t, err, "ssh.closed", "not answered")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		if _, err := tr.Pipe(ctx, "true"); !errors.Is(err, context.Canceled) {
+			t.Errorf("Pipe = %v, want %v", err, context.Canceled)
+		}
+	})
+	t.Run("read, write and close", func(t *testing.T) {
+		within(t, patience, "Close", func() {
+			done := make(chan error, 2)
+			go func() { _, err := pipe.Stdout.Read(make([]byte, 1)); done <- err }()
+			go func() {
+				_, err := pipe.Stdin.Write(make([]byte, 64<<20)) // more than the window
+				done <- err
+			}()
+			pipe.Close()
+			for range 2 {
+				if err := <-done; !errors.Is(err, transport.ErrClosed) {
+					t.Errorf("after Close: %v, want %v", err, transport.ErrClosed)
+				}
+			}
+			if _, err := pipe.Wait(); !errors.Is(err, transport.ErrClosed) {
+				t.Errorf("Wait = %v, want %v", err, transport.ErrClosed)
+			}
+		})
+	})
+	within(t, patience, "closing the transport", func() { tr.Close() })
+}

@@ -1,0 +1,166 @@
+package ssh_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+// chain returns what reaches the last of the servers through all before it.
+func chain(servers ...*sshdtest.Server) ssh.Config {
+	var c *ssh.Config
+	for i, s := range servers {
+		hop := config(s)
+		hop.Name, hop.Jump = fmt.Sprintf("hop%d", i+1), c
+		c = &hop
+	}
+	return *c
+}
+
+func TestJumpChain(t *testing.T) {
+	s := []*sshdtest.Server{sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})}
+	c := chain(s...)
+	tr := dial(t, c)
+	if got, want := output(t, tr, "set -- $SSH_CONNECTION; echo $4"), strconv.Itoa(s[2].Port)+"\n"; got != want {
+		t.Errorf("port = %q, want %q", got, want)
+	}
+
+	t.Run("host key changed at hop 2", func(t *testing.T) {
+		c := chain(s...)
+		wrong := hostKeys(s[1])
+		wrong.Files = nil
+		wrong.Pins = []string{"SHA256:" + strings.Repeat("A", 43)}
+		c.Jump.HostKeys = wrong
+		if err := refused(t, c, "hostkey.changed"); !errors.Is(err, transport.ErrHostKey) {
+			t.Errorf("%v is not ErrHostKey", err)
+		}
+	})
+	t.Run("credentials refused at hop 2", func(t *testing.T) {
+		c := chain(s...)
+		c.Jump.Identities = []ssh.Identity{{Path: sshdtest.NewKey(t, "ed25519").File}}
+		refused(t, c, "auth.rejected", "hop2", "through hop1")
+	})
+	t.Run("nothing listens at hop 3", func(t *testing.T) {
+		c := chain(s...)
+		c.Port = 1
+		refused(t, c, "proxy.failed", "hop3", "hop2 could not connect")
+	})
+	t.Run("silent at hop 3", func(t *testing.T) {
+		silent := listen(t, hold)
+		c := chain(s[0], s[1])
+		silent.Jump = &c
+		refused(t, silent, "ssh.handshake", "through hop2", "banner exchange")
+	})
+}
+
+func TestJumpForbidden(t *testing.T) {
+	bastion := sshdtest.Start(t, sshdtest.Options{Config: []string{"AllowTcpForwarding no"}})
+	refused(t, chain(bastion, sshdtest.Start(t, sshdtest.Options{})), "proxy.failed", "hop1 forbids")
+}
+
+func TestJumpShared(t *testing.T) {
+	target, bastion := sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, bastion.Addr, 0)
+	c := chain(bastion, target)
+	c.Jump.Port = p.Port()
+	var all []*ssh.Transport
+	var mu sync.Mutex
+	var dialling sync.WaitGroup
+	for range 5 {
+		dialling.Go(func() {
+			tr, err := ssh.Dial(t.Context(), c)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			all = append(all, tr)
+			mu.Unlock()
+		})
+	}
+	dialling.Wait()
+	if p.Conns() != 1 {
+		t.Errorf("%d connections to the bastion, want 1", p.Conns())
+	}
+	for _, tr := range all[1:] {
+		tr.Close()
+	}
+	if got := output(t, all[0], "echo on"); got != "on\n" {
+		t.Errorf("after the others closed: %q", got)
+	}
+	t.Run("the bastion's link breaks", func(t *testing.T) {
+		pipe, err := all[0].Pipe(t.Context(), "echo up; exec cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pipe.Stdout.Read(make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+		p.Cut(netsim.RST)
+		if _, err := pipe.Wait(); !errors.Is(err, transport.ErrLost) {
+			t.Errorf("Wait = %v, want %v", err, transport.ErrLost)
+		}
+		if got := output(t, all[0], "echo again"); got != "again\n" {
+			t.Errorf("dialled anew: %q", got)
+		}
+	})
+	all[0].Close()
+	before := p.Conns()
+	dial(t, c)
+	if p.Conns() != before+1 {
+		t.Errorf("the bastion's connection outlived its last user")
+	}
+}
+
+func TestProxyCommand(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(s)
+	c.ProxyCommand = "GWTEST_RELAY=%h:%p exec '" + self + "'"
+	tr := dial(t, c)
+	if got := output(t, tr, "echo in"); got != "in\n" {
+		t.Errorf("output = %q", got)
+	}
+	within(t, patience, "Close", func() { tr.Close() })
+
+	t.Run("fails", func(t *testing.T) {
+		c.ProxyCommand = "echo no such tunnel >&2; exit 1"
+		refused(t, c, "proxy.failed", "no such tunnel")
+	})
+	t.Run("silent", func(t *testing.T) {
+		c.ProxyCommand, c.ConnectTimeout = "sleep 1000 | cat", 300*time.Millisecond
+		refused(t, c, "ssh.handshake", "300ms")
+	})
+	t.Run("no injection", func(t *testing.T) {
+		c.Addr = "$(touch pwned)"
+		refused(t, c, "config.invalid")
+	})
+}
+
+func TestJumpCancelled(t *testing.T) {
+	silent := listen(t, hold)
+	silent.Name, silent.ConnectTimeout = "bastion", time.Hour
+	c := listen(t, hold)
+	c.Jump = &silent
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	within(t, patience, "Dial", func() {
+		if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("Dial = %v, want %v", err, context.Canceled)
+		}
+	})
+}
