@@ -1,0 +1,262 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxMemberships bounds what groups nested in groups may multiply to.
+const maxMemberships = 1 << 21
+
+// inventory checks how the definitions hang together and returns the result.
+func (b *builder) inventory() (*Inventory, error) {
+	// A name whose definition has a problem would look like one that nobody
+	// defined: what follows makes sense only when all is read.
+	if b.problems.any() {
+		return nil, b.problems.err()
+	}
+	l := &linker{builder: b, inv: &Inventory{index: make(map[string]int), groupIndex: make(map[string]int)}}
+	for i, d := range b.hosts {
+		l.inv.index[d.name] = i
+		l.inv.members = append(l.inv.members, &member{name: d.name})
+	}
+	for i, g := range b.groups {
+		l.inv.groupIndex[g.name] = i
+	}
+	for _, step := range []func(){l.references, l.cycles, l.groups, l.layers, l.jumps} {
+		if step(); b.problems.any() {
+			return nil, b.problems.err()
+		}
+	}
+	return l.inv, nil
+}
+
+// A linker makes an [Inventory] of definitions. Hosts and groups are numbers
+// from here on: their places in the inventory.
+type linker struct {
+	*builder
+	inv      *Inventory
+	direct   [][]int // by group: its own hosts
+	children [][]int // by group: the groups nested in it
+	parents  [][]int
+	order    []int // the groups as they apply
+}
+
+func (l *linker) problem(at place, hint, format string, args ...any) {
+	l.problems.add(&Error{Code: codeInventory, File: at.file, Line: at.line, Message: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// references resolves the names in groups.
+func (l *linker) references() {
+	l.children = make([][]int, len(l.builder.groups))
+	l.parents = make([][]int, len(l.builder.groups))
+	l.direct = make([][]int, len(l.builder.groups))
+	for i, g := range l.builder.groups {
+		for _, ref := range g.hosts {
+			host, ok := l.inv.index[ref.name]
+			if !ok && l.problems.full() {
+				return // to search for what is near takes time
+			}
+			if !ok {
+				hint := didYouMean(ref.name, "", l.inv.Names())
+				if _, isGroup := l.inv.groupIndex[ref.name]; isGroup {
+					hint = ref.name + " is a group: list it under groups"
+				}
+				l.problem(ref.place, hint, "group %s: no host %s", g.name, brief(ref.name))
+				continue
+			}
+			l.direct[i] = append(l.direct[i], host)
+		}
+		for _, ref := range g.groups {
+			child, ok := l.inv.groupIndex[ref.name]
+			if !ok && l.problems.full() {
+				return
+			}
+			if !ok {
+				hint := didYouMean(ref.name, "", l.groupNamesInOrder())
+				if _, isHost := l.inv.index[ref.name]; isHost {
+					hint = ref.name + " is a host: list it under hosts"
+				}
+				l.problem(ref.place, hint, "group %s: no group %s", g.name, brief(ref.name))
+				continue
+			}
+			l.children[i] = append(l.children[i], child)
+			l.parents[child] = append(l.parents[child], i)
+		}
+	}
+}
+
+func (l *linker) groupNamesInOrder() []string {
+	var names []string
+	for _, g := range l.builder.groups {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// cycles refuses groups that contain themselves.
+func (l *linker) cycles() {
+	loop := findLoop(len(l.children), func(i int) []int { return l.children[i] })
+	if loop == nil {
+		return
+	}
+	first := l.builder.groups[loop[0]]
+	l.problem(first.place, "", "groups contain each other: %s", arrows(loop, func(i int) string { return l.builder.groups[i].name }))
+}
+
+// groups puts the groups in the order in which they apply and finds out who is
+// in them: the order of the files, but a group always comes after those that
+// it is nested in, so that what is nearer to the host wins.
+func (l *linker) groups() {
+	done := make([]bool, len(l.builder.groups))
+	all := make([][]int, len(l.builder.groups))
+	var visit func(int)
+	visit = func(i int) {
+		if done[i] {
+			return
+		}
+		done[i] = true
+		for _, parent := range l.parents[i] {
+			visit(parent)
+		}
+		l.order = append(l.order, i)
+	}
+	for i := range l.builder.groups {
+		visit(i)
+	}
+	total := 0
+	for _, i := range slices.Backward(l.order) { // children first
+		hosts := slices.Clone(l.direct[i])
+		for _, child := range unique(l.children[i]) {
+			hosts = append(hosts, all[child]...)
+			if total += len(all[child]); total > maxMemberships {
+				l.problem(l.builder.groups[i].place, "", "groups nest too many hosts")
+				return
+			}
+		}
+		slices.Sort(hosts)
+		all[i] = slices.Compact(hosts)
+	}
+	for i, g := range l.builder.groups {
+		group := linkedGroup{name: g.name, hosts: all[i], origin: strings.TrimPrefix(g.at(), " at ")}
+		for _, child := range unique(l.children[i]) {
+			group.groups = append(group.groups, l.builder.groups[child].name)
+		}
+		l.inv.groups = append(l.inv.groups, group)
+	}
+}
+
+// layers stacks up what applies to each host, the most specific last.
+func (l *linker) layers() {
+	for i, d := range l.builder.hosts {
+		if d.defaults != nil {
+			l.inv.members[i].layers = append(l.inv.members[i].layers, d.defaults)
+		}
+	}
+	for _, i := range l.order {
+		group := l.builder.groups[i]
+		for _, host := range l.inv.groups[i].hosts {
+			m := l.inv.members[host]
+			m.layers = append(m.layers, group.block)
+			m.groups = append(m.groups, group.name)
+		}
+	}
+	for i, d := range l.builder.hosts {
+		if d.block != nil {
+			l.inv.members[i].layers = append(l.inv.members[i].layers, d.block)
+		}
+	}
+}
+
+// jumps refuses hops that nobody knows, and ways that lead back to themselves.
+func (l *linker) jumps() {
+	hops := make([][]int, len(l.inv.members))
+	told := make(map[*block]bool)
+	for i, m := range l.inv.members {
+		at := m.way()
+		if at == nil {
+			continue
+		}
+		if l.problems.full() {
+			return
+		}
+		for _, word := range at.Jump {
+			jump, err := ParseJump(word)
+			hop, known := l.inv.index[jump.Host]
+			switch {
+			case known:
+				hops[i] = append(hops[i], hop)
+			case err == nil && jump.nameOnly() && !told[at]:
+				told[at] = true
+				hint := didYouMean(word, "", l.inv.Names())
+				if hint == "" {
+					hint = "define the host, if only as `" + word + ": {}`, or write [user@]host.domain[:port]"
+				}
+				l.problem(place{at.file, at.lines["jump"]}, hint, "jump: no host %s", brief(word))
+			}
+		}
+	}
+	if loop := findLoop(len(hops), func(i int) []int { return hops[i] }); loop != nil {
+		at := l.inv.members[loop[0]].way()
+		hint := ""
+		if len(loop) == 2 {
+			hint = "write `jump: []` on " + l.inv.members[loop[0]].name
+		}
+		l.problem(place{at.file, at.lines["jump"]}, hint, "jump leads in a circle: %s", arrows(loop, func(i int) string { return l.inv.members[i].name }))
+	}
+}
+
+// findLoop returns the first loop of a graph, its start repeated at its end;
+// nil if there is none.
+func findLoop(nodes int, next func(int) []int) []int {
+	const (
+		unseen = iota
+		open
+		closed
+	)
+	var (
+		state = make([]uint8, nodes)
+		path  []int
+		visit func(int) []int
+	)
+	visit = func(i int) []int {
+		state[i] = open
+		path = append(path, i)
+		for _, j := range next(i) {
+			if state[j] == open {
+				return append(slices.Clone(path[slices.Index(path, j):]), j)
+			}
+			if state[j] == unseen {
+				if loop := visit(j); loop != nil {
+					return loop
+				}
+			}
+		}
+		path = path[:len(path)-1]
+		state[i] = closed
+		return nil
+	}
+	for i := range nodes {
+		if state[i] == unseen {
+			if loop := visit(i); loop != nil {
+				return loop
+			}
+		}
+	}
+	return nil
+}
+
+// arrows writes a loop as "a -> b -> a"; a long one without its middle.
+func arrows(loop []int, name func(int) string) string {
+	var names []string
+	for i, node := range loop {
+		if len(loop) > 12 && i == 8 {
+			names = append(names, "…")
+		}
+		if len(loop) <= 12 || i < 8 || i >= len(loop)-2 {
+			names = append(names, name(node))
+		}
+	}
+	return strings.Join(names, " -> ")
+}

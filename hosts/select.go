@@ -1,0 +1,266 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Lookup is what a selection needs beyond the inventory. The zero value knows
+// nothing more; each function may be nil.
+type Lookup struct {
+	// Host finds a host that the inventory lacks, as [SSHConfig.Host] does. Its
+	// error matches [ErrUnknown] if it does not know the name either.
+	Host func(name string) (Host, error)
+	// Run names the hosts of an earlier run: all of them, or those that had
+	// one of the outcomes.
+	Run func(id string, outcomes []string) ([]string, error)
+}
+
+// Select returns the hosts that a selector picks: in inventory order, and after
+// them those that only the lookup knows, in the order in which they were named.
+//
+// The name of a host, also within a range, must exist ([ErrUnknown]), and so
+// must a group (selector.invalid). A pattern that matches nothing, even one
+// that would only remove, is an [Error] with the code selector.empty, and so is
+// a selector of which nothing is left. "all" and wildcards do not match
+// localhost: it takes its name, or a group or tag that it was given.
+func (inv *Inventory) Select(s Selector, with Lookup) ([]Host, error) {
+	p := &picker{inv: inv, with: with, others: make(map[string]int), names: maxNames}
+	chosen := make(map[int]bool)
+	for _, t := range s.terms {
+		found, err := p.find(t)
+		if err != nil {
+			return nil, err
+		}
+		switch t.op {
+		case 0:
+			for _, i := range found {
+				chosen[i] = true
+			}
+		case '!':
+			for _, i := range found {
+				delete(chosen, i)
+			}
+		case '&':
+			kept := make(map[int]bool)
+			for _, i := range found {
+				if chosen[i] {
+					kept[i] = true
+				}
+			}
+			chosen = kept
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, emptySelector("", "selector %s matches no host", brief(s.String()))
+	}
+	order := make([]int, 0, len(chosen))
+	for i := range chosen {
+		order = append(order, i)
+	}
+	slices.Sort(order)
+	hosts := make([]Host, len(order))
+	for n, i := range order {
+		hosts[n] = p.host(i)
+	}
+	return hosts, nil
+}
+
+func emptySelector(hint, format string, args ...any) *Error {
+	return &Error{Code: codeEmpty, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// A picker evaluates the terms of one selector. Hosts are numbers: places in
+// the inventory, and beyond its end those that the lookup added.
+type picker struct {
+	inv    *Inventory
+	with   Lookup
+	extra  []Host
+	others map[string]int
+	names  int // how many more names may be spelled out
+}
+
+func (p *picker) host(i int) Host {
+	if i < len(p.inv.members) {
+		return p.inv.members[i].host()
+	}
+	return p.extra[i-len(p.inv.members)]
+}
+
+// find returns the hosts that a term is about.
+func (p *picker) find(t term) ([]int, error) {
+	var found []int
+	hint := ""
+	switch t.kind {
+	case kindAll:
+		found = p.matching(func(*member) bool { return true })
+	case kindGlob:
+		return p.glob(t)
+	case kindName:
+		i, err := p.name(t.text)
+		return []int{i}, err
+	case kindRange:
+		return p.each(t.text)
+	case kindRun:
+		return p.run(t)
+	case kindGroup:
+		i, ok := p.inv.groupIndex[t.text]
+		if !ok {
+			return nil, invalidSelector(p.suggestGroup(t.text), "no group @%s", t.text)
+		}
+		found, hint = p.inv.groups[i].hosts, "the group has no hosts"
+	case kindTag:
+		for i, m := range p.inv.members {
+			if m.hasTag(t.text) {
+				found = append(found, i)
+			}
+		}
+		hint = didYouMean(t.text, "tag:", p.inv.Tags())
+	}
+	if len(found) == 0 {
+		return nil, emptySelector(hint, "%s matches no host", t.pattern())
+	}
+	return found, nil
+}
+
+func (p *picker) suggestGroup(name string) string {
+	if _, ok := p.inv.index[name]; ok {
+		return "did you mean the host " + name + "?"
+	}
+	return didYouMean(name, "@", p.inv.groupNames())
+}
+
+// matching returns the hosts but localhost for which match holds.
+func (p *picker) matching(match func(*member) bool) []int {
+	var found []int
+	for i, m := range p.inv.members {
+		if m.name != localhost && match(m) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+func (p *picker) glob(t term) ([]int, error) {
+	pattern, err := parseRange(t.text)
+	if err != nil {
+		return nil, invalidSelector("", "%s: %v", brief(t.text), err)
+	}
+	var found []int
+	// A range in a glob multiplies the comparisons.
+	if pattern.count() > 1 && pattern.count()*len(p.inv.members) > 1<<24 {
+		return nil, invalidSelector("", "%s: the range is too large for a pattern", brief(t.text))
+	}
+	for name := range pattern.names() {
+		found = append(found, p.matching(func(m *member) bool { return globMatch(name, m.name) })...)
+	}
+	if len(found) == 0 {
+		hint := ""
+		if globMatch(t.text, localhost) {
+			hint = "patterns do not match localhost: name it"
+		}
+		return nil, emptySelector(hint, "pattern %s matches no host", brief(t.text))
+	}
+	return found, nil
+}
+
+// each finds every name of a range.
+func (p *picker) each(word string) ([]int, error) {
+	pattern, err := parseRange(word)
+	if err != nil {
+		return nil, invalidSelector("", "%s: %v", brief(word), err)
+	}
+	if p.names -= pattern.count(); p.names < 0 {
+		return nil, invalidSelector("", "selector spells out more than %d names", maxNames)
+	}
+	var found []int
+	for name := range pattern.names() {
+		i, err := p.name(name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, i)
+	}
+	return found, nil
+}
+
+// name finds a host by its name, in the inventory and then with the lookup.
+func (p *picker) name(name string) (int, error) {
+	if i, ok := p.inv.index[name]; ok {
+		return i, nil
+	}
+	if i, ok := p.others[name]; ok {
+		return i, nil
+	}
+	if p.with.Host == nil {
+		return 0, p.unknown(name)
+	}
+	host, err := p.with.Host(name)
+	if errors.Is(err, ErrUnknown) {
+		return 0, p.unknown(name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	i := len(p.inv.members) + len(p.extra)
+	p.extra = append(p.extra, host)
+	p.others[name] = i
+	return i, nil
+}
+
+func (p *picker) unknown(name string) *Error {
+	if _, ok := p.inv.groupIndex[name]; ok {
+		e := unknownHost(name, nil)
+		e.Hint = "did you mean the group @" + name + "?"
+		return e
+	}
+	return unknownHost(name, p.inv.Names())
+}
+
+func (p *picker) run(t term) ([]int, error) {
+	if p.with.Run == nil {
+		return nil, invalidSelector("", "%s: earlier runs are not known here", t.pattern())
+	}
+	names, err := p.with.Run(t.text, slices.Clone(t.outcomes))
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, name := range names {
+		i, err := p.name(name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, i)
+	}
+	if len(found) == 0 {
+		return nil, emptySelector("", "%s matches no host", t.pattern())
+	}
+	return found, nil
+}
+
+// globMatch matches a whole name, where * is any text and ? any byte. It takes
+// time proportional to the product of both lengths at worst.
+func globMatch(pattern, name string) bool {
+	star, retry := -1, 0
+	p, n := 0, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, retry = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p++
+			n++
+		case star >= 0:
+			// The last star takes one byte more.
+			retry++
+			p, n = star+1, retry
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
