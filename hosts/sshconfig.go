@@ -1,0 +1,228 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SSHConfig reads the user's ssh_config, afresh at every call. It may be used
+// concurrently.
+//
+// Which names it knows is always found out by a parser of our own. What it says
+// about a name is asked of "ssh -G" where there is an ssh, which is exact, and
+// of that parser elsewhere. The parser does not run Match exec, does not
+// canonicalize names and does not check who owns the files.
+type SSHConfig struct {
+	file string
+	ssh  string
+}
+
+// NewSSHConfig returns the configuration in file, or, if that is empty, the
+// user's own followed by the system's, as ssh finds them. SSHPath is the ssh
+// program; without one the parser does all.
+func NewSSHConfig(file, sshPath string) *SSHConfig {
+	return &SSHConfig{file: file, ssh: sshPath}
+}
+
+// sshTimeout bounds one ssh -G, which takes 8 ms unless a Match exec or a
+// name server makes it wait.
+const sshTimeout = 10 * time.Second
+
+// Knows reports whether a Host line names the host, or matches it with more
+// than wildcards. The error is an *[Error] about a file that could not be read.
+func (c *SSHConfig) Knows(name string) (bool, error) {
+	if !nameForm.MatchString(name) {
+		return false, nil
+	}
+	scan, err := c.scan(name)
+	if err != nil {
+		return false, err
+	}
+	return scan.named, nil
+}
+
+// Aliases returns the names that Host lines spell out, in their order, those
+// of included files too.
+func (c *SSHConfig) Aliases() ([]string, error) {
+	// The list is the same whichever name is looked up.
+	scan, err := c.scan(localhost)
+	if err != nil {
+		return nil, err
+	}
+	return unique(scan.aliases), nil
+}
+
+// Host returns a host that only ssh_config knows. The error matches
+// [ErrUnknown] if it does not. Defaults of an inventory are not for it.
+func (c *SSHConfig) Host(ctx context.Context, name string) (Host, error) {
+	known, err := c.Knows(name)
+	if err != nil {
+		return Host{}, err
+	}
+	if !known {
+		names, err := c.Aliases()
+		if err != nil {
+			return Host{}, err
+		}
+		return Host{}, unknownHost(name, names)
+	}
+	settings, err := c.Resolve(ctx, name)
+	if err != nil {
+		return Host{}, err
+	}
+	return settings.Fill(Host{Name: name, Transport: transportSSH}), nil
+}
+
+// Resolve returns what ssh_config says about a name, whether or not it
+// [SSHConfig.Knows] it. What it leaves at ssh's own default is left out.
+//
+// Asking ssh runs what the user's Match exec lines say, just as ssh itself
+// would. The error is an *[Error] that wraps the context's, if that was it.
+func (c *SSHConfig) Resolve(ctx context.Context, name string) (Settings, error) {
+	// ssh would read other words as options, as a user or as an address.
+	if !nameForm.MatchString(name) {
+		return Settings{}, unknownHost(name, nil)
+	}
+	if c.ssh == "" {
+		scan, err := c.scan(name)
+		if err != nil {
+			return Settings{}, err
+		}
+		return newSettings(name, scan.values, scan.warnings)
+	}
+	values, err := c.ask(ctx, c.file, name)
+	if errors.Is(err, errNoSSH) {
+		return NewSSHConfig(c.file, "").Resolve(ctx, name)
+	}
+	if err != nil {
+		return Settings{}, err
+	}
+	// ssh -G prints every setting. What it prints without a file is default.
+	defaults, err := c.ask(ctx, "none", name)
+	if err != nil {
+		return Settings{}, err
+	}
+	for key, value := range defaults {
+		if slices.Equal(values[key], value) {
+			delete(values, key)
+		}
+	}
+	return newSettings(name, values, nil)
+}
+
+var errNoSSH = errors.New("no ssh program")
+
+// ask runs ssh -G and returns its lines by keyword.
+func (c *SSHConfig) ask(ctx context.Context, file, name string) (map[string][]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sshTimeout)
+	defer cancel()
+	args := []string{"-G"}
+	if file != "" {
+		args = append(args, "-F", file)
+	}
+	cmd := exec.CommandContext(ctx, c.ssh, append(args, "--", name)...)
+	// A child of a Match exec may hold the pipes open.
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+			return nil, errNoSSH
+		}
+		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + firstLine(stderr.String(), err), Err: err}
+	}
+	values := make(map[string][]string)
+	for line := range strings.Lines(stdout.String()) {
+		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
+		switch key = strings.ToLower(key); key {
+		case "userknownhostsfile", "globalknownhostsfile":
+			// Printed without quotes: a path with a space cannot be told.
+			values[key] = strings.Fields(value)
+		default:
+			values[key] = append(values[key], value)
+		}
+	}
+	return values, nil
+}
+
+// firstLine returns the first line of what ssh complained about that has
+// substance, or else what the system said.
+func firstLine(stderr string, err error) string {
+	for line := range strings.Lines(stderr) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Pseudo-terminal will not") {
+			return line
+		}
+	}
+	return err.Error()
+}
+
+// Tokens are the values of the % tokens in ssh_config and in a host's
+// proxy_command.
+type Tokens struct {
+	Name string // %n: as it was given
+	Host string // %h: the address
+	Port int    // %p: 22 if zero
+	User string // %r: the local user if empty
+}
+
+// Expand replaces %h, %n, %p, %r, %u (the local user), %d (its home) and %%.
+// Other tokens are an error.
+func (t Tokens) Expand(s string) (string, error) {
+	if !strings.Contains(s, "%") {
+		return s, nil
+	}
+	local, err := user.Current()
+	if err != nil {
+		return "", fmt.Errorf("tokens of %s: %w", brief(s), err)
+	}
+	var out strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			out.WriteByte(s[i])
+			continue
+		}
+		i++
+		token := byte(0)
+		if i < len(s) {
+			token = s[i]
+		}
+		switch token {
+		case '%':
+			out.WriteByte('%')
+		case 'h':
+			out.WriteString(t.Host)
+		case 'n':
+			out.WriteString(t.Name)
+		case 'p':
+			port := t.Port
+			if port == 0 {
+				port = 22
+			}
+			fmt.Fprint(&out, port)
+		case 'r':
+			name := t.User
+			if name == "" {
+				name = local.Username
+			}
+			out.WriteString(name)
+		case 'u':
+			out.WriteString(local.Username)
+		case 'd':
+			out.WriteString(local.HomeDir)
+		default:
+			return "", fmt.Errorf("unknown token in %s: known are %%h %%n %%p %%r %%u %%d %%%%", brief(s))
+		}
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,233 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const (
+	systemSSHDir = "/etc/ssh"
+	// maxIncludes is ssh's READCONF_MAX_DEPTH; maxSSHFiles stops files that
+	// include each other more than once before that.
+	maxIncludes = 16
+	maxSSHFiles = 1000
+)
+
+var variableForm = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+
+// sshHome is the home that ssh uses: that of the account, whatever HOME says.
+func sshHome() string {
+	if local, err := user.Current(); err == nil {
+		return local.HomeDir
+	}
+	home, _ := os.UserHomeDir() // empty if there is none: no such files then
+	return home
+}
+
+// sshHomePath expands a leading ~, also of another user.
+func sshHomePath(path string) string {
+	rest, ok := strings.CutPrefix(path, "~")
+	if !ok {
+		return path
+	}
+	name, rest, _ := strings.Cut(rest, "/")
+	home := sshHome()
+	if name != "" {
+		other, err := user.Lookup(name)
+		if err != nil {
+			return path
+		}
+		home = other.HomeDir
+	}
+	return filepath.Join(home, rest)
+}
+
+// A sshScan applies ssh_config files to one name, as readconf.c does.
+type sshScan struct {
+	name     string // as it was given: Host lines match this
+	local    string // the local user
+	values   map[string][]string
+	named    bool     // a Host line named it
+	aliases  []string // names that Host lines spell out
+	warnings []string
+
+	final     bool // this is the pass for Match final
+	wantFinal bool // there is a Match final
+	files     int
+}
+
+// scan reads the files for a name.
+func (c *SSHConfig) scan(name string) (*sshScan, error) {
+	s := &sshScan{name: name, values: make(map[string][]string)}
+	if local, err := user.Current(); err == nil {
+		s.local = local.Username
+	}
+	if err := s.pass(c.file); err != nil {
+		return nil, err
+	}
+	if s.wantFinal {
+		s.values["hostname"] = []string{strings.ToLower(s.hostName())}
+		s.final = true
+		if err := s.pass(c.file); err != nil {
+			return nil, err
+		}
+	}
+	s.values["hostname"] = []string{s.hostName()}
+	return s, nil
+}
+
+func (s *sshScan) pass(file string) error {
+	userDir := filepath.Join(sshHome(), ".ssh")
+	type source struct {
+		path, dir string
+		optional  bool
+	}
+	sources := []source{{file, userDir, false}}
+	if file == "" {
+		sources = []source{{filepath.Join(userDir, "config"), userDir, true}, {filepath.Join(systemSSHDir, "ssh_config"), systemSSHDir, true}}
+	}
+	for _, from := range sources {
+		active := true
+		err := s.file(from.path, from.dir, scope{active: &active})
+		if err != nil && !(from.optional && errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// A scope is where a line stands: whether it applies, and whether a Host or
+// Match line could make it apply. The lines of an included file start as those
+// of the line that includes it.
+type scope struct {
+	active *bool
+	never  bool
+	depth  int
+}
+
+// file applies one file. Included files that are relative are in dir.
+func (s *sshScan) file(path, dir string, at scope) error {
+	if s.files++; at.depth > maxIncludes || s.files > maxSSHFiles {
+		return &Error{Code: codeInventory, File: path, Message: "ssh_config files include each other too often"}
+	}
+	data, readErr := readFile(path)
+	if readErr != nil {
+		return readErr
+	}
+	if len(data) > maxFile {
+		return &Error{Code: codeInventory, File: path, Message: fmt.Sprintf("the file is larger than %d MiB", maxFile>>20)}
+	}
+	number := 0
+	for text := range strings.Lines(string(data)) {
+		number++
+		keyword, rest := cutKeyword(text)
+		if keyword == "" || keyword[0] == '#' {
+			continue
+		}
+		if err := s.line(strings.ToLower(keyword), rest, dir, at); err != nil {
+			if e, ok := errors.AsType[*Error](err); ok {
+				return e
+			}
+			return &Error{Code: codeInventory, File: path, Line: number, Message: err.Error()}
+		}
+	}
+	return nil
+}
+
+func (s *sshScan) line(keyword, rest, dir string, at scope) error {
+	if keyword == "match" {
+		matches, err := s.match(rest)
+		*at.active = err == nil && matches && !at.never
+		return err
+	}
+	args, err := splitArgs(rest)
+	// These take the rest of the line as it is.
+	raw := keyword == "proxycommand" || keyword == "proxyjump"
+	if err != nil && !raw {
+		return err
+	}
+	switch {
+	case keyword == "host":
+		*at.active = s.host(args) && !at.never
+		if *at.active && slices.ContainsFunc(args, s.names) {
+			s.named = true
+		}
+	case keyword == "include":
+		for _, pattern := range args {
+			if err := s.include(pattern, dir, at); err != nil {
+				return err
+			}
+		}
+	case !*at.active || rest == "":
+	case raw:
+		s.set(keyword, []string{rest})
+	case len(args) > 0:
+		s.set(keyword, args)
+	}
+	return nil
+}
+
+// include applies the files that a pattern matches; that there is none is no
+// error.
+func (s *sshScan) include(pattern, dir string, at scope) error {
+	pattern = sshHomePath(pattern)
+	if !filepath.IsAbs(pattern) {
+		pattern = filepath.Join(dir, pattern)
+	}
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return fmt.Errorf("include %s: %w", brief(pattern), err)
+	}
+	for _, path := range paths {
+		active := *at.active
+		err := s.file(path, dir, scope{active: &active, never: at.never || !*at.active, depth: at.depth + 1})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// set notes a value unless there is one already: the first one wins, but files
+// of keys add up.
+func (s *sshScan) set(keyword string, args []string) {
+	switch keyword {
+	case "identityfile", "certificatefile":
+		if !slices.Contains(s.values[keyword], args[0]) {
+			s.values[keyword] = append(s.values[keyword], args[0])
+		}
+		return
+	case "proxyjump":
+		// The one that comes first drops the other; only a jump of "none"
+		// leaves room for a command.
+		if s.values["proxycommand"] != nil {
+			return
+		}
+	case "proxycommand":
+		if jump := s.values["proxyjump"]; jump != nil && !strings.EqualFold(jump[0], "none") {
+			return
+		}
+	case "canonicalizehostname":
+		if !strings.EqualFold(args[0], "no") {
+			s.warnings = append(s.warnings, "CanonicalizeHostname is not followed without ssh")
+		}
+	}
+	if s.values[keyword] == nil {
+		s.values[keyword] = args
+	}
+}
+
+// hostName is the address as far as it is known, which Match host looks at.
+func (s *sshScan) hostName() string {
+	if v := s.values["hostname"]; v != nil {
+		return strings.NewReplacer("%%", "%", "%h", s.name).Replace(v[0])
+	}
+	return s.name
+}

@@ -1,0 +1,308 @@
+package hosts_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/hosts"
+)
+
+// sshPath returns the ssh program. Where there is none the test is skipped,
+// unless GWTEST_REQUIRE_SSHD=1 says that it must run.
+func sshPath(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("ssh")
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("GWTEST_REQUIRE_SSHD") == "1":
+		t.Fatalf("GWTEST_REQUIRE_SSHD=1: %v", err)
+	}
+	t.Skipf("no ssh to compare with: %v", err)
+	return ""
+}
+
+func writeFile(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The parser says what ssh -G says.
+func TestSSHConfigLikeSSH(t *testing.T) {
+	ssh := sshPath(t)
+	dir := t.TempDir()
+	t.Setenv("GWTEST_KEYS", "/keys")
+	writeFile(t, filepath.Join(dir, "sub", "1.conf"), "Port 1001\nHost inc*\n  User included\n  Port 1002\n")
+	writeFile(t, filepath.Join(dir, "sub", "2.conf"), "Host inc2 plain\n  User second\n")
+	tests := []struct{ name, config, hosts string }{
+		{"nothing", "", "a"},
+		{"first value wins", "Host a\n User one\nHost a b\n User two\n Port 7\nHost *\n Port 8\n User three\n", "a b c"},
+		{"before any host", "User top\nHost a\n User one\n Port 9\n", "a b"},
+		{"patterns", "Host w?b* !web9* x\n User one\nHost *.example.com\n User two\n", "web1 web91 wb x host.example.com example.com"},
+		{"negation comes first", "Host !a *\n User one\nHost * !b\n Port 9\n", "a b c"},
+		{"only negation", "Host !a\n User one\n", "a b"},
+		{"spellings", "HOST=a\n\tUSER = one\n PORT=\"7\"\nHost\tb\n User \"two\" # who\nHost \"c\" 'd'\n User x#y\n", "a b c d"},
+		{"comments", "# x\n  # y\n\nHost a # b\n User one\n", "a b #"},
+		{"crlf", "Host a\r\n User one\r\n Port 7\r\n", "a"},
+		{"escapes", "Host a\n IdentityFile \"/a \\\"b\\\" c\"\n IdentityFile /d\\ e\n IdentityFile '/f g'\n IdentityFile /h\\i\n", "a"},
+		{"host name", "Host a\n HostName %h.Example.COM\nHost b\n HostName x%%y\nHost C\n HostName c\n", "a b C c A"},
+		{"case", "Host Db\n User one\nHost db\n User two\n", "Db db DB"},
+		{"keys add up", "Host a\n IdentityFile ~/x\n IdentityFile /y\n IdentityFile ~/x\n CertificateFile ~/x-cert.pub\nHost *\n IdentityFile /z\n IdentitiesOnly yes\n", "a b"},
+		{"no keys", "Host a\n IdentityFile none\nHost b\n CertificateFile none\n", "a b"},
+		{"tokens", "Host a\n HostName h.x\n Port 77\n User me\n IdentityFile ~/%h-%n-%p-%r-%%-%d\n CertificateFile ${GWTEST_KEYS}/%r\nHost b\n IdentityFile /%u/%h\n", "a b"},
+		{"agent", "Host a\n IdentityAgent none\nHost b\n IdentityAgent SSH_AUTH_SOCK\nHost c\n IdentityAgent ~/s\nHost d\n IdentityAgent $GWTEST_KEYS\n", "a b c d"},
+		{"jump", "Host a\n ProxyJump me@b1:2200,b2\nHost b\n ProxyJump none\n ProxyJump x\nHost c\n ProxyJump [::1]:22\nHost *\n ProxyJump last\n", "a b c d"},
+		{"jump or command", "Host a\n ProxyJump j\n ProxyCommand nc %h %p\nHost b\n ProxyCommand nc  \"%h\" %p # x\n ProxyJump j\nHost c\n ProxyCommand none\n ProxyJump j\nHost d\n ProxyJump none\n ProxyCommand nc\n", "a b c d"},
+		{"host keys", "Host a\n UserKnownHostsFile ~/k1 /k2\n GlobalKnownHostsFile /g1 /g2\n HostKeyAlias alias\n HashKnownHosts yes\n StrictHostKeyChecking accept-new\nHost b\n UserKnownHostsFile none\n StrictHostKeyChecking no\nHost c\n StrictHostKeyChecking yes\nHost d\n StrictHostKeyChecking ask\n", "a b c d"},
+		{"times", "Host a\n ConnectTimeout 90\n ServerAliveInterval 1m30s\nHost b\n ConnectTimeout 1h1m\n ServerAliveInterval 0\nHost c\n ConnectTimeout none\n", "a b c"},
+		{"match all", "Match all\n User one\nHost a\n Port 7\nMatch all # x\n Port 8\n", "a b"},
+		{"match host", "Host a\n HostName Target.example\nMatch host target.*,b\n User one\nMatch host a\n Port 7\nMatch originalhost a,c\n Port 8\nMatch host *,!b\n ConnectTimeout 3\n", "a b c d"},
+		{"match negated", "Match !host a\n User one\nMatch host a !user root\n Port 7\nMatch !originalhost b,c user *\n Port 9\n", "a b c"},
+		{"match user", "Host a\n User bob\nMatch user bob,al*\n Port 7\nMatch user root\n Port 8\nMatch localuser root user=bob\n ConnectTimeout 4\n", "a b"},
+		{"match quoted", "Match host \"a\" user \"*\"\n User one\nMatch host=b\n Port 7\n", "a b"},
+		{"match final", "Match final host *.example\n User one\nMatch final all\n Port 7\n IdentityFile /last\nHost a\n HostName a.example\n IdentityFile /first\nMatch !final host b\n User two\n", "a b"},
+		{"match canonical", "Match canonical all\n Port 7\nMatch !canonical host a\n User one\n", "a b"},
+		{"match host in the final pass", "Match final\n Port 9\nHost a\n HostName %h.Example\nMatch host a.example\n User one\n", "a b"},
+		{"include", "Include " + dir + "/sub/*.conf\nHost plain\n User late\n", "inc1 inc2 plain other"},
+		{"include in a host", "Host inc1\n Include " + dir + "/sub/*.conf\n ConnectTimeout 5\nHost *\n Port 9\n", "inc1 inc2 plain"},
+		{"include several", "Include " + dir + "/none/*.conf \"" + dir + "/sub/2.conf\" " + dir + "/sub/1.conf\n", "inc1 inc2 plain"},
+		{"include in a match", "Match host inc2\n Include " + dir + "/sub/*\n", "inc1 inc2 plain"},
+	}
+	for i, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := writeFile(t, filepath.Join(dir, "config"+strings.Repeat("x", i)), test.config)
+			theirs, ours := hosts.NewSSHConfig(file, ssh), hosts.NewSSHConfig(file, "")
+			for name := range strings.FieldsSeq(test.hosts) {
+				if name == "#" {
+					continue
+				}
+				want, err := theirs.Resolve(t.Context(), name)
+				if err != nil {
+					t.Fatalf("ssh -G: %v", err)
+				}
+				got, err := ours.Resolve(t.Context(), name)
+				if err != nil {
+					t.Fatalf("parser: %v", err)
+				}
+				if !reflect.DeepEqual(got, want) {
+					t.Errorf("%s = %+v\nssh -G: %+v", name, got, want)
+				}
+			}
+		})
+	}
+}
+
+// What ssh refuses, the parser refuses too.
+func TestSSHConfigErrors(t *testing.T) {
+	ssh := sshPath(t)
+	dir := t.TempDir()
+	loop := filepath.Join(dir, "loop")
+	tests := []struct{ name, path, config string }{
+		{"port", "port", "Port 0\n"},
+		{"quote", "quote", "Host \"a\n"},
+		{"match without argument", "argument", "Match host\n"},
+		{"match all with others", "all", "Match all host a\n"},
+		{"match nothing", "nothing", "Match\n"},
+		{"include loop", "loop", "Include " + loop + "\n"},
+	}
+	for _, test := range tests {
+		file := writeFile(t, filepath.Join(dir, test.path), test.config)
+		for _, program := range []string{ssh, ""} {
+			_, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "a")
+			if e, ok := errors.AsType[*hosts.Error](err); !ok || e.Code != "inventory.invalid" {
+				t.Errorf("%s, ssh %q: %v, want an inventory.invalid", test.name, program, err)
+			}
+		}
+	}
+	for _, program := range []string{ssh, ""} {
+		if _, err := hosts.NewSSHConfig(filepath.Join(dir, "none"), program).Resolve(t.Context(), "a"); err == nil {
+			t.Errorf("ssh %q: a file that does not exist was read", program)
+		}
+	}
+}
+
+func TestSSHConfigKnows(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "more"), "Host inner\n User x\nHost deep-*\n")
+	file := writeFile(t, filepath.Join(dir, "config"), `
+Host db1 db2 !db3 *.corp
+  User one
+Host web* !web9
+Host * ?* other
+  Port 9
+Match host matched
+  User two
+Host gate
+  Include `+dir+`/more
+Host -oProxyCommand=x a/b
+`)
+	c := hosts.NewSSHConfig(file, "")
+	for name, want := range map[string]bool{
+		"db1": true, "db3": false, "x.corp": true, "web1": true, "web9": false, "other": true,
+		"anything": false, "matched": false, "inner": false, "deep-1": false, "gate": true,
+		"-oProxyCommand=x": false, "a/b": false, "": false,
+	} {
+		if got, err := c.Knows(name); got != want || err != nil {
+			t.Errorf("Knows(%q) = %v, %v, want %v", name, got, err, want)
+		}
+	}
+	aliases, err := c.Aliases()
+	if want := []string{"db1", "db2", "other", "gate", "inner"}; err != nil || !slices.Equal(aliases, want) {
+		t.Errorf("Aliases = %v, %v, want %v", aliases, err, want)
+	}
+	h, err := c.Host(t.Context(), "db1")
+	if err != nil || h.User != "one" || h.Port != 9 || h.Transport != "ssh" || h.Origin("user") != "ssh_config" {
+		t.Errorf("Host(db1) = %+v, %v", h, err)
+	}
+	_, err = c.Host(t.Context(), "db4")
+	if e, ok := errors.AsType[*hosts.Error](err); !ok || !errors.Is(err, hosts.ErrUnknown) || e.Hint != "did you mean db1 or db2?" {
+		t.Errorf("Host(db4): %v, want unknown with a hint", err)
+	}
+}
+
+// A name is never an option, a user or a second word for ssh.
+func TestSSHConfigRefusesOptions(t *testing.T) {
+	marker := filepath.Join(t.TempDir(), "ran")
+	program := writeFile(t, filepath.Join(t.TempDir(), "ssh"), "#!/bin/sh\n: >"+marker+"\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "-oProxyCommand=x", "--", "a b", "me@a", "a/b", "ssh://a", "a\n"} {
+		if _, err := hosts.NewSSHConfig("", program).Resolve(t.Context(), name); !errors.Is(err, hosts.ErrUnknown) {
+			t.Errorf("Resolve(%q): %v, want ErrUnknown", name, err)
+		}
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("ssh was started")
+	}
+}
+
+func TestSSHConfigEndsWithItsContext(t *testing.T) {
+	program := writeFile(t, filepath.Join(t.TempDir(), "ssh"), "#!/bin/sh\nexec sleep 60\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := hosts.NewSSHConfig("", program).Resolve(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Resolve: %v, want the deadline", err)
+	}
+}
+
+func TestSSHConfigWithoutSSH(t *testing.T) {
+	dir := t.TempDir()
+	file := writeFile(t, filepath.Join(dir, "config"), "Match exec true host a\n User no\nMatch host b exec true\n User no\nHost *\n User yes\n")
+	s, err := hosts.NewSSHConfig(file, filepath.Join(dir, "no-ssh")).Resolve(t.Context(), "a")
+	if err != nil || s.User != "yes" {
+		t.Errorf("Resolve = %+v, %v, want the parser's answer", s, err)
+	}
+	if want := []string{"Match exec is taken as not matching without ssh"}; !slices.Equal(s.Warnings, want) {
+		t.Errorf("Warnings = %q, want %q", s.Warnings, want)
+	}
+}
+
+func TestFill(t *testing.T) {
+	inv := parse(t, `
+defaults: {user: deploy, connect_timeout: 10s}
+hosts:
+  a: {login: false}
+  b: {jump: x.example.com, agent: true, port: 2222}
+  c: {jump: []}
+`)
+	s := hosts.Settings{
+		HostName: "h", Port: 7, User: "ssh", Jump: []string{"j"}, Agent: "/sock", HasAgent: true,
+		Identity: []string{"/id"}, ConnectTimeout: time.Second, Keepalive: time.Minute, HostKeyAlias: "alias", KnownHosts: []string{},
+	}
+	a := s.Fill(host(t, inv, "a"))
+	if a.Addr != "h" || a.Port != 7 || a.User != "deploy" || a.ConnectTimeout != 10*time.Second || a.Keepalive != time.Minute ||
+		a.Agent != "/sock" || a.HostKeyAlias != "alias" || !slices.Equal(a.Jump, []string{"j"}) || a.Origin("known_hosts") != "ssh_config" {
+		t.Errorf("a = %+v", a)
+	}
+	if a.Origin("addr") != "ssh_config" || !strings.HasSuffix(a.Origin("user"), "(defaults)") {
+		t.Errorf("origins of a = %q, %q", a.Origin("addr"), a.Origin("user"))
+	}
+	b := s.Fill(host(t, inv, "b"))
+	if b.Jump[0] != "x.example.com" || b.Agent != hosts.AgentEnv || b.Port != 2222 {
+		t.Errorf("b = %+v", b)
+	}
+	if c := (hosts.Settings{ProxyCommand: "nc"}).Fill(host(t, inv, "c")); c.ProxyCommand != "" || len(c.Jump) != 0 {
+		t.Errorf("c = %+v: a host that says there is no jump has said how it is reached", c)
+	}
+	if l := s.Fill(host(t, inv, "localhost")); l.Addr != "" || l.User != "" {
+		t.Errorf("localhost = %+v, want it untouched", l)
+	}
+	if h := s.Fill(hosts.Host{Name: "x", User: "mine"}); h.User != "mine" || h.Port != 7 {
+		t.Errorf("host of a caller = %+v", h)
+	}
+	a.Identity[0] = "/changed"
+	if s.Identity[0] != "/id" {
+		t.Error("the host shares its list with the settings")
+	}
+}
+
+func TestParseJump(t *testing.T) {
+	tests := []struct {
+		text string
+		want hosts.Jump
+		ok   bool
+	}{
+		{"bastion", hosts.Jump{Host: "bastion"}, true},
+		{"me@b.example.com:2200", hosts.Jump{User: "me", Host: "b.example.com", Port: 2200}, true},
+		{"me@corp@b", hosts.Jump{User: "me@corp", Host: "b"}, true},
+		{"::1", hosts.Jump{Host: "::1"}, true},
+		{"me@[fe80::1]:22", hosts.Jump{User: "me", Host: "fe80::1", Port: 22}, true},
+		{"[::1]", hosts.Jump{Host: "::1"}, true},
+		{"ssh://me@b:22", hosts.Jump{User: "me", Host: "b", Port: 22}, true},
+		{"", hosts.Jump{}, false},
+		{"none", hosts.Jump{}, false},
+		{"-oX", hosts.Jump{}, false},
+		{"-l@b", hosts.Jump{}, false},
+		{"@b", hosts.Jump{}, false},
+		{"b:", hosts.Jump{}, false},
+		{"b:0", hosts.Jump{}, false},
+		{"b:70000", hosts.Jump{}, false},
+		{"[b]:22", hosts.Jump{}, false},
+		{"a b", hosts.Jump{}, false},
+	}
+	for _, test := range tests {
+		got, err := hosts.ParseJump(test.text)
+		if got != test.want || (err == nil) != test.ok {
+			t.Errorf("ParseJump(%q) = %+v, %v, want %+v", test.text, got, err, test.want)
+		}
+	}
+}
+
+// No file makes the parser stumble.
+func FuzzSSHConfig(f *testing.F) {
+	f.Add("Host a\n User x\nMatch final all\n Port 7\n", "a")
+	f.Add("Match host \"a\" !user b,c exec \"x y\"\nInclude \"/nonexistent/*\"\n", "b")
+	f.Add("=\n\"\nHost=\\\n", "c")
+	f.Fuzz(func(t *testing.T, text, name string) {
+		if strings.Contains(strings.ToLower(text), "include") {
+			t.Skip("reads files of this machine")
+		}
+		c := hosts.NewSSHConfig(writeFile(t, filepath.Join(t.TempDir(), "config"), text), "")
+		if _, err := c.Resolve(t.Context(), name); err != nil {
+			if _, ok := errors.AsType[*hosts.Error](err); !ok {
+				t.Fatalf("error = %v, want a *hosts.Error", err)
+			}
+		}
+		if known, err := c.Knows(name); known && err != nil {
+			t.Fatalf("Knows(%q) = %v, %v", name, known, err)
+		}
+	})
+}
