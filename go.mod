@@ -22,6 +22,7 @@ require (
 	github.com/mattn/go-runewidth v0.0.31 // indirect
 	github.com/mitchellh/copystructure v1.2.0 // indirect
 	github.com/mitchellh/reflectwalk v1.0.2 // indirect
+	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	github.com/pkg/sftp v1.13.12 // indirect
 	github.com/rogpeppe/go-internal v1.16.0 // indirect
 	github.com/skeema/knownhosts v1.3.3 // indirect

@@ -1,0 +1,151 @@
+// Package gateway is the one door: it knows the hosts, reaches them, and runs
+// commands there. The command line goes through it, and so does everything
+// else that runs something somewhere; nothing reaches a transport but from
+// here.
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"gateway/hosts"
+)
+
+// Config says which hosts there are and who can be asked. Its functions may be
+// called concurrently.
+type Config struct {
+	// Inventory holds the hosts; nil means localhost alone.
+	Inventory *hosts.Inventory
+	// SSHConfig fills in what the inventory leaves out; nil means off.
+	SSHConfig *hosts.SSHConfig
+	// HostKeyPolicy is for hosts that name none: "strict" (also if empty), "ask"
+	// or "accept-new".
+	HostKeyPolicy string
+	// Ask puts a question to a person; nil means that nobody is there.
+	Ask func(context.Context, Question) (string, error)
+	// Warn tells a person about something that stopped nothing; nil drops it.
+	Warn func(message string)
+	// SpoolDir is where long output goes; empty means nowhere.
+	SpoolDir string
+}
+
+// The kinds of [Question].
+const (
+	AskPassphrase = "passphrase" // of a key
+	AskPassword   = "password"   // of an account
+	AskChallenge  = "challenge"  // of keyboard-interactive authentication
+	AskHostKey    = "hostkey"    // answered "yes" or "no"
+	AskCommand    = "command"    // what a command that runs wants to know
+)
+
+// A Question is something that only a person can answer. Except for a host
+// key's, every answer is a secret.
+type Question struct {
+	Kind       string
+	Host, User string
+	// Prompt and Instruction may come from a machine: control characters in
+	// them are not to be shown.
+	Prompt      string
+	Instruction string
+	// Echo: the answer may be shown while it is typed.
+	Echo bool
+}
+
+// Gateway runs commands on hosts. Methods may be called concurrently.
+type Gateway struct {
+	config Config
+	spools *spools
+}
+
+// New returns a gateway. It opens nothing.
+func New(config Config) *Gateway {
+	if config.Inventory == nil {
+		config.Inventory = hosts.New()
+	}
+	if config.Warn == nil {
+		config.Warn = func(string) {}
+	}
+	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn)}
+}
+
+// Close gives back what the gateway holds. What was opened through it has to be
+// closed before.
+func (g *Gateway) Close() error { return nil }
+
+// Resolve returns a host with all its settings: what the inventory says about
+// it, filled up from ssh_config, which may also know a name of its own. The
+// error matches [hosts.ErrUnknown] for a name that neither knows.
+func (g *Gateway) Resolve(ctx context.Context, name string) (hosts.Host, error) {
+	host, err := g.config.Inventory.Host(name)
+	if g.config.SSHConfig == nil {
+		return host, err
+	}
+	if errors.Is(err, hosts.ErrUnknown) {
+		known, ok := g.config.SSHConfig.Host(ctx, name)
+		if errors.Is(ok, hosts.ErrUnknown) {
+			return hosts.Host{}, err // it names what is near
+		}
+		return known, ok
+	}
+	if err != nil || host.Local() {
+		return host, err
+	}
+	settings, err := g.config.SSHConfig.Resolve(ctx, name)
+	if err != nil {
+		return hosts.Host{}, err
+	}
+	for _, warning := range settings.Warnings {
+		g.config.Warn(warning)
+	}
+	return settings.Fill(host), nil
+}
+
+// coded is what the errors of all layers have in common.
+type coded interface {
+	ErrorCode() string
+	ErrorHint() string
+}
+
+// Code returns the error code of the contract, "internal" for an error without
+// one, and the empty string for nil.
+func Code(err error) string {
+	var c coded
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &c):
+		return c.ErrorCode()
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return "cmd.interrupted"
+	}
+	return "internal"
+}
+
+// Hint returns the remedy that an error names, or the empty string.
+func Hint(err error) string {
+	var c coded
+	if errors.As(err, &c) {
+		return c.ErrorHint()
+	}
+	return ""
+}
+
+// Error is a failure of the gateway itself, with an error code of the contract.
+type Error struct {
+	Code    string
+	Message string
+	Hint    string
+	Err     error
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrorCode returns the error code of the contract.
+func (e *Error) ErrorCode() string { return e.Code }
+
+// ErrorHint returns the remedy, or the empty string.
+func (e *Error) ErrorHint() string { return e.Hint }

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+
+	"gateway/session"
+)
+
+// Schema is the schema of a Result in JSON.
+const Schema = "gateway.result/v1"
+
+// Result is what happened with one command on one host.
+type Result struct {
+	session.Result
+	ID        string
+	Host      string
+	User      string
+	Transport string
+	Session   string
+	Shell     string
+	Command   string
+	// Connect is how long it took to have a session.
+	Connect time.Duration
+	// Err is nil if the command ended by itself.
+	Err error
+}
+
+// jsonResult is gateway.result/v1, in the order of the contract.
+type jsonResult struct {
+	Schema       string     `json:"schema"`
+	ID           string     `json:"id"`
+	Host         string     `json:"host"`
+	User         string     `json:"user"`
+	Transport    string     `json:"transport"`
+	Session      string     `json:"session"`
+	Shell        string     `json:"shell"`
+	Command      string     `json:"command"`
+	Verdict      string     `json:"verdict"`
+	ExitCode     *int       `json:"exit_code"`
+	Signal       *string    `json:"signal"`
+	Stdout       *string    `json:"stdout,omitempty"`
+	StdoutBase64 *string    `json:"stdout_base64,omitempty"`
+	Stderr       *string    `json:"stderr,omitempty"`
+	StderrBase64 *string    `json:"stderr_base64,omitempty"`
+	Terminal     string     `json:"terminal"`
+	Streams      string     `json:"streams"`
+	StdoutBytes  int64      `json:"stdout_bytes"`
+	StderrBytes  int64      `json:"stderr_bytes"`
+	Truncated    bool       `json:"truncated"`
+	Spool        *string    `json:"spool"`
+	Background   bool       `json:"background"`
+	Cwd          string     `json:"cwd"`
+	StartedAt    *time.Time `json:"started_at"`
+	DurationMS   int64      `json:"duration_ms"`
+	ConnectMS    int64      `json:"connect_ms"`
+	Error        *JSONError `json:"error"`
+}
+
+// JSONError is an error in JSON.
+type JSONError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// NewJSONError returns err as it stands in JSON; nil for nil.
+func NewJSONError(err error) *JSONError {
+	if err == nil {
+		return nil
+	}
+	return &JSONError{Code: Code(err), Message: err.Error(), Hint: Hint(err)}
+}
+
+// MarshalJSON returns the result as gateway.result/v1.
+func (r Result) MarshalJSON() ([]byte, error) {
+	j := jsonResult{
+		Schema: Schema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
+		Session: r.Session, Shell: shellName(r.Shell), Command: r.Command,
+		Verdict:  string(r.Verdict),
+		Terminal: string(r.Terminal), Streams: string(r.Streams),
+		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
+		Background: r.Background, Cwd: r.Cwd,
+		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+		Error: NewJSONError(r.Err),
+	}
+	if r.ExitCode >= 0 {
+		j.ExitCode = &r.ExitCode
+	}
+	if r.Signal != "" {
+		j.Signal = &r.Signal
+	}
+	if r.Spool != "" {
+		j.Spool = &r.Spool
+	}
+	if !r.Started.IsZero() {
+		started := r.Started.UTC().Truncate(time.Microsecond)
+		j.StartedAt = &started
+	}
+	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
+	j.Stderr, j.StderrBase64 = Text(r.Stderr)
+	return json.Marshal(j)
+}
+
+// Text returns bytes as JSON carries them: as text, or in base64 if they are
+// not UTF-8. The other one is nil.
+func Text(b []byte) (text, base *string) {
+	if utf8.Valid(b) {
+		s := string(b)
+		return &s, nil
+	}
+	s := base64.StdEncoding.EncodeToString(b)
+	return nil, &s
+}

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"context"
+	"path"
+
+	"gateway/transport"
+)
+
+// ShellOptions are for [Gateway.Shell].
+type ShellOptions struct {
+	Size transport.Size
+	Term string
+	User string
+}
+
+// Shell starts the account's login shell on a terminal as a person expects it.
+// Closing the terminal closes the connection too.
+func (g *Gateway) Shell(ctx context.Context, name string, options ShellOptions) (transport.Terminal, error) {
+	host, err := g.Resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := as(&host, options.User); err != nil {
+		return nil, err
+	}
+	t, err := g.connect(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	terminal, err := t.Terminal(ctx, "", transport.TerminalOptions{Size: options.Size, Term: options.Term, Interactive: true})
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return &shell{terminal, t}, nil
+}
+
+// shell is a terminal that owns its transport.
+type shell struct {
+	transport.Terminal
+	transport transport.Transport
+}
+
+func (s *shell) Close() error {
+	s.Terminal.Close()
+	return s.transport.Close()
+}
+
+// shellName returns what the contract calls a shell: its name without the path.
+func shellName(shell string) string {
+	if shell == "" {
+		return ""
+	}
+	return path.Base(shell)
+}

@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"gateway/session"
+)
+
+// The limits of the contract.
+const (
+	maxSpool    = 64 << 20 // of one command
+	maxSpools   = 1 << 30  // of all
+	maxSpoolAge = 7 * 24 * time.Hour
+)
+
+// spools is the directory of the files that hold long output whole.
+type spools struct {
+	dir  string
+	warn func(string)
+	once sync.Once // one warning is enough
+}
+
+func newSpools(dir string, warn func(string)) *spools { return &spools{dir: dir, warn: warn} }
+
+// open returns a spool for one stream of a command, or nil: a command never
+// fails for want of a spool.
+func (s *spools) open(id string, from session.Stream) session.Spool {
+	if s.dir == "" {
+		return nil
+	}
+	file, err := s.create(id + "." + from.String())
+	if err != nil {
+		s.complain(err)
+		return nil
+	}
+	return &spool{spools: s, file: file}
+}
+
+func (s *spools) complain(err error) {
+	s.once.Do(func() { s.warn(fmt.Sprintf("output is not kept whole: %v", err)) })
+}
+
+func (s *spools) create(name string) (*os.File, error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, err
+	}
+	s.prune()
+	return os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// prune removes what is too old, and the oldest beyond the limit of all.
+func (s *spools) prune() {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	var files []os.FileInfo
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			files = append(files, info)
+		}
+	}
+	slices.SortFunc(files, func(a, b os.FileInfo) int { return cmp.Compare(b.ModTime().UnixNano(), a.ModTime().UnixNano()) })
+	total := int64(maxSpool) // room for the one to come
+	for _, info := range files {
+		total += info.Size()
+		if total > maxSpools || time.Since(info.ModTime()) > maxSpoolAge {
+			os.Remove(filepath.Join(s.dir, info.Name()))
+		}
+	}
+}
+
+// spool implements [session.Spool]. One goroutine at a time uses it.
+type spool struct {
+	spools *spools
+	file   *os.File
+	size   int64
+	failed bool
+}
+
+var errSpoolFull = errors.New("more than 64 MiB")
+
+func (s *spool) Write(b []byte) (int, error) {
+	if s.failed {
+		return 0, errSpoolFull
+	}
+	s.size += int64(len(b))
+	var err error
+	if s.size > maxSpool {
+		err = errSpoolFull
+	} else if _, err = s.file.Write(b); err == nil {
+		return len(b), nil
+	}
+	// Half a stream under the name of a whole one would be a lie.
+	s.failed = true
+	s.spools.complain(fmt.Errorf("%s: %w", s.file.Name(), err))
+	s.file.Close()
+	os.Remove(s.file.Name())
+	return 0, err
+}
+
+func (s *spool) Close() error {
+	if s.failed {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// Name returns the path of the file, or nothing if it is not whole.
+func (s *spool) Name() string {
+	if s.failed {
+		return ""
+	}
+	return s.file.Name()
+}
