@@ -11,6 +11,10 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
+// agentPatience is how long an agent may take to list its keys. One that hangs
+// must not keep the identity files from being tried.
+const agentPatience = 2 * time.Second
+
 // signPatience is how long an agent may take for a signature: it may ask for a
 // confirmation, or wait for a touch of a security key.
 const signPatience = time.Minute

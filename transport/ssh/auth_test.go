@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,7 @@ func TestAuthKeys(t *testing.T) {
 		{"an encrypted key that is not wanted stays closed", func(c *ssh.Config) {
 			c.Identities = []ssh.Identity{{Path: other.Encrypted(t, "x")}, {Path: ecdsa.File}}
 		}},
+		{"an agent that hangs", func(c *ssh.Config) { c.Agent, c.ConnectTimeout = silentAgent(t), 4*time.Second }},
 		{"agent alone", func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, other, ecdsa) }},
 		{"public key with the agent", func(c *ssh.Config) {
 			c.Identities, c.Agent = []ssh.Identity{{Path: rsa.File + ".pub"}}, sshdtest.Agent(t, ecdsa, rsa)
@@ -95,6 +97,21 @@ func TestAuthKeys(t *testing.T) {
 			}
 		})
 	}
+}
+
+// silentAgent accepts connections and says nothing.
+func silentAgent(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "agent") // t.TempDir may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close(); os.RemoveAll(dir) })
+	return l.Addr().String()
 }
 
 func mustRead(t *testing.T, path string) []byte {

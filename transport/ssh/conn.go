@@ -22,7 +22,7 @@ type conn struct {
 	wire   *wire
 	under  func() // gives back what carries the connection: a share in a bastion, a command
 
-	ended chan struct{} // closed once x/crypto is through with it and over is set
+	ended chan struct{} // closed once x/crypto is through with it and under has been called
 
 	mu      sync.Mutex // guards what follows
 	cause   error      // why it ended, as far as this side knows
@@ -69,10 +69,8 @@ func (c *conn) watch() {
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
+	c.under()
 	close(c.ended)
-	if c.under != nil {
-		c.under()
-	}
 }
 
 // spawn runs f in a goroutine that close waits for. All of them end with the

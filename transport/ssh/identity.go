@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -95,7 +94,7 @@ func (k *keyring) openAgent() {
 		return
 	}
 	where := "agent " + k.config.Agent
-	agent, err := dialAgent(k.ctx, k.config.Agent, k.config.ConnectTimeout)
+	agent, err := dialAgent(k.ctx, k.config.Agent, min(agentPatience, k.config.ConnectTimeout/4))
 	switch {
 	case err != nil:
 		where += fmt.Sprintf(" (%v)", reason(err))
@@ -136,7 +135,7 @@ func (k *keyring) identity(id Identity) {
 // checkMode tells about a private key that others can read. OpenSSH refuses
 // such a key; in a CI job the file often can't be made otherwise.
 func (k *keyring) checkMode(id Identity) {
-	if id.Path == "" || runtime.GOOS == "windows" {
+	if id.Path == "" {
 		return
 	}
 	info, err := os.Stat(id.Path)

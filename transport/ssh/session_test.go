@@ -1,9 +1,13 @@
 package ssh_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -169,6 +173,52 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
+func TestDrivenShells(t *testing.T) {
+	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{})))
+	for _, shell := range []string{"bash --norc -i", "bash --norc --noediting -i", "dash -i"} {
+		t.Run(shell, func(t *testing.T) {
+			program, _, _ := strings.Cut(shell, " ")
+			if _, err := exec.LookPath(program); err != nil {
+				t.Skip(err)
+			}
+			term := terminal(t, tr, "PS1= ENV= exec "+shell, transport.TerminalOptions{})
+			if _, err := io.WriteString(term, "echo 'a\tb'; echo \"$TERM\"; exit 3\n"); err != nil {
+				t.Fatal(err)
+			}
+			got := read(t, term)
+			if strings.Contains(got, "\r") || strings.Contains(got, "exit 3") || !strings.Contains(got, "\ndumb\n") {
+				t.Errorf("output = %q, want no echo and no carriage return", got)
+			}
+			if exit, err := term.Wait(); exit.Code != 3 || err != nil {
+				t.Errorf("Wait = %+v, %v", exit, err)
+			}
+		})
+	}
+}
+
+// TestRekey: the keys are renewed in mid-session without anyone being asked
+// about the host key again.
+func TestRekey(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"RekeyLimit 1M"}})
+	var asked atomic.Int32
+	c := config(s)
+	file := filepath.Join(t.TempDir(), "known_hosts")
+	c.HostKeys = &ssh.HostKeys{
+		Name: "web1", Addr: s.Host, Port: s.Port, Write: file, Policy: ssh.Ask,
+		Ask: func(context.Context, ssh.HostKeyQuestion) (bool, error) { asked.Add(1); return true, nil },
+	}
+	tr := dial(t, c)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(output(t, tr, "head -c 20000000 /dev/zero")); got != 20000000 {
+		t.Errorf("%d bytes, want 20000000", got)
+	}
+	if asked.Load() != 1 {
+		t.Errorf("asked %d times, want once", asked.Load())
+	}
+}
+
 func TestForcedCommand(t *testing.T) {
 	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{Config: []string{"ForceCommand echo forced"}})))
 	if got := output(t, tr, "echo mine"); got != "forced\n" {
@@ -238,16 +288,19 @@ func TestLinkLost(t *testing.T) {
 			}
 		}
 		p.Cut(how)
-		for what, f := range map[string]func() error{
-			"terminal read": func() error { _, err := term.Read(make([]byte, 1)); return err },
-			"terminal wait": func() error { _, err := term.Wait(); return err },
-			"pipe read":     func() error { _, err := pipe.Stdout.Read(make([]byte, 1)); return err },
-			"pipe wait":     func() error { _, err := pipe.Wait(); return err },
-			"write":         func() error { _, err := pipe.Stdin.Write([]byte("x")); return err },
-			"resize":        func() error { return term.Resize(transport.Size{}) },
+		for _, test := range []struct { // reads first: they end when the cut is noticed
+			what string
+			call func() error
+		}{
+			{"terminal read", func() error { _, err := term.Read(make([]byte, 1)); return err }},
+			{"terminal wait", func() error { _, err := term.Wait(); return err }},
+			{"pipe read", func() error { _, err := pipe.Stdout.Read(make([]byte, 1)); return err }},
+			{"pipe wait", func() error { _, err := pipe.Wait(); return err }},
+			{"write", func() error { _, err := pipe.Stdin.Write([]byte("x")); return err }},
+			{"resize", func() error { return term.Resize(transport.Size{}) }},
 		} {
-			if err := f(); !errors.Is(err, transport.ErrLost) {
-				t.Errorf("%s after a cut = %v, want %v", what, err, transport.ErrLost)
+			if err := test.call(); !errors.Is(err, transport.ErrLost) {
+				t.Errorf("%s after a cut = %v, want %v", test.what, err, transport.ErrLost)
 			}
 		}
 		if got := output(t, tr, "echo again"); got != "again\n" {
