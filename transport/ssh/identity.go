@@ -1,17 +1,13 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
-	"time"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -69,14 +65,7 @@ func (k *keyring) close() {
 // gather finds the candidates.
 func (k *keyring) gather() {
 	k.seen = map[string]bool{}
-	for _, path := range k.config.Certificates {
-		cert, err := readCertificate(path)
-		if err != nil {
-			k.problem(codeKeyUnreadable, err, "check the path under certificate", "certificate %s: %v", path, err)
-			continue
-		}
-		k.certs = append(k.certs, cert)
-	}
+	k.readCertificates()
 	k.openAgent()
 	for _, id := range k.config.Identities {
 		k.identity(id)
@@ -273,39 +262,6 @@ func (k *keyring) add(key gossh.Signer, label string) {
 	})
 }
 
-// addCert adds a certificate if it is for the key.
-func (k *keyring) addCert(cert *gossh.Certificate, key gossh.Signer, label string) {
-	if !bytes.Equal(cert.Key.Marshal(), key.PublicKey().Marshal()) || k.expired(cert, label) {
-		return
-	}
-	if signer, err := gossh.NewCertSigner(cert, key); err == nil { // it fails only for another key
-		blob := string(cert.Marshal())
-		if !k.seen[blob] {
-			k.seen[blob] = true
-			k.candidates = append(k.candidates, candidate{
-				label: fmt.Sprintf("%s %s (%s)", cert.Type(), fingerprint(cert.Key), label),
-				open:  func() (gossh.Signer, error) { return signer, nil },
-			})
-		}
-	}
-}
-
-// expired notes a certificate whose time is not now. It is not shown: the
-// server would count it as one of few attempts.
-func (k *keyring) expired(cert *gossh.Certificate, label string) bool {
-	now := time.Now()
-	stamp := func(t uint64) string { return time.Unix(int64(t), 0).UTC().Format(time.RFC3339) }
-	switch {
-	case cert.ValidBefore != gossh.CertTimeInfinity && uint64(now.Unix()) >= cert.ValidBefore:
-		k.problem(codeCertExpired, nil, "get a new certificate", "%s expired at %s", label, stamp(cert.ValidBefore))
-	case uint64(now.Unix()) < cert.ValidAfter:
-		k.problem(codeCertExpired, nil, "check this machine's clock", "%s is not valid before %s", label, stamp(cert.ValidAfter))
-	default:
-		return false
-	}
-	return true
-}
-
 // fingerprint is that of the key, also for a certificate: ssh-add -l and
 // ssh-keygen -l show the same.
 func fingerprint(key gossh.PublicKey) string {
@@ -326,65 +282,4 @@ func readPublic(path string) gossh.PublicKey {
 		return nil
 	}
 	return key
-}
-
-func readCertificate(path string) (*gossh.Certificate, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	key, _, _, _, err := gossh.ParseAuthorizedKey(data)
-	if err != nil {
-		return nil, err
-	}
-	cert, ok := key.(*gossh.Certificate)
-	if !ok {
-		return nil, errors.New("a plain public key, no certificate")
-	}
-	return cert, nil
-}
-
-// A signer signs with a key that may have to be unlocked first. With RSA it
-// signs over SHA-2 alone (RFC 8332): OpenSSH has refused SHA-1 since 8.8.
-type signer struct {
-	pub  gossh.PublicKey
-	load func() (gossh.Signer, error)
-}
-
-var _ gossh.MultiAlgorithmSigner = (*signer)(nil)
-
-// PublicKey implements [gossh.Signer].
-func (s *signer) PublicKey() gossh.PublicKey { return s.pub }
-
-// Algorithms implements [gossh.MultiAlgorithmSigner].
-func (s *signer) Algorithms() []string {
-	kind := s.pub.Type()
-	if cert, ok := s.pub.(*gossh.Certificate); ok {
-		kind = cert.Key.Type()
-	}
-	if kind == gossh.KeyAlgoRSA {
-		return []string{gossh.KeyAlgoRSASHA512, gossh.KeyAlgoRSASHA256}
-	}
-	return []string{kind}
-}
-
-// Sign implements [gossh.Signer].
-func (s *signer) Sign(rand io.Reader, data []byte) (*gossh.Signature, error) {
-	return s.SignWithAlgorithm(rand, data, s.Algorithms()[0])
-}
-
-// SignWithAlgorithm implements [gossh.AlgorithmSigner].
-func (s *signer) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*gossh.Signature, error) {
-	if !slices.Contains(s.Algorithms(), algorithm) {
-		return nil, fmt.Errorf("ssh: no signature with %s", algorithm)
-	}
-	key, err := s.load()
-	if err != nil {
-		return nil, err
-	}
-	algorithmic, ok := key.(gossh.AlgorithmSigner)
-	if !ok {
-		return key.Sign(rand, data)
-	}
-	return algorithmic.SignWithAlgorithm(rand, data, algorithm)
 }

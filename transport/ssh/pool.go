@@ -221,7 +221,7 @@ func (t *Transport) connect(ctx context.Context) (*conn, error) {
 	closed := t.closed
 	if !closed {
 		c.mu.Lock()
-		c.onIdle = func() { time.AfterFunc(linger, func() { t.reap(c) }) }
+		c.onIdle = func() { t.idle(c) }
 		c.mu.Unlock()
 		t.conns = append(t.conns, c)
 	}
@@ -233,7 +233,17 @@ func (t *Transport) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reap closes a connection that nobody uses, if there is another one.
+// idle has a connection that nobody uses closed after a while, if there is
+// another one.
+func (t *Transport) idle(c *conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.conns) > 1 {
+		time.AfterFunc(linger, func() { t.reap(c) })
+	}
+}
+
+// reap closes a connection if still nobody uses it and there is another one.
 func (t *Transport) reap(c *conn) {
 	t.mu.Lock()
 	i := slices.Index(t.conns, c)

@@ -1,0 +1,72 @@
+package ssh
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+)
+
+// readCertificates reads those that were named.
+func (k *keyring) readCertificates() {
+	for _, path := range k.config.Certificates {
+		cert, err := readCertificate(path)
+		if err != nil {
+			k.problem(codeKeyUnreadable, err, "check the path under certificate", "certificate %s: %s", path, reason(err))
+			continue
+		}
+		k.certs = append(k.certs, cert)
+	}
+}
+
+// addCert adds a certificate if it is for the key.
+func (k *keyring) addCert(cert *gossh.Certificate, key gossh.Signer, label string) {
+	if !bytes.Equal(cert.Key.Marshal(), key.PublicKey().Marshal()) || k.expired(cert, label) {
+		return
+	}
+	if signer, err := gossh.NewCertSigner(cert, key); err == nil { // it fails only for another key
+		blob := string(cert.Marshal())
+		if !k.seen[blob] {
+			k.seen[blob] = true
+			k.candidates = append(k.candidates, candidate{
+				label: fmt.Sprintf("%s %s (%s)", cert.Type(), fingerprint(cert.Key), label),
+				open:  func() (gossh.Signer, error) { return signer, nil },
+			})
+		}
+	}
+}
+
+// expired notes a certificate whose time is not now. It is not shown: the
+// server would count it as one of few attempts.
+func (k *keyring) expired(cert *gossh.Certificate, label string) bool {
+	now := time.Now()
+	stamp := func(t uint64) string { return time.Unix(int64(t), 0).UTC().Format(time.RFC3339) }
+	switch {
+	case cert.ValidBefore != gossh.CertTimeInfinity && uint64(now.Unix()) >= cert.ValidBefore:
+		k.problem(codeCertExpired, nil, "get a new certificate", "%s expired at %s", label, stamp(cert.ValidBefore))
+	case uint64(now.Unix()) < cert.ValidAfter:
+		k.problem(codeCertExpired, nil, "check this machine's clock", "%s is not valid before %s", label, stamp(cert.ValidAfter))
+	default:
+		return false
+	}
+	return true
+}
+
+func readCertificate(path string) (*gossh.Certificate, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	key, _, _, _, err := gossh.ParseAuthorizedKey(data)
+	if err != nil {
+		return nil, err
+	}
+	cert, ok := key.(*gossh.Certificate)
+	if !ok {
+		return nil, errors.New("a plain public key, no certificate")
+	}
+	return cert, nil
+}

@@ -1,0 +1,135 @@
+package ssh_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+// TestCloseUnread: nobody has to read what a program said for the transport to
+// end, nor after the link broke.
+func TestCloseUnread(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, s.Addr, 0)
+	tr := dial(t, behind(p, s))
+	for range 2 {
+		pipe, err := tr.Pipe(t.Context(), "echo up; head -c 10000000 /dev/zero; exec cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pipe.Stdout.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		p.Cut(netsim.RST)
+		if _, err := pipe.Wait(); !errors.Is(err, transport.ErrLost) {
+			t.Errorf("Wait = %v, want %v", err, transport.ErrLost)
+		}
+		if _, err := pipe.Stdout.Read(make([]byte, 1)); err != nil {
+			t.Errorf("what came before the cut: %v", err)
+		}
+	}
+	terminal(t, tr, "yes", transport.TerminalOptions{})
+	within(t, patience, "Close", func() { tr.Close() })
+}
+
+// TestRekey: the keys are renewed in mid-session without anyone being asked
+// about the host key again.
+func TestRekey(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"RekeyLimit 1M"}})
+	var asked atomic.Int32
+	c := config(s)
+	file := filepath.Join(t.TempDir(), "known_hosts")
+	c.HostKeys = &ssh.HostKeys{
+		Name: "web1", Addr: s.Host, Port: s.Port, Write: file, Policy: ssh.Ask,
+		Ask: func(context.Context, ssh.HostKeyQuestion) (bool, error) { asked.Add(1); return true, nil },
+	}
+	tr := dial(t, c)
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(output(t, tr, "head -c 20000000 /dev/zero")); got != 20000000 {
+		t.Errorf("%d bytes, want 20000000", got)
+	}
+	if asked.Load() != 1 {
+		t.Errorf("asked %d times, want once", asked.Load())
+	}
+}
+
+func TestLinkLost(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	for _, how := range []netsim.How{netsim.RST, netsim.FIN} {
+		p := netsim.Start(t, s.Addr, 0)
+		tr := dial(t, behind(p, s))
+		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		pipe, err := tr.Pipe(t.Context(), "echo up; exec cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []io.Reader{term, pipe.Stdout} {
+			if _, err := io.ReadFull(r, make([]byte, 3)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.Cut(how)
+		for _, test := range []struct { // reads first: they end when the cut is noticed
+			what string
+			call func() error
+		}{
+			{"terminal read", func() error { _, err := term.Read(make([]byte, 1)); return err }},
+			{"terminal wait", func() error { _, err := term.Wait(); return err }},
+			{"pipe read", func() error { _, err := pipe.Stdout.Read(make([]byte, 1)); return err }},
+			{"pipe wait", func() error { _, err := pipe.Wait(); return err }},
+			{"write", func() error { _, err := pipe.Stdin.Write([]byte("x")); return err }},
+			{"resize", func() error { return term.Resize(transport.Size{}) }},
+		} {
+			if err := test.call(); !errors.Is(err, transport.ErrLost) {
+				t.Errorf("%s after a cut = %v, want %v", test.what, err, transport.ErrLost)
+			}
+		}
+		if got := output(t, tr, "echo again"); got != "again\n" {
+			t.Errorf("dialled anew: %q", got)
+		}
+	}
+}
+
+// TestServerKilled: the server's process for the connection dies, and with it
+// the status.
+func TestServerKilled(t *testing.T) {
+	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{})))
+	pipe, err := tr.Pipe(t.Context(), "kill -9 $PPID; exec sleep 1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = pipe.Wait()
+	wantCode(t, err, "link.lost", "web1")
+}
+
+func TestKeepalive(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, s.Addr, 0)
+	c := behind(p, s)
+	c.Keepalive = 50 * time.Millisecond
+	tr := dial(t, c)
+	if got := output(t, tr, "sleep 1; echo alive"); got != "alive\n" {
+		t.Errorf("output = %q", got)
+	}
+	pipe, err := tr.Pipe(t.Context(), "exec cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stall()
+	within(t, patience, "the end of a silent link", func() {
+		_, err := pipe.Wait()
+		wantCode(t, err, "link.lost", "no sign of life for 150ms")
+	})
+}

@@ -1,0 +1,141 @@
+package ssh_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+func TestSecondConnection(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 2"}})
+	p := netsim.Start(t, s.Addr, 0)
+	tr := dial(t, behind(p, s))
+	for range 5 { // nobody told the client about MaxSessions
+		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		if _, err := io.ReadFull(term, make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p.Conns() != 3 {
+		t.Errorf("%d connections for 5 programs, want 3", p.Conns())
+	}
+}
+
+func TestSpareChannels(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, s.Addr, 0)
+	tr := dial(t, behind(p, s))
+	var opening sync.WaitGroup
+	for range 8 {
+		opening.Go(func() { terminal(t, tr, "exec cat", transport.TerminalOptions{}) })
+	}
+	opening.Wait()
+	for _, open := range []func() (*transport.Pipe, error){
+		func() (*transport.Pipe, error) { return tr.Subsystem(t.Context(), "sftp") },
+		func() (*transport.Pipe, error) { return tr.Control(t.Context(), "echo control") },
+	} {
+		pipe, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pipe.Close()
+	}
+	if p.Conns() != 1 {
+		t.Errorf("%d connections, want 1", p.Conns())
+	}
+	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	if p.Conns() != 2 {
+		t.Errorf("%d connections, want 2", p.Conns())
+	}
+	p.Close()
+}
+
+func TestSessionLimit(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 0"}})
+	_, err := dial(t, config(s)).Pipe(t.Context(), "true")
+	wantCode(t, err, "session.limit", "web1")
+}
+
+func TestSecondConnectionRefused(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 1"}})
+	var seen atomic.Int32
+	c := config(s)
+	c.Port = listen(t, func(conn net.Conn) {
+		if seen.Add(1) > 1 {
+			return
+		}
+		far, err := net.Dial("tcp", s.Addr)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		go func() {
+			_, _ = io.Copy(far, conn) // ends with the client
+			far.Close()
+		}()
+		_, _ = io.Copy(conn, far)
+	}).Port
+	tr := dial(t, c)
+	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	_, err := tr.Pipe(t.Context(), "true")
+	wantCode(t, err, "session.limit", "closed by the server")
+	tr.Close()
+}
+
+func TestThrottled(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxStartups 2:50:4"}})
+	var dialling sync.WaitGroup
+	for range 30 {
+		dialling.Go(func() {
+			tr, err := ssh.Dial(t.Context(), config(s))
+			if err != nil {
+				t.Errorf("Dial = %v", err)
+				return
+			}
+			tr.Close()
+		})
+	}
+	dialling.Wait()
+	t.Logf("%d turned away", strings.Count(s.Log(), "drop connection"))
+}
+
+// TestHandshakesAtOnce: the ninth handshake with a machine waits.
+func TestHandshakesAtOnce(t *testing.T) {
+	const most = 8
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var seen atomic.Int32
+	full := make(chan struct{})
+	c := listen(t, func(conn net.Conn) {
+		if seen.Add(1) == most {
+			close(full)
+		}
+		hold(conn)
+	})
+	c.ConnectTimeout = time.Hour
+	var dialling sync.WaitGroup
+	for range 3 * most {
+		dialling.Go(func() {
+			if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
+				t.Errorf("Dial = %v, want %v", err, context.Canceled)
+			}
+		})
+	}
+	<-full
+	cancel()
+	within(t, patience, "Dial", dialling.Wait)
+	if n := seen.Load(); n != most {
+		t.Errorf("%d handshakes at once, want %d", n, most)
+	}
+}
