@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
@@ -46,7 +47,7 @@ func (r *run) result(verdict Verdict) Result {
 		Stderr: errs.data, StderrBytes: errs.total,
 		Truncated: out.truncated || errs.truncated,
 		Spool:     out.spool,
-		Terminal:  withoutTraces(terminal.data),
+		Terminal:  r.said(terminal),
 		Streams:   Split,
 		Cwd:       r.cwd,
 		Started:   r.started,
@@ -66,6 +67,22 @@ func (r *run) result(verdict Verdict) Result {
 		result.Started, result.Duration, result.ExitCode = time.Time{}, 0, -1
 	}
 	return result
+}
+
+// said returns what the terminal said without what the engine made it say:
+// traces of the frame, a shell's notice of the job that the mark names, and the
+// new line after an interrupt.
+func (r *run) said(terminal stream) []byte {
+	said := withoutTraces(terminal.data)
+	if r.pressed >= 0 && int64(len(terminal.data)) == terminal.total {
+		said = append(said[:min(int64(len(said)), r.pressed):len(said)], bytes.TrimLeft(said[min(int64(len(said)), r.pressed):], "\r\n")...)
+	}
+	if line, ok := bytes.CutSuffix(said, []byte("] "+r.job+"\n")); ok && r.job != "" {
+		if start := bytes.LastIndexByte(line, '\n') + 1; start < len(line) && line[start] == '[' {
+			said = said[:start]
+		}
+	}
+	return said
 }
 
 // drainGrace bounds the wait for what is still in the FIFOs of a command that

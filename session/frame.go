@@ -57,7 +57,7 @@ func (f frame) encode() string {
 	if cwd := f.command.Cwd; cwd == "" {
 		b.WriteString(run + ";" + f.marks())
 	} else {
-		b.WriteString("if " + f.dialect.cd + " " + directory(cwd) + " 2>" + f.errTo() + ";then " + run + ";" + f.marks() +
+		b.WriteString("if " + f.dialect.cd + " " + directory(cwd) + " 2>/dev/null;then " + run + ";" + f.marks() +
 			";else " + f.noDirectory() + ";fi;" + f.dialect.cd + " " + quote(f.cwd))
 	}
 	b.WriteString(";}")
@@ -84,6 +84,9 @@ func (f frame) typable() bool {
 // mark B that it has the FIFO open: only then may the feeder let go of it.
 func (f frame) run() string {
 	run := f.environment() + f.text() + f.redirections()
+	if f.sourced() {
+		run = "_gw=" + quote(f.command.Text) + ";" + run
+	}
 	switch {
 	case f.command.Stdin != nil:
 		begun := f.dialect.printf + " " + printMark('B', f.nonce, "", "") + " >" + f.keeper.stdout()
@@ -102,11 +105,15 @@ func (f frame) text() string {
 		return f.dialect.eval + " " + quote("export "+names+";"+f.dialect.dot+" "+f.keeper.text())
 	case f.uploaded:
 		return f.dialect.dot + " " + f.keeper.text()
+	case f.sourced():
+		return f.dialect.dot + " " + f.keeper.runner()
 	case f.dialect.exports && names != "":
 		return f.dialect.eval + " " + quote("export "+names+"\n"+f.command.Text)
 	}
 	return f.dialect.eval + " " + quote(f.command.Text)
 }
+
+func (f frame) sourced() bool { return f.dialect.sourced && f.keeper != nil && !f.uploaded }
 
 // environment returns the assignments in front of eval. With command (or
 // builtin) before a special builtin they last as long as it does (POSIX XCU

@@ -67,6 +67,7 @@ func (k *keeper) stdout() string { return k.dir + "/o" }
 func (k *keeper) stderr() string { return k.dir + "/e" }
 func (k *keeper) stdin() string  { return k.dir + "/i" }
 func (k *keeper) text() string   { return k.dir + "/t" }
+func (k *keeper) runner() string { return k.dir + "/r" } // evaluates $_gw
 
 // release tells the keeper that nobody listens any more.
 func (k *keeper) release() { k.pipe.Stdin.Close() }

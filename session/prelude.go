@@ -22,7 +22,7 @@ func shellPrelude(config Config, nonce string) string {
 		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
 		// What is called sh says itself what it is.
 		`case $f in sh) f=$($s -c "echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}"); f=${f:-sh};; esac; ` +
-		`t=; if [ -t 0 ]; then t=$(tty); else exec 2>&1; fi; ` +
+		`t=; if [ -t 0 ]; then t=$(tty); else exec 2>&1; TERM=dumb; export TERM; fi; ` +
 		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS1="` + strings.ReplaceAll(promptString, "$", `\$`) + `"; PS2=; ` +
 		`_gw1=$(printf "\036P` + nonce + `:"); _gw2=$(printf "\036` + nonce + `;"); ` +
@@ -92,7 +92,7 @@ func keeperPrelude(nonce string) string {
 		`if [ -z "$d" ]; then printf "\036K` + nonce + `:\036` + nonce + `;"; exec cat >/dev/null; fi; ` +
 		// Opened for reading and writing: such an open never blocks, and the
 		// readers see no early end. The readers themselves do not inherit them.
-		`exec 3<>$d/o 4<>$d/e; ` +
+		`exec 3<>$d/o 4<>$d/e; printf "eval \042\044_gw\042\n" >$d/r; ` +
 		`cat <$d/o 3>&- 4>&- & a=$!; cat <$d/e >&2 3>&- 4>&- & b=$!; ` +
 		`printf "\036K` + nonce + `:%s\036` + nonce + `;" $d >&3; ` +
 		`exec >/dev/null 2>&1; while read -r x; do eval "$x"; done; ` +

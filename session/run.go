@@ -30,6 +30,7 @@ type run struct {
 	job, cwd                        string
 	answered                        [3]int64 // bytes of each stream at the last answer
 	prompt                          Prompt
+	pressed                         int64 // bytes on the terminal before the first ^C; -1: none was typed
 	feeder                          *feeder
 }
 
@@ -99,7 +100,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, pressed: -1}
 	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd}
 	switch {
 	case r.keeper == nil && s.tty == "":

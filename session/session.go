@@ -121,7 +121,7 @@ var errOpenTimeout = errors.New("the shell did not answer in time")
 func (s *Session) start(ctx context.Context) error {
 	nonce := newNonce()
 	ready := s.expect(nonce)
-	defer s.forget(nonce)
+	defer s.outlive(nonce) // bash repeats an old prompt after some syntax errors
 
 	opened := make(chan error, 1)
 	go func() {

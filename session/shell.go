@@ -21,6 +21,10 @@ type dialect struct {
 	eval, dot, printf, cd string
 	// exports: an assignment in front of eval is not exported by itself.
 	exports bool
+	// sourced: the text is put into a variable, which a file evaluates. What is
+	// read from a file, bash does not take for typed: it keeps its "exit", and
+	// its "[1] 1234" for every background job, off stderr.
+	sourced bool
 	// frame is put into every frame, before the text.
 	frame string
 	// profile reads what a login shell of this family reads.
@@ -52,7 +56,8 @@ var dialects = map[string]dialect{
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt.
-		frame: "PROMPT_COMMAND=;",
+		frame:   "PROMPT_COMMAND=;",
+		sourced: true,
 		profile: `[ -r /etc/profile ] && . /etc/profile; ` +
 			`for f in ~/.bash_profile ~/.bash_login ~/.profile; do [ -r "$f" ] && { . "$f"; break; }; done; unset f`,
 	},

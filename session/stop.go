@@ -62,6 +62,9 @@ func (s *Session) climb(r *run) bool {
 // press types control characters, or sends the signal where there is no
 // terminal to do it.
 func (s *Session) press(r *run, keys, signal string) {
+	if r.pressed < 0 {
+		r.pressed = r.outputs[Terminal].count()
+	}
 	if s.tty != "" {
 		io.WriteString(s.terminal, keys)
 		return

@@ -1,0 +1,86 @@
+// Package integration runs the whole gateway against real SSH servers and real
+// shells.
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gateway/internal/sshdtest"
+	"gateway/transport"
+	"gateway/transport/local"
+	"gateway/transport/ssh"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var shells = []string{"bash", "dash", "zsh", "busybox ash"}
+
+// machine is a way to reach this machine.
+type machine struct {
+	name string
+	tty  bool
+	open func(testing.TB) transport.Transport
+}
+
+// machines returns every way there is: the servers are started once per test.
+func machines(t testing.TB) []machine {
+	openSSH := sshdtest.Start(t, sshdtest.Options{})
+	noTTY := sshdtest.Start(t, sshdtest.Options{AuthorizedOptions: "restrict"})
+	dropbear := sshdtest.StartDropbear(t, sshdtest.Options{})
+	return []machine{
+		{"local", true, func(t testing.TB) transport.Transport {
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+			t.Cleanup(func() { tr.Close() })
+			return tr
+		}},
+		{"openssh", true, func(t testing.TB) transport.Transport { return dial(t, openSSH, openSSH.Port) }},
+		{"dropbear", true, func(t testing.TB) transport.Transport { return dial(t, dropbear, dropbear.Port) }},
+		{"no terminal", false, func(t testing.TB) transport.Transport { return dial(t, noTTY, noTTY.Port) }},
+	}
+}
+
+// dial connects to a test server, or to a proxy in front of it.
+func dial(t testing.TB, server *sshdtest.Server, port int) transport.Transport {
+	t.Helper()
+	tr, err := ssh.Dial(t.Context(), sshConfig(server, port))
+	if err != nil {
+		t.Fatalf("Dial = %v\n%s", err, server.Log())
+	}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
+
+func sshConfig(server *sshdtest.Server, port int) ssh.Config {
+	return ssh.Config{
+		Name: "web1", Addr: server.Host, Port: port, User: server.User,
+		Identities: []ssh.Identity{{Path: server.KeyFile}},
+		HostKeys:   &ssh.HostKeys{Name: "web1", Addr: server.Host, Port: server.Port, Files: []string{server.KnownHosts}},
+	}
+}
+
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Errorf("not within ten seconds: %s", what)
+			return
+		}
+	}
+}
+
+// directories counts what keepers have left behind.
+func directories() int {
+	n := 0
+	for _, base := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"} {
+		if base != "" {
+			found, _ := filepath.Glob(base + "/.gw-*")
+			n += len(found)
+		}
+	}
+	return n
+}
