@@ -1,0 +1,213 @@
+// Package config is what a person has set: flags, environment and files, put
+// together into one checked struct. The inventory is not in it, only where to
+// find one.
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/providers/structs"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+// Config is the settings in force, all of them checked.
+type Config struct {
+	// Inventory lists the inventory files; with none there is only localhost.
+	Inventory []string `koanf:"inventory"`
+	// SSHConfig is "auto", "off" or a file.
+	SSHConfig string `koanf:"ssh_config"`
+	// Output is "text", "json" or "jsonl".
+	Output string `koanf:"output"`
+	// Color is "auto", "always" or "never".
+	Color string `koanf:"color"`
+	Quiet bool   `koanf:"quiet"`
+	// LogLevel is "debug", "info", "warn" or "error".
+	LogLevel string `koanf:"log_level"`
+	// LogFile is empty for stderr.
+	LogFile string `koanf:"log_file"`
+
+	// CI: nobody is there, and nothing is to be remembered for next time. It
+	// is no key but the variable that build servers set.
+	CI bool `koanf:"-"`
+
+	origins map[string]string
+	ignored []string
+}
+
+// Default returns what holds where nothing is set.
+func Default() Config {
+	return Config{SSHConfig: "auto", Output: "text", Color: "auto", LogLevel: "warn"}
+}
+
+// A Source is where settings are looked for. The zero value has none but those
+// in the system's file.
+type Source struct {
+	// Flags is a parsed set with the flags of [Flags]; nil means none.
+	Flags *pflag.FlagSet
+	// Environ is the environment, as os.Environ returns it.
+	Environ []string
+	// System is the file for all users; empty means /etc/gateway/config.yaml.
+	System string
+}
+
+// Load reads the settings of all layers. Its errors are *[Error].
+func Load(source Source) (*Config, error) {
+	l := loader{source: source, merged: koanf.New("."), origins: make(map[string]string)}
+	if err := l.add(structs.Provider(Default(), "koanf"), func(string) string { return "default" }); err != nil {
+		return nil, err
+	}
+	files := source.Files()
+	for _, file := range slices.Backward(files) {
+		if err := l.file(file); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.environment(); err != nil {
+		return nil, err
+	}
+	if err := l.flags(); err != nil {
+		return nil, err
+	}
+	var c Config
+	if err := l.merged.Unmarshal("", &c); err != nil {
+		return nil, &Error{Message: err.Error(), Err: err}
+	}
+	c.origins, c.ignored = l.origins, l.ignored
+	c.CI, _ = strconv.ParseBool(source.getenv("CI"))
+	if len(c.Inventory) == 0 {
+		c.findInventory(files)
+	}
+	return &c, nil
+}
+
+// findInventory looks for hosts.yaml beside the configuration, which need not
+// exist for that.
+func (c *Config) findInventory(files []File) {
+	for _, file := range files {
+		path := filepath.Join(filepath.Dir(file.Path), "hosts.yaml")
+		if _, err := os.Stat(path); err == nil {
+			c.Inventory = []string{path}
+			c.origins["inventory"] = "beside " + file.Path
+			return
+		}
+	}
+}
+
+// A loader puts one layer over the other and notes who set what.
+type loader struct {
+	source  Source
+	merged  *koanf.Koanf
+	origins map[string]string
+	ignored []string
+}
+
+// add puts a layer on top.
+func (l *loader) add(layer koanf.Provider, origin func(key string) string) error {
+	one := koanf.New(".")
+	if err := one.Load(layer, nil); err != nil {
+		return &Error{Message: err.Error(), Err: err}
+	}
+	for _, key := range one.Keys() {
+		l.origins[key] = origin(key)
+	}
+	return l.merged.Merge(one)
+}
+
+func (l *loader) file(file File) error {
+	values, lines, err := readFile(file, l.source.home())
+	if err != nil {
+		return err
+	}
+	return l.add(values, func(key string) string { return fmt.Sprintf("%s:%d", file.Path, lines[key]) })
+}
+
+// Prefix is what the names of all variables start with.
+const Prefix = "GATEWAY_"
+
+// environment adds the variables. One that is empty counts as not set.
+func (l *loader) environment() error {
+	var failed error
+	transform := func(name, text string) (string, any) {
+		k, known := keys[strings.ToLower(strings.TrimPrefix(name, Prefix))]
+		switch {
+		case name == Prefix+"CONFIG" || known && text == "":
+			return "", nil
+		case !known || name != k.variable():
+			l.ignored = append(l.ignored, name)
+			return "", nil
+		}
+		value, err := k.parse(text, l.source.home())
+		if err != nil {
+			failed = &Error{Message: fmt.Sprintf("%s: %v", name, err)}
+		}
+		return k.name, value
+	}
+	err := l.add(env.Provider(".", env.Opt{
+		Prefix: Prefix, TransformFunc: transform,
+		EnvironFunc: func() []string { return l.source.Environ },
+	}), func(key string) string { return keys[key].variable() })
+	slices.Sort(l.ignored)
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// flags adds the flags that were given. What they may be was checked when they
+// were parsed.
+func (l *loader) flags() error {
+	if l.source.Flags == nil {
+		return nil
+	}
+	return l.add(posflag.ProviderWithFlag(l.source.Flags, ".", nil, func(f *pflag.Flag) (string, any) {
+		k, known := keys[strings.ReplaceAll(f.Name, "-", "_")]
+		if !known || !f.Changed {
+			return "", nil
+		}
+		text := f.Value.String()
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			text = strings.Join(list.GetSlice(), string(filepath.ListSeparator))
+		}
+		value, err := k.parse(text, l.source.home())
+		if err != nil {
+			return "", nil
+		}
+		return k.name, value
+	}), func(key string) string { return "--" + keys[key].flag() })
+}
+
+// A Setting is one value with where it came from.
+type Setting struct {
+	Key    string `json:"key"`
+	Value  any    `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// Settings lists all keys in the order of config.example.yaml.
+func (c *Config) Settings() []Setting {
+	inventory := c.Inventory
+	if inventory == nil {
+		inventory = []string{}
+	}
+	values := map[string]any{
+		"inventory": inventory, "ssh_config": c.SSHConfig, "output": c.Output, "color": c.Color,
+		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile,
+	}
+	var list []Setting
+	for _, name := range order {
+		list = append(list, Setting{name, values[name], c.origins[name]})
+	}
+	return list
+}
+
+// Ignored names the variables that look like a key and are none. They are no
+// mistake: Kubernetes sets GATEWAY_SERVICE_HOST for a service of our name.
+func (c *Config) Ignored() []string { return c.ignored }

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFile is the largest configuration file, in bytes.
+const maxFile = 1 << 20
+
+// A File is one place where settings may be.
+type File struct {
+	Path string
+	// Origin says why this file: "--config", "GATEWAY_CONFIG", "user", "system".
+	Origin string
+	// Named: a person asked for it, so it has to be there.
+	Named bool
+}
+
+// Files lists the files that are read, the stronger one first. None of them is
+// in the current directory unless it was asked for: a clone of somebody's
+// repository must not be able to configure anything.
+func (s Source) Files() []File {
+	var files []File
+	if named := s.named(); named.Path != "" {
+		files = append(files, named)
+	} else if dir := s.userDir(); dir != "" {
+		files = append(files, File{Path: filepath.Join(dir, "gateway", "config.yaml"), Origin: "user"})
+	}
+	system := s.System
+	if system == "" {
+		system = "/etc/gateway/config.yaml"
+	}
+	return append(files, File{Path: system, Origin: "system"})
+}
+
+func (s Source) named() File {
+	if s.Flags != nil {
+		if f := s.Flags.Lookup("config"); f != nil && f.Changed {
+			return File{Path: expand(f.Value.String(), "", s.home()), Origin: "--config", Named: true}
+		}
+	}
+	name := Prefix + "CONFIG"
+	return File{Path: expand(s.getenv(name), "", s.home()), Origin: name, Named: true}
+}
+
+// userDir returns where a user's configuration is. A relative path is invalid
+// there by the XDG specification, and would mean the current directory.
+func (s Source) userDir() string {
+	if dir := s.getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return dir
+	}
+	if home := s.home(); filepath.IsAbs(home) {
+		return filepath.Join(home, ".config")
+	}
+	return ""
+}
+
+func (s Source) home() string { return s.getenv("HOME") }
+
+func (s Source) getenv(name string) string {
+	for _, entry := range slices.Backward(s.Environ) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// values implements koanf.Provider for a file that has been read.
+type values map[string]any
+
+// Read implements koanf.Provider.
+func (v values) Read() (map[string]any, error) { return v, nil }
+
+// ReadBytes implements koanf.Provider.
+func (v values) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// readFile reads and checks one file, and returns its values with their lines.
+// koanf would report neither the line nor the key, so it gets what was checked.
+func readFile(file File, home string) (values, map[string]int, error) {
+	data, err := readAll(file.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !file.Named:
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, unreadable(file, err)
+	}
+	root, err := parse(file.Path, data)
+	if err != nil || root == nil {
+		return nil, nil, err
+	}
+	fail := func(n *yaml.Node, hint, format string, args ...any) (values, map[string]int, error) {
+		return nil, nil, &Error{File: file.Path, Line: n.Line, Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	if root.Kind != yaml.MappingNode {
+		return fail(root, "see config.example.yaml", "must be a mapping of keys to values")
+	}
+	found, lines := make(values), make(map[string]int)
+	for pair := range slices.Chunk(root.Content, 2) {
+		name := pair[0].Value
+		k, known := keys[name]
+		switch {
+		case !known:
+			return fail(pair[0], DidYouMean(name, order), "unknown key %q", name)
+		case lines[name] != 0:
+			return fail(pair[0], "", "%s is already at line %d", name, lines[name])
+		}
+		value, at, err := k.read(pair[1], filepath.Dir(file.Path), home)
+		if err != nil {
+			return fail(at, "", "%s: %v", name, err)
+		}
+		found[name], lines[name] = value, pair[0].Line
+	}
+	return found, lines, nil
+}
+
+func readAll(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("larger than %d MiB", maxFile>>20)
+	}
+	return data, err
+}
+
+// syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
+var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// parse returns the root of a document; nil if it is empty.
+func parse(path string, data []byte) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	err := decoder.Decode(&document)
+	if err == nil {
+		if err = decoder.Decode(&second); err == nil {
+			return nil, &Error{File: path, Line: second.Line, Message: "a second document in the file"}
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		e := &Error{File: path, Err: err}
+		text := err.Error()
+		if form := syntaxForm.FindStringSubmatch(text); form != nil {
+			e.Line, _ = strconv.Atoi(form[1])
+			text = text[len(form[0]):]
+		}
+		e.Message = "not YAML: " + text
+		return nil, e
+	}
+	if len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null" {
+		return nil, nil
+	}
+	return document.Content[0], nil
+}
+
+func unreadable(file File, err error) *Error {
+	e := &Error{File: file.Path, Message: err.Error(), Err: err}
+	// PathError repeats the path, which is in front already.
+	if pathErr := new(fs.PathError); errors.As(err, &pathErr) {
+		e.Message = pathErr.Err.Error()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		e.Message = "no such file"
+		e.Hint = "it comes from " + file.Origin
+	}
+	return e
+}
