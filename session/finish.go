@@ -179,7 +179,7 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	if oldest != nil {
 		oldest.release()
 		s.pumps.Go(func() {
-			<-oldest.ended
+			s.within(keeperGrace, oldest.exited)
 			oldest.pipe.Close()
 		})
 	}

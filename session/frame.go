@@ -24,7 +24,7 @@ const maxText = 4 << 20
 type frame struct {
 	dialect dialect
 	nonce   string
-	keeper  *keeper // whose FIFOs the streams go to; nil: the terminal carries them
+	keeper  *keeper // whose streams they are; nil: the terminal carries them
 	command Command
 	// once is put into a session's first frame, before the text.
 	once string
@@ -70,7 +70,7 @@ func (f frame) encode() string {
 
 // typable reports whether encode may be typed, or the text must be uploaded.
 func (f frame) typable() bool {
-	if f.uploaded || f.keeper == nil {
+	if f.uploaded {
 		return true
 	}
 	if len(f.command.Text) > maxTyped || !typable(f.command.Text) {
@@ -89,7 +89,7 @@ func (f frame) run() string {
 	}
 	switch {
 	case f.command.Stdin != nil:
-		begun := f.dialect.printf + " " + printMark('B', f.nonce, "", "") + " >" + f.keeper.stdout()
+		begun := f.dialect.printf + " " + printMark('B', f.nonce, "", "") + " >" + f.keeper.stdout
 		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin()
 	case f.command.TTY && f.command.Echo:
 		return "\\command stty " + personModes + ";" + run
@@ -113,7 +113,9 @@ func (f frame) text() string {
 	return f.dialect.eval + " " + quote(f.command.Text)
 }
 
-func (f frame) sourced() bool { return f.dialect.sourced && f.keeper != nil && !f.uploaded }
+func (f frame) sourced() bool {
+	return f.dialect.sourced && f.keeper != nil && f.keeper.dir != "" && !f.uploaded
+}
 
 // environment returns the assignments in front of eval. With command (or
 // builtin) before a special builtin they last as long as it does (POSIX XCU
@@ -134,41 +136,34 @@ func (f frame) redirections() string {
 	case f.keeper == nil:
 		return " </dev/null >/dev/tty 2>&1"
 	}
-	in, err := " </dev/null", " 2>"+f.keeper.stderr()
+	in, err := " </dev/null", " 2>"+f.keeper.stderr
 	if f.command.Stdin != nil {
 		in = "" // the group around it has it
 	}
 	if f.command.Merge {
 		err = " 2>&1"
 	}
-	return in + " >" + f.keeper.stdout() + err
+	return in + " >" + f.keeper.stdout + err
 }
 
 // marks returns what tells the end: mark E with status, last background job
-// and directory behind stdout, an empty one behind stderr.
+// and directory behind stdout, an empty one behind stderr. Both streams are
+// open before the first of them is written: the far side then finds both at
+// once.
 func (f frame) marks() string {
-	return f.dialect.printf + " " + printMark('E', f.nonce, "%s:%s:%s", `"$?" "${!-}" "${PWD-}"`) + " >" + f.outTo() + ";" +
-		f.dialect.printf + " " + printMark('E', f.nonce, "", "") + " >" + f.errTo() + f.afterTTY()
+	return f.ends("%s", `"$?" "${!-}" "${PWD-}"`) + f.afterTTY()
 }
 
 // noDirectory returns what tells that the directory could not be entered.
-func (f frame) noDirectory() string {
-	return f.dialect.printf + " " + printMark('E', f.nonce, noCwd+"::%s", `"${PWD-}"`) + " >" + f.outTo() + ";" +
-		f.dialect.printf + " " + printMark('E', f.nonce, "", "") + " >" + f.errTo()
-}
+func (f frame) noDirectory() string { return f.ends(noCwd, `"${!-}" "${PWD-}"`) }
 
-func (f frame) outTo() string {
-	if f.keeper == nil {
-		return "/dev/tty"
+func (f frame) ends(status, args string) string {
+	out, err := "/dev/tty", "/dev/tty"
+	if f.keeper != nil {
+		out, err = f.keeper.stdout, f.keeper.stderr
 	}
-	return f.keeper.stdout()
-}
-
-func (f frame) errTo() string {
-	if f.keeper == nil {
-		return "/dev/tty"
-	}
-	return f.keeper.stderr()
+	return "{ " + f.dialect.printf + " " + printMark('E', f.nonce, status+":%s:%s", args) + ";" +
+		f.dialect.printf + " " + printMark('E', f.nonce, "", "") + " >&2;} >" + out + " 2>" + err
 }
 
 // A command on the terminal itself gets the modes that a terminal has for a

@@ -11,23 +11,23 @@ import (
 )
 
 // A keeper is the session's side channel: a small sh on a [transport.Pipe]
-// that holds the FIFOs to which the commands write, carries both streams home
-// separately, and obeys control lines.
+// whose stdout and stderr are what the commands write to, apart and byte for
+// byte, and that obeys control lines; see [keeperPrelude].
 //
-// The FIFOs of one keeper are one generation. A background job may hold them
+// The streams of one keeper are one generation. A background job may hold them
 // for longer than its command lives; the session then turns to a new keeper,
 // and what the old one still carries can't be taken for a later command's.
 type keeper struct {
 	pipe *transport.Pipe
-	// dir is the directory of the FIFOs.
-	dir string
-	// streams counts the pumps; ended is closed when both are done.
-	streams sync.WaitGroup
-	ended   chan struct{}
+	// stdout and stderr are the paths that frames write to, and dir that of a
+	// private directory, or empty. They need no quotes.
+	stdout, stderr, dir string
+	// ended is closed when both streams are, exited when the keeper is gone.
+	ended, exited chan struct{}
 }
 
 // openKeeper starts a keeper and waits for its report. It returns nil, and no
-// error, on a machine where no FIFO can be made.
+// error, on a machine where nothing can be written to by name.
 func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	nonce := newNonce()
 	marks := s.expect(nonce)
@@ -36,16 +36,23 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{pipe: pipe, ended: make(chan struct{})}
-	k.streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
-	k.streams.Go(func() { s.pump(pipe.Stderr, k, Stderr) })
+	k := &keeper{pipe: pipe, ended: make(chan struct{}), exited: make(chan struct{})}
+	var streams sync.WaitGroup
+	streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
+	streams.Go(func() { s.pump(pipe.Stderr, k, Stderr) })
 	s.pumps.Go(func() {
-		k.streams.Wait()
+		streams.Wait()
 		close(k.ended)
+	})
+	s.pumps.Go(func() {
+		pipe.Wait()
+		close(k.exited)
 	})
 	select {
 	case m := <-marks:
-		if k.dir = m.payload; k.dir != "" {
+		paths := strings.SplitN(m.payload, ":", 3)
+		if len(paths) == 3 && paths[0] != "" {
+			k.stdout, k.stderr, k.dir = paths[0], paths[1], paths[2]
 			return k, nil
 		}
 		err = nil
@@ -62,9 +69,7 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	return nil, err
 }
 
-// Where a frame finds the streams. The names need no quotes.
-func (k *keeper) stdout() string { return k.dir + "/o" }
-func (k *keeper) stderr() string { return k.dir + "/e" }
+// Files in the keeper's directory.
 func (k *keeper) stdin() string  { return k.dir + "/i" }
 func (k *keeper) text() string   { return k.dir + "/t" }
 func (k *keeper) runner() string { return k.dir + "/r" } // evaluates $_gw
@@ -97,7 +102,7 @@ func (k *keeper) upload(nonce, text string) error {
 	return err
 }
 
-// retire lets go of the FIFOs: the streams end with their last writer.
+// retire lets go of the streams: they end with their last writer.
 func (k *keeper) retire() error { return k.control("exec 3>&- 4>&-") }
 
 func controlMark(kind byte, nonce, payload string) string {

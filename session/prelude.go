@@ -76,28 +76,35 @@ func parseReady(payload string) (ready, error) {
 	return ready{}, &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %q", payload)}
 }
 
-// keeperPrelude returns the exec request for a keeper; see [keeper]. It makes a
-// private directory with a FIFO for each stream where one can be made, holds
-// both open, carries them home, and obeys control lines on its stdin. Mark K
-// tells the directory; an empty one says that there is none.
+// keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K
+// tells the paths of both streams and of a private directory, or of nothing
+// that can't be had.
 //
-// Once its stdin ends, because of a close or because the link is gone, nobody
-// reads the streams any more: programs that still write would block or die.
-// A last process then reads them into the void until the last writer is gone,
-// and removes the directory.
+// On Linux the streams of a channel are pipes, and /proc lets the account open
+// them by name: what commands write there is in the server's hands at once.
+// Where they are sockets, or /proc is missing, FIFOs in the directory do it,
+// with a cat each to carry them home.
+//
+// Descriptors 3 and 4 hold the streams open, so that they don't end between two
+// commands. 5 and 6 are their far ends, never read while the client is there.
+// Once stdin ends, because of a close or because the link is gone, they let a
+// last process read into the void what background jobs still write, which would
+// otherwise block or die of it, and remove the directory with the last of them.
 func keeperPrelude(nonce string) string {
-	script := `trap "" HUP INT TERM PIPE; umask 077; d=; ` +
-		`for b in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $b in *[!A-Za-z0-9/._-]*) continue;; esac; [ -d "$b" ] && d=$b/.gw-` + nonce + ` && ` +
-		`mkdir -m 700 $d && mkfifo -m 600 $d/o $d/e && [ -p $d/e ] && [ -O $d ] && break; d=; done 2>/dev/null; ` +
-		`if [ -z "$d" ]; then printf "\036K` + nonce + `:\036` + nonce + `;"; exec cat >/dev/null; fi; ` +
-		// Opened for reading and writing: such an open never blocks, and the
-		// readers see no early end. The readers themselves do not inherit them.
-		`exec 3<>$d/o 4<>$d/e; printf "eval \042\044_gw\042\n" >$d/r; ` +
-		`cat <$d/o 3>&- 4>&- & a=$!; cat <$d/e >&2 3>&- 4>&- & b=$!; ` +
-		`printf "\036K` + nonce + `:%s\036` + nonce + `;" $d >&3; ` +
+	script := `trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
+		`for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|*[!A-Za-z0-9/._-]*) continue;; esac; ` +
+		`d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "eval \042\044_gw\042\n" >$d/r && break; d=; done 2>/dev/null; ` +
+		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
+		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
+		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +
+		// Opened for reading and writing: such an open never blocks. The readers
+		// do not inherit what would keep them from their end.
+		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
+		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
+		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
+		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
 		`exec >/dev/null 2>&1; while read -r x; do eval "$x"; done; ` +
-		// The client is gone. Opened for both first: the last writer may be too.
-		`( exec 3<>$d/o 4<>$d/e 5<$d/o 6<$d/e 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & wait; rm -rf $d ) & ` +
-		`kill -9 $a $b`
+		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & wait; rm -rf "$d" ) & ` +
+		`[ -z "$a" ] || kill -9 $a $b`
 	return `exec /bin/sh -c '` + script + `'`
 }

@@ -102,11 +102,14 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, pressed: -1}
 	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd}
+	noPlace := r.keeper == nil || r.keeper.dir == ""
 	switch {
 	case r.keeper == nil && s.tty == "":
-		return nil, &Error{Code: "shell.unsupported", Message: "session: the account gets no terminal, and the machine has no place for a FIFO"}
-	case r.keeper == nil && command.Stdin != nil:
-		return nil, &Error{Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO, which stdin needs"}
+		return nil, &Error{Code: "shell.unsupported", Message: "session: the account gets no terminal, and the machine has no place for a FIFO", Hint: hintPlace}
+	case noPlace && command.Stdin != nil:
+		return nil, &Error{Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO, which stdin needs", Hint: hintPlace}
+	case noPlace && !f.typable():
+		return nil, &Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: the machine has no place for a command of %d bytes or with control characters", len(command.Text)), Hint: hintPlace}
 	}
 	if !f.typable() {
 		if err := s.upload(ctx, r.keeper, command.Text); err != nil {
@@ -141,6 +144,8 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	s.once = ""
 	return r, nil
 }
+
+const hintPlace = "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable"
 
 // usable refuses a session that has ended.
 func (s *Session) usable() error {

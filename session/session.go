@@ -3,8 +3,8 @@
 // happened.
 //
 // The terminal is for control and pipes are for data. The shell sits on a
-// terminal without echo; its commands write to two FIFOs that a [keeper]
-// carries home, apart and byte for byte. Two sentinels end a command: a mark
+// terminal without echo; its commands write to two pipes of a [keeper], which
+// come home apart and byte for byte. Two sentinels end a command: a mark
 // with its status behind each stream, and the shell's next prompt on the
 // terminal.
 package session
@@ -69,8 +69,8 @@ type Session struct {
 	retired []*keeper
 
 	mu      sync.Mutex
-	keeper  *keeper              // where commands write; nil without FIFOs
-	merged  bool                 // there are no FIFOs: the terminal carries everything
+	keeper  *keeper              // where commands write; nil if the terminal carries everything
+	merged  bool                 // there is no keeper, and will be none
 	run     *run                 // the command in progress
 	replies map[string]chan mark // by nonce: who waits for marks
 	late    bool                 // bytes came while no command ran
@@ -305,12 +305,12 @@ func (s *Session) abandon() {
 		s.terminal.Close()
 	}
 	for _, k := range keepers {
-		s.within(keeperGrace, k.ended)
+		s.within(keeperGrace, k.exited)
 		k.pipe.Close()
 	}
 	s.pumps.Wait()
 }
 
-// keeperGrace is how long a keeper may take to hand its FIFOs over to the
+// keeperGrace is how long a keeper may take to hand its streams over to the
 // process that drains them.
 const keeperGrace = time.Second

@@ -114,7 +114,7 @@ func (s *Session) locate(r *run) {
 	}
 	nonce := newNonce()
 	marks := s.expect(nonce)
-	defer s.forget(nonce)
+	defer s.outlive(nonce)
 	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}}
 	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
 		return

@@ -1,0 +1,60 @@
+# The tools have a module of their own: their 200 dependencies are none of the gateway's.
+TOOL      = go tool -modfile=tools/go.mod
+VERSION   = $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+FUZZTIME  = 30s
+BENCHTIME = 1s
+TESTFLAGS =
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: build
+build: ## bin/gateway, a static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gateway ./cmd/gateway
+
+.PHONY: deps
+deps: ## install the servers and shells that the tests need, or say which
+	@scripts/test-deps
+
+.PHONY: test
+test: deps ## all tests, with the race detector, against real servers
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 5m $(TESTFLAGS) ./...
+
+.PHONY: bench
+bench: deps ## all benchmarks, BENCHTIME=1s each
+	GWTEST_REQUIRE_SSHD=1 go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+
+.PHONY: fuzz
+fuzz: ## all fuzz targets, FUZZTIME=30s each
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file target; do \
+		set -x; go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit; { set +x; } 2>/dev/null; \
+	done
+
+.PHONY: lint
+lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)
+	go vet ./...
+	@echo 'gofumpt -d .'; diff=$$($(TOOL) gofumpt -d .) && test -z "$$diff" || { echo "$$diff"; echo 'lint: not formatted; run make format'; exit 1; }
+	$(TOOL) golangci-lint run ./...
+
+.PHONY: format
+format: ## gofumpt -w
+	$(TOOL) gofumpt -w .
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the gateway calls; asks the public database
+	$(TOOL) govulncheck ./...
+
+.PHONY: cross
+cross: ## go build and go vet for all platforms
+	@for platform in $(PLATFORMS); do \
+		echo "build and vet for $$platform"; export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		go build ./... && go vet ./... || exit; \
+	done
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf bin
+	find . -name '*.test' -type f -delete

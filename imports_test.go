@@ -1,0 +1,167 @@
+// Package imports_test holds the rules of the repository as a whole: who may
+// import whom, what no file may say, and what starting the program may cost.
+package imports_test
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// allowed lists the packages of this module, and which of the others each may
+// import. A consumer that could import an implementation of
+// transport.Transport would sooner or later depend on it. Tests may import
+// anything.
+var allowed = map[string][]string{
+	".":                       nil,
+	"hosts":                   nil,
+	"transport":               nil,
+	"transport/local":         {"transport"},
+	"transport/ssh":           {"transport"},
+	"transport/transporttest": {"transport"},
+	"session":                 {"transport"},
+	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
+	"internal/config":         {"hosts"},
+	"cmd/gateway":             {"gateway", "hosts", "internal/config", "session", "transport"},
+	// For tests only, so nothing above names them.
+	"integration":       nil,
+	"internal/netsim":   nil,
+	"internal/sshdtest": nil,
+}
+
+// forbidden are words of somebody's machine.
+var forbidden = []string{"/work/", "/Users/", "/root/"}
+
+// A source is one Go file of the module, for whatever platform it is.
+type source struct {
+	path, pkg string // relative to the module, with slashes
+	text      []byte
+}
+
+func (s source) test() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+// sources reads the tree itself and does not ask go list, which would leave out
+// the files for other platforms.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && file != "." && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || path.Ext(name) != ".go":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		file = filepath.ToSlash(file)
+		all = append(all, source{file, path.Dir(file), text})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestImports(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, file := range sources(t) {
+		may, known := allowed[file.pkg]
+		if !known && !seen[file.pkg] {
+			t.Errorf("%s: the table of this test does not know the package", file.pkg)
+		}
+		seen[file.pkg] = true
+		if file.test() || !known {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file.path, file.text, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range parsed.Imports {
+			name, _ := strconv.Unquote(spec.Path.Value)
+			if ours, ok := strings.CutPrefix(name, "gateway/"); ok && !slices.Contains(may, ours) {
+				t.Errorf("%s imports %s; %s may import %q", file.path, ours, file.pkg, may)
+			}
+		}
+	}
+}
+
+func TestForbiddenWords(t *testing.T) {
+	for _, file := range sources(t) {
+		if file.test() {
+			continue
+		}
+		for _, word := range forbidden {
+			if bytes.Contains(file.text, []byte(word)) {
+				t.Errorf("%s mentions %q", file.path, word)
+			}
+		}
+	}
+}
+
+// maxInit is what the init functions and variables of one package may take. A
+// dependency that computes a table there costs every run of the program, before
+// main: go-runewidth once took 21 ms of 28 (mattn/go-runewidth#104).
+const maxInit = 3 * time.Millisecond
+
+// initLine is one package in the report of GODEBUG=inittrace=1; see package
+// runtime, "Environment Variables".
+var initLine = regexp.MustCompile(`(?m)^init (\S+) @\S+ ms, (\S+ ms) clock`)
+
+func TestStartup(t *testing.T) {
+	if _, err := os.Stat("cmd/gateway"); err != nil {
+		t.Skip("no program yet")
+	}
+	program := filepath.Join(t.TempDir(), "gateway")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/gateway")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	// Other processes disturb the clock, so the best of several runs counts.
+	best := make(map[string]time.Duration)
+	for range 10 {
+		run := exec.Command(program, "--help")
+		run.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		out, err := run.CombinedOutput()
+		if err != nil {
+			t.Fatalf("gateway --help: %v\n%s", err, out)
+		}
+		for _, match := range initLine.FindAllSubmatch(out, -1) {
+			took, err := time.ParseDuration(strings.ReplaceAll(string(match[2]), " ", ""))
+			if err != nil {
+				t.Fatalf("%s: %v", match[0], err)
+			}
+			name := string(match[1])
+			if old, ok := best[name]; !ok || took < old {
+				best[name] = took
+			}
+		}
+		if len(best) == 0 {
+			t.Fatalf("no report of GODEBUG=inittrace=1 in:\n%s", out)
+		}
+		if slices.Max(slices.Collect(maps.Values(best))) <= maxInit {
+			return
+		}
+	}
+	for name, took := range best {
+		if took > maxInit {
+			t.Errorf("init of %s takes %v, want at most %v", name, took, maxInit)
+		}
+	}
+}
