@@ -89,6 +89,7 @@ func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod,
 		}
 		if signer, label := a.keys.next(); signer != nil {
 			a.offered = append(a.offered, label)
+			c.trace("auth", "offered %s", label)
 			a.latest, a.troubled = label, len(a.keys.problems)
 			return gossh.PublicKeys(signer), nil
 		}
@@ -108,6 +109,7 @@ func (a *authenticator) may(method string, able bool) bool {
 		return false
 	}
 	a.methods[method] = true
+	a.config.trace("auth", "offered %s", method)
 	a.offered = append(a.offered, method)
 	return true
 }

@@ -76,6 +76,9 @@ type Config struct {
 	// of them are kept for [Transport.Subsystem] and [Transport.Control].
 	MaxSessions int
 
+	// Trace is told of each step that went well on the way to this machine; nil
+	// drops it.
+	Trace func(Step)
 	// Warn tells a person about something that did not stop the connection; nil
 	// drops it.
 	Warn func(message string)

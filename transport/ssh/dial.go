@@ -109,6 +109,7 @@ func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
 	if err != nil {
 		return nil, c.dialError(ctx, err)
 	}
+	c.trace("tcp", "%s", raw.RemoteAddr())
 	return raw, nil
 }
 
@@ -174,6 +175,11 @@ func (h *handshake) run(ctx context.Context, under func()) (*conn, error) {
 		return nil, h.failure(ctx, err)
 	}
 	h.auth.settle()
+	c.trace("banner", "%s", mux.ServerVersion())
+	if meta, ok := mux.(gossh.AlgorithmsConnMetadata); ok {
+		negotiated := meta.Algorithms()
+		c.trace("kex", "%s, %s", negotiated.KeyExchange, negotiated.Read.Cipher)
+	}
 	return newConn(*c, mux, channels, requests, h.wire, under), nil
 }
 
@@ -217,6 +223,7 @@ func (h *handshake) checker(check gossh.HostKeyCallback) gossh.HostKeyCallback {
 			return err
 		}
 		accepted = key.Marshal()
+		h.config.trace("hostkey", "%s %s", key.Type(), gossh.FingerprintSHA256(key))
 		h.trusted.Store(true)
 		return nil
 	}

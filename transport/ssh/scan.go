@@ -1,0 +1,93 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	gossh "golang.org/x/crypto/ssh"
+)
+
+// A Step is something that went well on the way to a machine. See
+// Config.Trace.
+type Step struct {
+	// Layer is tcp, banner, kex, hostkey or auth.
+	Layer string
+	// Detail is for a person: the address, the server's version, the
+	// fingerprint, a key that is offered.
+	Detail string
+}
+
+func (c *Config) trace(layer, format string, args ...any) {
+	if c.Trace != nil {
+		c.Trace(Step{layer, fmt.Sprintf(format, args...)})
+	}
+}
+
+// scanned are the algorithms that ScanHostKeys asks for, one per type of key.
+var scanned = [][]string{
+	{gossh.KeyAlgoED25519},
+	{gossh.KeyAlgoECDSA256, gossh.KeyAlgoECDSA384, gossh.KeyAlgoECDSA521},
+	{gossh.KeyAlgoRSASHA512, gossh.KeyAlgoRSASHA256},
+}
+
+// ScanHostKeys returns the host keys that a machine shows, one of a type at
+// most, without entering it. The way to it is walked as Dial walks it: bastions
+// are entered, and their keys are checked. config.HostKeys is not asked; what
+// to think of the keys is the caller's to decide.
+func ScanHostKeys(ctx context.Context, config Config) ([]gossh.PublicKey, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	config = config.withDefaults()
+	var bastion *conn
+	if config.Jump != nil {
+		joined, leave, err := bastions.join(ctx, *config.Jump)
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		bastion = joined
+	}
+	var keys []gossh.PublicKey
+	for _, algorithms := range scanned {
+		key, err := config.shownKey(ctx, bastion, algorithms)
+		var none *gossh.AlgorithmNegotiationError
+		switch {
+		case key != nil:
+			keys = append(keys, key)
+		case !errors.As(err, &none):
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+var errSeen = errors.New("the key was seen")
+
+// shownKey returns the key that the machine shows when these are the only
+// algorithms that the client has.
+func (c *Config) shownKey(ctx context.Context, bastion *conn, algorithms []string) (key gossh.PublicKey, err error) {
+	ctx, clock := newClock(ctx, c.ConnectTimeout)
+	defer clock.stop()
+	raw, err := c.carrier(ctx, bastion)
+	if err != nil {
+		return nil, err
+	}
+	h := &handshake{config: c, clock: clock, wire: newWire(raw)}
+	defer h.wire.Close()
+	stop := context.AfterFunc(ctx, func() { h.wire.Close() })
+	defer stop()
+	_, _, _, err = gossh.NewClientConn(h.wire, c.hostPort(), &gossh.ClientConfig{
+		User: c.User, ClientVersion: clientVersion, HostKeyAlgorithms: algorithms,
+		HostKeyCallback: func(_ string, _ net.Addr, shown gossh.PublicKey) error {
+			key = shown
+			return errSeen
+		},
+	})
+	if key != nil {
+		return key, nil
+	}
+	return nil, h.failure(ctx, err)
+}
