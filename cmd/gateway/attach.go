@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+// An attachment connects the person's terminal with a command's.
+type attachment struct {
+	console *console
+	resized chan os.Signal
+	done    chan struct{}
+	once    sync.Once
+}
+
+// attach lets the person at the terminal type to a command that runs on one.
+// Nobody does where the output is for a program; prompts are then answered as
+// for any other command.
+func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
+	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	if f.tty {
+		c.Size, c.Term = a.console.size(), os.Getenv("TERM")
+		c.Echo = isTerminal(os.Stdin) && a.config.Output == "text"
+	}
+	c.Started = func(live gateway.Live) {
+		show.started()
+		if !c.Echo {
+			return
+		}
+		if err := a.console.makeRaw(os.Stdin); err != nil {
+			a.warn("the terminal stays as it is: " + err.Error())
+		}
+		at.follow(live.Resize)
+		go forward(os.Stdin, live.Write)
+	}
+	return at
+}
+
+// follow tells about every change of the terminal's size, until stop.
+func (at *attachment) follow(resize func(transport.Size) error) {
+	signal.Notify(at.resized, syscall.SIGWINCH)
+	go func() {
+		for {
+			select {
+			case <-at.resized:
+				_ = resize(at.console.size()) // a size that is wrong for a moment
+			case <-at.done:
+				return
+			}
+		}
+	}()
+}
+
+// stop gives the terminal back. It may be called more than once.
+func (at *attachment) stop() {
+	at.once.Do(func() {
+		signal.Stop(at.resized)
+		close(at.done)
+	})
+	at.console.restore()
+}
+
+// forward passes on what is typed, until it cannot be passed on. Its last Read
+// stays until the process ends.
+func forward(from *os.File, write func([]byte) (int, error)) {
+	b := make([]byte, 4096)
+	for {
+		n, err := from.Read(b)
+		if n > 0 {
+			if _, err := write(b[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

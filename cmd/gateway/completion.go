@@ -1,0 +1,120 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gateway/internal/config"
+)
+
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish"}
+	return &cobra.Command{
+		Use:   "completion bash|zsh|fish",
+		Short: "Write what makes a shell complete commands and host names",
+		Example: `  source <(gateway completion bash)
+  gateway completion zsh > "${fpath[1]}/_gateway"
+  gateway completion fish > ~/.config/fish/completions/gateway.fish`,
+		Args:              exactly("SHELL"),
+		ValidArgs:         shells,
+		ValidArgsFunction: nil,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch root := cmd.Root(); args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.out, true)
+			case "zsh":
+				return root.GenZshCompletion(a.out)
+			case "fish":
+				return root.GenFishCompletion(a.out, true)
+			}
+			return usage(cmd, config.DidYouMean(args[0], shells), "no completion for %q: bash, zsh and fish have one", args[0])
+		},
+	}
+}
+
+// completion is what cobra asks for the words that may come next.
+type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// completeHosts completes up to most names of hosts. What comes behind them is
+// for the host to know.
+func (a *app) completeHosts(most int) completion {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, _ := a.names()
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeSelector completes the last term of a selector.
+func (a *app) completeSelector(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	names, groups := a.names()
+	before := word[:strings.LastIndexByte(word, ',')+1]
+	if strings.HasPrefix(word[len(before):], "!") || strings.HasPrefix(word[len(before):], "&") {
+		before = word[:len(before)+1]
+	}
+	words := slices.Concat([]string{"all"}, names, groups)
+	for i := range words {
+		words[i] = before + words[i]
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// names returns the hosts, and the groups and tags, as a selector has them.
+// Whoever completes a word does not want to hear what is wrong with a file.
+func (a *app) names() (names, groups []string) {
+	if a.load() != nil {
+		return nil, nil
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return nil, nil
+	}
+	names = inv.Names()
+	if ssh := a.sshConfig(); ssh != nil {
+		aliases, _ := ssh.Aliases()
+		for _, alias := range aliases {
+			if !slices.Contains(names, alias) {
+				names = append(names, alias)
+			}
+		}
+	}
+	for _, group := range inv.Groups() {
+		groups = append(groups, "@"+group.Name)
+	}
+	for _, tag := range inv.Tags() {
+		groups = append(groups, "tag:"+tag)
+	}
+	return names, groups
+}
+
+// completeFlags completes the values of the flags of all commands.
+func completeFlags(root *cobra.Command) {
+	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if words := config.Words(f); words != nil {
+			completeWords(root, f.Name, words)
+		}
+	})
+}
+
+// completeExecFlags completes the values of exec's flags that are not files.
+func (a *app) completeExecFlags(cmd *cobra.Command) {
+	for _, name := range []string{"timeout", "cwd", "env", "user"} {
+		completeWords(cmd, name, nil)
+	}
+	completeWords(cmd, "shell", []string{"bash", "sh", "zsh"})
+}
+
+func completeWords(cmd *cobra.Command, flag string, words []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // there is no such flag
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/internal/config"
+)
+
+func (a *app) configCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Show the settings and where they come from",
+		Example: `  gateway config show
+  gateway config path`,
+		Args: cobra.ArbitraryArgs,
+		RunE: unknownCommand,
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use:   "show",
+			Short: "Show the settings in force, and who set them",
+			Example: `  gateway config show
+  GATEWAY_OUTPUT=json gateway config show`,
+			Args:              exactly(),
+			ValidArgsFunction: cobra.NoFileCompletions,
+			RunE:              func(*cobra.Command, []string) error { return a.configShow() },
+		},
+		&cobra.Command{
+			Use:               "path",
+			Short:             "Show which files are read, the stronger one first",
+			Example:           `  gateway config path`,
+			Args:              exactly(),
+			ValidArgsFunction: cobra.NoFileCompletions,
+			RunE:              func(*cobra.Command, []string) error { return a.configPath() },
+		},
+	)
+	return cmd
+}
+
+func (a *app) configShow() error {
+	if err := a.load(); err != nil {
+		return err
+	}
+	settings, ignored := a.config.Settings(), a.config.Ignored()
+	if a.config.Output != "text" {
+		return a.out.json(struct {
+			Settings []config.Setting `json:"settings"`
+			Ignored  []string         `json:"ignored_variables"`
+			CI       bool             `json:"ci"`
+		}{settings, append([]string{}, ignored...), a.config.CI})
+	}
+	var rows [][]string
+	for _, s := range settings {
+		rows = append(rows, []string{s.Key, cell(s.Value), s.Origin})
+	}
+	if a.config.CI {
+		rows = append(rows, []string{"(CI)", "true", "no prompts, no colour, strict host keys"})
+	}
+	if err := a.out.table(slices.Insert(rows, 0, []string{"KEY", "VALUE", "FROM"})); err != nil || len(ignored) == 0 {
+		return err
+	}
+	return a.out.printf("\nignored variables: %s\n", strings.Join(ignored, ", "))
+}
+
+// configPath works with broken files too: it is how one finds them.
+func (a *app) configPath() error {
+	type path struct {
+		Path   string `json:"path"`
+		Origin string `json:"origin"`
+		Exists bool   `json:"exists"`
+	}
+	loaded := a.load()
+	var paths []path
+	var rows [][]string
+	for _, file := range a.source.Files() {
+		_, err := os.Stat(file.Path)
+		paths = append(paths, path{file.Path, file.Origin, err == nil})
+		state := "read"
+		if err != nil {
+			state = "not there"
+		}
+		rows = append(rows, []string{file.Path, file.Origin, state})
+	}
+	if loaded != nil {
+		a.warn(loaded.Error())
+	}
+	if a.out.format != "text" {
+		return list(a.out, paths)
+	}
+	return a.out.table(rows)
+}
+
+// cell returns a value as people read it.
+func cell(value any) string {
+	switch v := value.(type) {
+	case []string:
+		return visible(strings.Join(v, ", "))
+	case string:
+		return visible(v)
+	}
+	return fmt.Sprint(value)
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/session"
+)
+
+// execFlags are what the command line says about one command.
+type execFlags struct {
+	tty, stdin, login, merge bool
+	timeout                  duration
+	cwd, shell, user, script string
+	env                      []string
+}
+
+func (a *app) execCommand() *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:   "exec [flags] HOST [flags] [--] COMMAND...",
+		Short: "Run one command on a host",
+		Long: `Run one command on a host. Its output comes as it is, and its exit status is
+gateway's own. Flags stand before HOST or directly after it; the next word
+starts COMMAND. The words of COMMAND are joined with spaces and read by the
+session's shell: bash where there is one, else sh.
+
+Status: 0-255 the command's own, 124 timed out, 125 did not start,
+122 outcome unknown, 130/143/129 interrupted.`,
+		Example: `  gateway exec localhost -- 'echo out; echo err >&2; exit 3'
+  gateway exec web1 --cwd /srv/app -e CI=1 -- make test
+  gateway exec -t web1 top
+  tar c . | gateway exec -i web1 -- tar x -C /tmp
+  gateway exec web1 --script deploy.sh
+  gateway exec web1 -o json -- uptime`,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeHosts(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.exec(cmd, args, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false) // the command's own flags are its own
+	flags.BoolVarP(&f.tty, "tty", "t", false, "run it on a terminal")
+	flags.BoolVarP(&f.stdin, "stdin", "i", false, "pass stdin on; without it stdin is never read")
+	flags.Var(&f.timeout, "timeout", "end it that long after its start")
+	flags.StringVar(&f.cwd, "cwd", "", "run it in `DIR`")
+	flags.StringArrayVarP(&f.env, "env", "e", nil, "set `NAME=VALUE` for it, or pass on NAME; may be repeated")
+	flags.StringVar(&f.shell, "shell", "", "the shell that reads it, a `PATH` or a name")
+	flags.BoolVar(&f.login, "login", false, "read the login profile first")
+	flags.StringVarP(&f.user, "user", "u", "", "enter the host as `USER`")
+	flags.BoolVar(&f.merge, "merge", false, "send its stderr to stdout")
+	flags.StringVar(&f.script, "script", "", "run the text of `FILE` (- is stdin) in place of COMMAND")
+	a.completeExecFlags(cmd)
+	return cmd
+}
+
+// exec runs one command on one host.
+func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
+	ctx := cmd.Context()
+	selector, args, err := a.target(cmd, args)
+	if err != nil || selector == "" {
+		return err
+	}
+	c, err := a.command(cmd, args, f)
+	if err != nil {
+		return err
+	}
+	if err := a.load(); err != nil {
+		return err
+	}
+	show := a.newShow(selector)
+	inv, err := a.inventory()
+	if err != nil {
+		return a.finish(ctx, show, gateway.Result{Host: selector, Command: c.Text, Err: err, Result: session.Result{
+			Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split,
+		}})
+	}
+	g := a.open(inv, show.asker(a.asker()))
+	defer g.Close()
+	c.Output, c.Spool = show.output, a.config.Output != "text"
+	live := a.attach(&c, f, show)
+	defer live.stop()
+	unread := a.unread(f)
+	unread.warn()
+	a.log.Debug("exec", "host", selector, "tty", c.TTY, "timeout", c.Timeout)
+	r := g.Exec(ctx, selector, c)
+	live.stop()
+	unread.warn() // what fed the pipe may have been slower than this
+	return a.finish(ctx, show, r)
+}
+
+// finish shows how it ended and returns the status for it.
+func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
+	show.result(r)
+	status := resultStatus(ctx, r)
+	a.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "code", gateway.Code(r.Err),
+		"status", status, "connect", r.Connect, "duration", r.Duration)
+	return ended(status)
+}
+
+// target takes the selector off the arguments and parses the flags behind it.
+// An empty selector without an error means that there is nothing left to do.
+func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
+	a.oneHost = true // until the form is known
+	if len(args) == 0 {
+		return "", nil, usage(cmd, "", "no HOST given")
+	}
+	selector, rest := args[0], args[1:]
+	flags := cmd.Flags()
+	if before := flags.ArgsLenAtDash(); before < 0 {
+		if err := flags.Parse(rest); err != nil {
+			return "", nil, flagError(cmd, err)
+		}
+		rest = flags.Args()
+	}
+	if help, _ := flags.GetBool("help"); help {
+		return "", nil, cmd.Help()
+	}
+	parsed, err := hosts.ParseSelector(selector)
+	if err != nil {
+		a.oneHost = false
+		return "", nil, err
+	}
+	host, one := parsed.Host()
+	if !one {
+		a.oneHost = false
+		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible in this version", selector)
+	}
+	return host, rest, nil
+}
+
+// command puts together what is to be run.
+func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.Command, error) {
+	c := gateway.Command{
+		Text: strings.Join(args, " "), Cwd: f.cwd, Merge: f.merge,
+		Timeout: time.Duration(f.timeout), Shell: f.shell, Login: f.login, User: f.user,
+		TTY: f.tty,
+	}
+	var err error
+	switch {
+	case f.script == "" && len(args) == 0:
+		return c, usage(cmd, "for a terminal there is gateway shell", "no COMMAND given")
+	case f.script != "" && len(args) > 0:
+		return c, usage(cmd, "", "a COMMAND and --script exclude each other")
+	case f.script == "-" && f.stdin:
+		return c, usage(cmd, "", "--script - and --stdin both want stdin")
+	case f.tty && f.stdin && !isTerminal(os.Stdin):
+		return c, usage(cmd, "leave out -t or -i", "a command on a terminal cannot have a stdin that is none")
+	case f.script != "":
+		if c.Text, err = readScript(cmd.Context(), f.script); err != nil {
+			return c, usage(cmd, "", "--script: %v", err)
+		}
+	}
+	if f.stdin && !f.tty {
+		c.Stdin = os.Stdin
+	}
+	c.Env, err = environment(cmd, f.env)
+	return c, err
+}
+
+// environment parses the values of --env.
+func environment(cmd *cobra.Command, list []string) (map[string]string, error) {
+	env := make(map[string]string, len(list))
+	for _, entry := range list {
+		name, value, given := strings.Cut(entry, "=")
+		if !session.EnvName.MatchString(name) {
+			return nil, usage(cmd, "", "--env: %q is no name of a variable", name)
+		}
+		if !given {
+			if value, given = os.LookupEnv(name); !given {
+				return nil, usage(cmd, "set it, or say --env "+name+"=VALUE", "--env: %s is not set here", name)
+			}
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// maxScript is one more than a session takes: that it is too long is for the
+// session to say.
+const maxScript = 4<<20 + 1
+
+// readScript reads a script, until a signal comes.
+func readScript(ctx context.Context, name string) (string, error) {
+	file := os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		file = f
+	}
+	type reading struct {
+		data []byte
+		err  error
+	}
+	read := make(chan reading, 1)
+	go func() { // ends with the file, or with the process
+		data, err := io.ReadAll(io.LimitReader(file, maxScript))
+		read <- reading{data, err}
+	}()
+	select {
+	case r := <-read:
+		return string(r.data), r.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// unread notices that stdin has something that nobody reads.
+type unread struct {
+	app  *app
+	done bool
+}
+
+func (a *app) unread(f *execFlags) *unread {
+	return &unread{app: a, done: f.stdin || f.tty || f.script == "-"}
+}
+
+// warn warns once.
+func (u *unread) warn() {
+	if !u.done && hasData(os.Stdin) {
+		u.done = true
+		u.app.warn("stdin has data that nobody reads: -i passes it on")
+	}
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gateway/gateway"
+	"gateway/internal/config"
+	"gateway/session"
+)
+
+// The exit statuses of the contract. One host: the command's own status is
+// passed on, and these are ours.
+const (
+	statusUnknown    = 122
+	statusTimedOut   = 124
+	statusNotStarted = 125
+	statusPipe       = 128 + int(syscall.SIGPIPE)
+)
+
+// Many hosts, and verbs that run no command.
+const (
+	statusFailed       = 1
+	statusUsage        = 2
+	statusSomeNotBegun = 3
+)
+
+// An exitStatus is the error of a command that has said all there is to say.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// ended returns the error for a status; nil for 0.
+func ended(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return exitStatus(status)
+}
+
+// A usageError is a mistake on the command line.
+type usageError struct{ message, hint string }
+
+func (e *usageError) Error() string { return e.message }
+
+// ErrorCode returns the error code of the contract.
+func (e *usageError) ErrorCode() string { return "usage" }
+
+// ErrorHint returns what to type instead, or where to read about it.
+func (e *usageError) ErrorHint() string { return e.hint }
+
+// usage returns a usageError of a command. Without a hint it names the help.
+func usage(cmd *cobra.Command, hint, format string, args ...any) error {
+	if hint == "" {
+		hint = "see " + cmd.CommandPath() + " --help"
+	}
+	return &usageError{fmt.Sprintf(format, args...), hint}
+}
+
+// flagError turns pflag's error into a usageError.
+func flagError(cmd *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
+		return usage(cmd, "", "%v", err)
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	name := "--" + missing.GetSpecifiedName()
+	return usage(cmd, config.DidYouMean(name, names), "unknown flag %s", name)
+}
+
+// status returns the exit status for an error that kept a command from doing
+// its work.
+func (a *app) status(err error) int {
+	var code exitStatus
+	signal, stopped := interrupted(err)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case stopped:
+		return signal.status()
+	case a.oneHost:
+		return statusNotStarted
+	}
+	family, _, _ := strings.Cut(gateway.Code(err), ".")
+	switch family {
+	case "usage", "config", "inventory", "selector":
+		return statusUsage
+	}
+	return statusFailed
+}
+
+// resultStatus returns the exit status for a command on one host.
+func resultStatus(ctx context.Context, r gateway.Result) int {
+	if signal, ok := interrupted(context.Cause(ctx)); ok && (r.Verdict == session.Interrupted || r.Verdict == session.NotStarted) {
+		return signal.status()
+	}
+	switch r.Verdict {
+	case session.Exited, session.Signaled:
+		return r.ExitCode
+	case session.TimedOut:
+		return statusTimedOut
+	case session.Unknown:
+		return statusUnknown
+	}
+	return statusNotStarted
+}

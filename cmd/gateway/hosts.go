@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/gateway"
+	"gateway/hosts"
+)
+
+func (a *app) hostsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hosts",
+		Short: "List, show, check and trust the hosts of the inventory",
+		Example: `  gateway hosts list @staging
+  gateway hosts show web1 --explain
+  gateway hosts check all`,
+		Args: cobra.ArbitraryArgs,
+		RunE: unknownCommand,
+	}
+	cmd.AddCommand(a.hostsListCommand(), a.hostsShowCommand())
+	return cmd
+}
+
+func (a *app) hostsListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [SELECTOR]",
+		Short: "List the hosts of the inventory",
+		Example: `  gateway hosts list
+  gateway hosts list '@staging,&tag:eu,!web03'
+  gateway hosts list -o json`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeSelector,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, inv, err := a.openHosts(nil)
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			selector := strings.Join(inv.Names(), ",")
+			if len(args) > 0 {
+				selector = args[0]
+			}
+			selected, err := a.selectHosts(cmd.Context(), g, inv, selector)
+			if err != nil {
+				return err
+			}
+			return a.listHosts(selected)
+		},
+	}
+}
+
+// openHosts reads the settings and the inventory, for a command that runs
+// nothing.
+func (a *app) openHosts(ask asker) (*gateway.Gateway, *hosts.Inventory, error) {
+	if err := a.load(); err != nil {
+		return nil, nil, err
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.open(inv, ask), inv, nil
+}
+
+// selectHosts returns the hosts that a selector picks.
+func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, inv *hosts.Inventory, selector string) ([]hosts.Host, error) {
+	parsed, err := hosts.ParseSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	return inv.Select(parsed, hosts.Lookup{Host: func(name string) (hosts.Host, error) { return g.Resolve(ctx, name) }})
+}
+
+// hostEntry is a host as a program gets it: never with a secret.
+type hostEntry struct {
+	Name      string   `json:"name"`
+	Transport string   `json:"transport"`
+	Address   string   `json:"address"`
+	Port      int      `json:"port,omitempty"`
+	User      string   `json:"user,omitempty"`
+	Groups    []string `json:"groups"`
+	Tags      []string `json:"tags"`
+}
+
+func (a *app) listHosts(selected []hosts.Host) error {
+	var (
+		entries []hostEntry
+		rows    [][]string
+	)
+	for _, h := range selected {
+		entries = append(entries, hostEntry{
+			h.Name, h.Transport, h.Address(), h.Port, h.User,
+			append([]string{}, h.Groups...), append([]string{}, h.Tags...),
+		})
+		rows = append(rows, []string{h.Name, h.Transport, h.Address(), h.User, strings.Join(h.Groups, " "), strings.Join(h.Tags, " ")})
+	}
+	if a.config.Output != "text" {
+		return list(a.out, entries)
+	}
+	return a.out.table(slices.Insert(rows, 0, []string{"NAME", "TRANSPORT", "ADDRESS", "USER", "GROUPS", "TAGS"}))
+}
+
+func (a *app) hostsShowCommand() *cobra.Command {
+	var explain bool
+	cmd := &cobra.Command{
+		Use:   "show HOST",
+		Short: "Show how a host is reached, from the inventory and ssh_config",
+		Example: `  gateway hosts show web1
+  gateway hosts show web1 --explain`,
+		Args:              exactly("HOST"),
+		ValidArgsFunction: a.completeHosts(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g, _, err := a.openHosts(nil)
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			host, err := g.Resolve(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.showHost(host, explain)
+		},
+	}
+	cmd.Flags().BoolVar(&explain, "explain", false, "say where each value comes from")
+	return cmd
+}
+
+// showHost shows what is set for a host. Secrets are not among it: the
+// inventory has references to them only.
+func (a *app) showHost(h hosts.Host, explain bool) error {
+	entry := struct {
+		Name      string            `json:"name"`
+		Transport string            `json:"transport"`
+		Address   string            `json:"address"`
+		Groups    []string          `json:"groups"`
+		Settings  map[string]any    `json:"settings"`
+		Origins   map[string]string `json:"origins,omitempty"`
+	}{h.Name, h.Transport, h.Address(), append([]string{}, h.Groups...), map[string]any{}, map[string]string{}}
+	rows := [][]string{{"name", h.Name}, {"groups", strings.Join(h.Groups, ", ")}}
+	for _, f := range h.Fields() {
+		value := f.Value
+		if d, ok := value.(time.Duration); ok {
+			value = d.String()
+		}
+		entry.Settings[f.Key] = value
+		row := []string{f.Key, cell(value)}
+		if explain {
+			entry.Origins[f.Key] = f.Origin
+			row = append(row, f.Origin+note(f.Key))
+		}
+		rows = append(rows, row)
+	}
+	if a.config.Output != "text" {
+		return a.out.json(entry)
+	}
+	return a.out.table(rows)
+}
+
+// note says about a secret that what stands there is not the secret.
+func note(key string) string {
+	switch key {
+	case "password", "passphrase", "sudo.password":
+		return " - a reference, read when it is needed"
+	}
+	return ""
+}

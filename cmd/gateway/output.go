@@ -1,0 +1,193 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"unicode"
+
+	"github.com/mattn/go-runewidth"
+
+	"gateway/gateway"
+	"gateway/internal/config"
+)
+
+// output is where everything goes that gateway says. Writing to it is writing
+// to stdout; what cannot be written there ends the command, because nobody
+// would see the rest. It may be used concurrently.
+type output struct {
+	stdout, stderr *os.File
+	console        *console
+	cancel         context.CancelCauseFunc
+	format         string // text, json or jsonl
+	color          bool
+
+	mu     sync.Mutex
+	broken error // guarded by mu: the first error of stdout
+}
+
+func newOutput(stdout, stderr *os.File, c *console, cancel context.CancelCauseFunc) *output {
+	return &output{stdout: stdout, stderr: stderr, console: c, cancel: cancel, format: config.Default().Output}
+}
+
+// configure takes over what the settings say about output.
+func (o *output) configure(c *config.Config) {
+	o.format = c.Output
+	o.color = c.Color == "always" || c.Color == "auto" && !c.CI && os.Getenv("NO_COLOR") == "" &&
+		os.Getenv("TERM") != "dumb" && isTerminal(o.stdout)
+}
+
+// Write writes to stdout.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.stdout.Write(b)
+	if err != nil {
+		o.mu.Lock()
+		if o.broken == nil {
+			o.broken = err
+		}
+		o.mu.Unlock()
+		o.cancel(err)
+	}
+	return n, err
+}
+
+// failed returns what went wrong with stdout.
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.broken
+}
+
+// errors returns stderr. It is the place of last resort, so whether it can be
+// written to is nobody's business.
+func (o *output) errors() io.Writer { return o.stderr }
+
+// outputStatus returns the status for a stdout that cannot be written to.
+func (a *app) outputStatus(err error) int {
+	if errors.Is(err, syscall.EPIPE) {
+		return statusPipe
+	}
+	var path *os.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	a.out.fail(fmt.Errorf("stdout: %w", err))
+	if a.oneHost {
+		return statusNotStarted
+	}
+	return statusFailed
+}
+
+// json writes a value as one line.
+func (o *output) json(value any) error {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := o.Write(line.Bytes())
+	return err
+}
+
+// list writes values as programs want them: an array, or one a line.
+func list[T any](o *output, values []T) error {
+	if o.format == "json" {
+		return o.json(append([]T{}, values...)) // [] where there are none
+	}
+	for _, value := range values {
+		if err := o.json(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table writes rows of equal length for people, with the columns aligned.
+func (o *output) table(rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+2))
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(o, text.String())
+	return err
+}
+
+// The colours of what went well and what did not.
+const (
+	green = "32"
+	red   = "31"
+)
+
+// paint colours text, where colours are wanted.
+func (o *output) paint(color, text string) string {
+	if !o.color {
+		return text
+	}
+	return "\x1b[" + color + "m" + text + "\x1b[0m"
+}
+
+// printf writes text for people to stdout.
+func (o *output) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(o, format, args...)
+	return err
+}
+
+// fail says why something was not done: one line with the error code, and one
+// with the remedy if there is one.
+func (o *output) fail(err error) {
+	lines := "gateway: " + gateway.Code(err) + ": " + indent(visible(err.Error()))
+	if hint := gateway.Hint(err); hint != "" {
+		lines += "\nhint: " + indent(visible(hint))
+	}
+	o.say(lines)
+}
+
+// warn says something that stopped nothing.
+func (o *output) warn(message string) { o.say("gateway: warning: " + indent(visible(message))) }
+
+// say writes lines to stderr, where a raw terminal needs the carriage returns.
+func (o *output) say(lines string) {
+	lines += "\n"
+	if o.console.isRaw() {
+		lines = strings.ReplaceAll(lines, "\n", "\r\n")
+	}
+	_, _ = io.WriteString(o.stderr, lines) // there is nowhere else to say it
+}
+
+// indent sets the further lines of a message apart from the next message.
+func indent(message string) string { return strings.ReplaceAll(message, "\n", "\n  ") }
+
+// visible replaces what would act on the terminal instead of showing there:
+// messages and prompts may come from a machine.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}

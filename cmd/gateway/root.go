@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/internal/config"
+)
+
+// An app is one call of gateway: its streams, its settings, and what is known
+// about how it is to end.
+type app struct {
+	out     *output
+	console *console
+	cancel  context.CancelCauseFunc
+	source  config.Source
+	config  *config.Config // nil until load
+	log     *slog.Logger
+
+	// oneHost: the statuses of a single host's command apply. It is a matter
+	// of the command line's form.
+	oneHost bool
+}
+
+func newApp(cancel context.CancelCauseFunc) *app {
+	c := &console{}
+	return &app{
+		out: newOutput(os.Stdout, os.Stderr, c, cancel), console: c, cancel: cancel,
+		source: config.Source{Environ: os.Environ()},
+		log:    slog.New(slog.DiscardHandler),
+	}
+}
+
+// run executes the command line and returns the exit status.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	a.console.restore()
+	if failed := a.out.failed(); failed != nil {
+		return a.outputStatus(failed)
+	}
+	if _, done := err.(exitStatus); err != nil && !done {
+		a.out.fail(err)
+	}
+	return a.status(err)
+}
+
+// root returns the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "gateway",
+		Short: "Run commands on machines, over SSH or on this one",
+		Example: `  gateway exec localhost -- uname -a
+  gateway exec web1 --timeout 30s -- make test
+  gateway hosts check all`,
+		Args:              cobra.ArbitraryArgs,
+		RunE:              unknownCommand,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.out.errors())
+	root.SetFlagErrorFunc(flagError)
+	config.Flags(root.PersistentFlags())
+	a.source.Flags = root.PersistentFlags()
+	completeFlags(root)
+	root.AddCommand(a.execCommand(), a.shellCommand(), a.hostsCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// unknownCommand is what a command does that only has commands of its own.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		cmd.SetOut(cmd.ErrOrStderr())
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return exitStatus(statusUsage)
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return usage(cmd, config.DidYouMean(args[0], names), "unknown command %q", args[0])
+}
+
+// helpCommand is cobra's, but a topic that it does not know is a mistake.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Help about a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownCommand(topic, rest)
+			}
+			topic.InitDefaultHelpFlag()
+			return topic.Help()
+		},
+	}
+}
+
+// exactly checks the number of arguments of a command.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usage(cmd, "", "no %s given", names[len(args)])
+		case len(args) > len(names):
+			return usage(cmd, "", "unexpected argument %q", args[len(names)])
+		}
+		return nil
+	}
+}
+
+// load reads the settings. Commands that need none work with broken ones.
+func (a *app) load() error {
+	c, err := config.Load(a.source)
+	if err != nil {
+		return err
+	}
+	a.config = c
+	a.out.configure(c)
+	if a.log, err = newLog(c); err != nil {
+		return err
+	}
+	for _, s := range c.Settings() {
+		a.log.Debug("setting", "key", s.Key, "value", s.Value, "origin", s.Origin)
+	}
+	return nil
+}
+
+// inventory reads the inventory.
+func (a *app) inventory() (*hosts.Inventory, error) {
+	inv, err := hosts.Load(a.config.Inventory...)
+	if err == nil {
+		a.log.Debug("inventory", "files", a.config.Inventory, "hosts", len(inv.Names()))
+	}
+	return inv, err
+}
+
+// sshConfig returns the ssh_config in force; nil if it is off.
+func (a *app) sshConfig() *hosts.SSHConfig {
+	file := a.config.SSHConfig
+	switch file {
+	case "off":
+		return nil
+	case "auto":
+		file = ""
+	}
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		ssh = "" // the parser of our own does it
+	}
+	return hosts.NewSSHConfig(file, ssh)
+}
+
+// asker is what puts questions to a person; nil where nobody is.
+type asker func(context.Context, gateway.Question) (string, error)
+
+// asker returns nil if nobody can be asked.
+func (a *app) asker() asker {
+	if a.config.CI || !a.console.attended() {
+		return nil
+	}
+	return a.console.ask
+}
+
+// open returns the gateway. With a person to ask, unknown host keys are asked
+// about.
+func (a *app) open(inv *hosts.Inventory, ask asker) *gateway.Gateway {
+	c := gateway.Config{
+		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: "strict",
+		Ask: ask, Warn: a.warn, SpoolDir: stateDir(a.source.Environ, "spool"),
+	}
+	if ask != nil {
+		c.HostKeyPolicy = "ask"
+	}
+	return gateway.New(c)
+}
+
+// warn tells about something that stopped nothing.
+func (a *app) warn(message string) {
+	if a.config == nil || !a.config.Quiet {
+		a.out.warn(message)
+	}
+	if a.config != nil && a.config.LogFile != "" {
+		a.log.Warn(message)
+	}
+}
+
+// stateDir returns a directory for what outlives a call; empty if there is no
+// home. As with the configuration, a relative path is none.
+func stateDir(environ []string, name string) string {
+	base := ""
+	for _, entry := range environ {
+		if home, ok := strings.CutPrefix(entry, "HOME="); ok && base == "" && filepath.IsAbs(home) {
+			base = filepath.Join(home, ".local", "state")
+		}
+		if dir, ok := strings.CutPrefix(entry, "XDG_STATE_HOME="); ok && filepath.IsAbs(dir) {
+			base = dir
+		}
+	}
+	if base == "" {
+		return ""
+	}
+	return filepath.Join(base, "gateway", name)
+}
+
+// newLog returns the log: for finding out why, not for results.
+func newLog(c *config.Config) (*slog.Logger, error) {
+	file := os.Stderr
+	if c.LogFile != "" {
+		f, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, &config.Error{Message: fmt.Sprintf("log_file: %v", err), Err: err}
+		}
+		file = f // closed by the end of the process
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return nil, err
+	}
+	return slog.New(slog.NewTextHandler(file, &slog.HandlerOptions{Level: level})), nil
+}

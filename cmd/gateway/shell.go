@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+func (a *app) shellCommand() *cobra.Command {
+	var user string
+	cmd := &cobra.Command{
+		Use:   "shell [flags] HOST",
+		Short: "Open a terminal in the account's login shell",
+		Long: `Open a terminal in the account's login shell. At the beginning of a line ~.
+leaves at once, also when nothing answers any more, and ~~ is one ~.
+
+Status: that of the shell, 125 did not start, 122 the link was lost.`,
+		Example: `  gateway shell web1
+  gateway shell -u postgres db1`,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completeHosts(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			host, rest, err := a.target(cmd, args)
+			if err != nil || host == "" {
+				return err
+			}
+			if len(rest) > 0 {
+				return usage(cmd, "to run a command there is gateway exec", "unexpected argument %q", rest[0])
+			}
+			return a.shell(cmd, host, user)
+		},
+	}
+	cmd.Flags().SetInterspersed(false)
+	cmd.Flags().StringVarP(&user, "user", "u", "", "enter the host as `USER`")
+	return cmd
+}
+
+// shell connects the person's terminal with a shell on a host, until either of
+// them goes.
+func (a *app) shell(cmd *cobra.Command, host, user string) error {
+	if !isTerminal(os.Stdin) || !isTerminal(os.Stdout) {
+		return usage(cmd, "to run a command there is gateway exec", "a shell needs a terminal on stdin and stdout")
+	}
+	if err := a.load(); err != nil {
+		return err
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	g := a.open(inv, a.asker())
+	defer g.Close()
+	ctx := cmd.Context()
+	t, err := g.Shell(ctx, host, gateway.ShellOptions{Size: a.console.size(), Term: os.Getenv("TERM"), User: user})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return a.converse(ctx, t)
+}
+
+// errLeft: the person typed ~. .
+var errLeft = errors.New("left")
+
+// converse passes bytes both ways until the shell ends.
+func (a *app) converse(ctx context.Context, t transport.Terminal) error {
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	if err := a.console.makeRaw(os.Stdin); err != nil {
+		return err
+	}
+	defer at.stop()
+	at.follow(t.Resize)
+	var keys escapes
+	go forward(os.Stdin, func(b []byte) (int, error) {
+		typed, left := keys.filter(b)
+		_, err := t.Write(typed)
+		if left {
+			leave(errLeft)
+			return 0, errLeft
+		}
+		return len(b), err
+	})
+	defer context.AfterFunc(ctx, func() { t.Close() })()
+	_, err := io.Copy(a.out, t)
+	if a.out.failed() != nil || ctx.Err() != nil {
+		t.Close()
+	}
+	exit, lost := t.Wait()
+	at.stop()
+	switch {
+	case errors.Is(context.Cause(ctx), errLeft):
+		a.out.say("gateway: left")
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case lost != nil:
+		a.out.fail(lost)
+		return exitStatus(statusUnknown)
+	case err != nil:
+		return err
+	}
+	return ended(exit.Code)
+}
+
+// escapes finds ~. and ~~ at the beginning of a line, as ssh does. The zero
+// value stands at one.
+type escapes struct {
+	inLine bool
+	tilde  bool // one is held back
+}
+
+// filter returns what is to be passed on, and whether the person wants to leave.
+func (e *escapes) filter(b []byte) (typed []byte, leave bool) {
+	for _, c := range b {
+		switch {
+		case e.tilde && c == '.':
+			return typed, true
+		case e.tilde && c != '~':
+			typed = append(typed, '~', c)
+		case !e.tilde && !e.inLine && c == '~':
+			e.tilde = true
+			continue
+		default:
+			typed = append(typed, c)
+		}
+		e.tilde, e.inLine = false, c != '\r' && c != '\n'
+	}
+	return typed, false
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"gateway/gateway"
+	"gateway/session"
+)
+
+// show shows one command and its result in the format that was asked for: as
+// it comes in text, as one object at the end, or as one event a line.
+type show struct {
+	out    *output
+	events *events // nil unless the format is jsonl
+}
+
+func (a *app) newShow(host string) *show {
+	s := &show{out: a.out}
+	if a.config.Output == "jsonl" {
+		s.events = &events{out: a.out, host: host}
+	}
+	return s
+}
+
+// output takes a piece of a stream.
+func (s *show) output(from session.Stream, b []byte) {
+	switch {
+	case s.events != nil:
+		s.events.stream(from, b)
+	case s.out.format == "json":
+	case from == session.Stdout:
+		_, _ = s.out.Write(b) // the output remembers, and ends the command
+	default:
+		_, _ = s.out.errors().Write(b)
+	}
+}
+
+// asker returns an asker that tells about a command's question first.
+func (s *show) asker(ask asker) asker {
+	if s.events == nil || ask == nil {
+		return ask
+	}
+	return func(ctx context.Context, q gateway.Question) (string, error) {
+		if q.Kind == gateway.AskCommand {
+			s.events.prompt(q.Prompt)
+		}
+		return ask(ctx, q)
+	}
+}
+
+// started tells that the command is about to be sent.
+func (s *show) started() {
+	if s.events != nil {
+		s.events.emit(event{Event: "start"})
+	}
+}
+
+// result shows how it ended. In text that is nothing, unless something is
+// wrong that the exit status alone does not say.
+func (s *show) result(r gateway.Result) {
+	switch {
+	case s.events != nil:
+		s.events.result(r)
+	case s.out.format == "json":
+		_ = s.out.json(r) // the output remembers
+	case r.Err != nil && s.out.failed() == nil:
+		s.out.fail(r.Err)
+	}
+}
+
+// An event is one line of gateway.event/v1, in the order of the contract.
+type event struct {
+	Schema     string          `json:"schema"`
+	Event      string          `json:"event"`
+	Host       string          `json:"host"`
+	Seq        int             `json:"seq"`
+	Time       time.Time       `json:"time"`
+	Data       *string         `json:"data,omitempty"`
+	DataBase64 *string         `json:"data_base64,omitempty"`
+	Result     *gateway.Result `json:"result,omitempty"`
+}
+
+// events writes what happens as it happens.
+type events struct {
+	out  *output
+	host string
+
+	mu  sync.Mutex
+	seq int // guarded by mu
+	// tails hold the beginning of a character whose end has not come yet, so
+	// that text stays text wherever it is cut. Guarded by mu.
+	tails [3][]byte
+}
+
+func (e *events) emit(ev event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(ev)
+}
+
+// write needs mu.
+func (e *events) write(ev event) {
+	e.seq++
+	ev.Schema, ev.Host, ev.Seq = "gateway.event/v1", e.host, e.seq
+	ev.Time = time.Now().UTC().Truncate(time.Microsecond)
+	_ = e.out.json(ev) // the output remembers
+}
+
+// data needs mu.
+func (e *events) data(name string, b []byte) {
+	text, base := gateway.Text(b)
+	e.write(event{Event: name, Data: text, DataBase64: base})
+}
+
+func (e *events) stream(from session.Stream, b []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b = append(e.tails[from], b...)
+	whole := len(b) - unfinished(b)
+	e.tails[from] = append([]byte(nil), b[whole:]...)
+	if whole > 0 {
+		e.data(from.String(), b[:whole])
+	}
+}
+
+// flush writes the tails, which need mu.
+func (e *events) flush() {
+	for from, tail := range e.tails {
+		if len(tail) > 0 {
+			e.data(session.Stream(from).String(), tail)
+		}
+		e.tails[from] = nil
+	}
+}
+
+func (e *events) prompt(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flush()
+	e.data("prompt", []byte(text))
+}
+
+func (e *events) result(r gateway.Result) {
+	if errors.Is(r.Err, session.ErrNeedsInput) {
+		e.prompt(r.Prompt)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flush()
+	e.write(event{Event: "result", Result: &r})
+}
+
+// unfinished returns how many bytes at the end of b may be the beginning of a
+// character.
+func unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}

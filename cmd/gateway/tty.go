@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+// A console is the terminal of whoever started gateway. Its methods may be
+// called concurrently.
+type console struct {
+	asking sync.Mutex // one question at a time
+
+	mu    sync.Mutex
+	raw   *os.File    // guarded by mu: what restore gives its modes back
+	modes *term.State // guarded by mu
+}
+
+// ttyPath is the controlling terminal, whatever the streams are.
+const ttyPath = "/dev/tty"
+
+// attended reports whether a person can be asked: there is a terminal, and not
+// all three streams are somewhere else, which is a program's doing.
+func (c *console) attended() bool {
+	f, err := os.OpenFile(ttyPath, os.O_RDWR, 0)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return isTerminal(os.Stdin) || isTerminal(os.Stdout) || isTerminal(os.Stderr)
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// makeRaw passes every key on as it is, until restore.
+func (c *console) makeRaw(f *os.File) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	modes, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return err
+	}
+	c.raw, c.modes = f, modes
+	return nil
+}
+
+func (c *console) isRaw() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.raw != nil
+}
+
+// restore gives the terminal back as it was found. It may be called at any
+// time, and more than once.
+func (c *console) restore() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.raw == nil {
+		return
+	}
+	_ = term.Restore(int(c.raw.Fd()), c.modes) // the terminal may be gone
+	c.raw = nil
+}
+
+// size returns how large the terminal is; zero if there is none.
+func (c *console) size() transport.Size {
+	for _, f := range []*os.File{os.Stdout, os.Stdin, os.Stderr} {
+		if cols, rows, err := term.GetSize(int(f.Fd())); err == nil {
+			return transport.Size{Cols: cols, Rows: rows}
+		}
+	}
+	return transport.Size{}
+}
+
+// errNoAnswer: the person typed an end of file.
+var errNoAnswer = errors.New("no answer")
+
+// ask puts a question to the person at the terminal.
+func (c *console) ask(ctx context.Context, q gateway.Question) (string, error) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	f, err := os.OpenFile(ttyPath, os.O_RDWR, 0)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var show string
+	if q.Instruction != "" {
+		show = strings.TrimRight(visible(q.Instruction), "\n") + "\n"
+	}
+	// What a command asks is on stderr already, unless that is elsewhere.
+	if q.Kind != gateway.AskCommand || !isTerminal(os.Stderr) {
+		show += visible(q.Prompt)
+	}
+	if _, err := io.WriteString(f, show); err != nil {
+		return "", err
+	}
+	return readLine(ctx, f, q.Echo)
+}
+
+// readLine reads one line from a terminal. The context's end ends it at once,
+// and puts the terminal right in any case.
+func readLine(ctx context.Context, f *os.File, echo bool) (string, error) {
+	restore, err := lineMode(f, echo)
+	if err != nil {
+		return "", err
+	}
+	defer restore()
+	type reading struct {
+		line []byte
+		err  error
+	}
+	read := make(chan reading, 1)
+	go func() { // ends with the line, or with the deadline below
+		line := make([]byte, 4096) // the longest that the kernel gives
+		n, err := f.Read(line)
+		read <- reading{line[:n], err}
+	}()
+	select {
+	case r := <-read:
+		if !echo {
+			_, _ = io.WriteString(f, "\n") // the person's own was not shown
+		}
+		line, whole := bytes.CutSuffix(r.line, []byte("\n"))
+		if r.err != nil || !whole {
+			return "", errNoAnswer
+		}
+		return string(line), nil
+	case <-ctx.Done():
+		// Where the system cannot wait for a terminal along with other things,
+		// the read stays until the process ends.
+		_ = f.SetReadDeadline(time.Now())
+		_, _ = io.WriteString(f, "\n")
+		return "", context.Cause(ctx)
+	}
+}
+
+// lineMode makes the terminal collect a line, with or without showing it.
+func lineMode(f *os.File, echo bool) (restore func(), err error) {
+	// File.Fd would make the descriptor blocking, and the read unstoppable.
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var before *unix.Termios
+	set := func(change func(*unix.Termios)) {
+		controlErr := raw.Control(func(fd uintptr) {
+			if before, err = unix.IoctlGetTermios(int(fd), ioctlGetTermios); err != nil {
+				return
+			}
+			modes := *before
+			change(&modes)
+			err = unix.IoctlSetTermios(int(fd), ioctlSetTermios, &modes)
+		})
+		err = errors.Join(err, controlErr)
+	}
+	set(func(modes *unix.Termios) {
+		modes.Lflag |= unix.ICANON | unix.ISIG
+		modes.Iflag |= unix.ICRNL
+		modes.Lflag &^= unix.ECHO
+		if echo {
+			modes.Lflag |= unix.ECHO
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ttyPath, err)
+	}
+	original := *before
+	return func() { set(func(modes *unix.Termios) { *modes = original }) }, nil
+}

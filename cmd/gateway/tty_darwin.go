@@ -1,0 +1,9 @@
+package main
+
+import "golang.org/x/sys/unix"
+
+const (
+	ioctlGetTermios = unix.TIOCGETA
+	ioctlSetTermios = unix.TIOCSETA
+	ioctlReadable   = 0x4004667f // FIONREAD of sys/filio.h, which x/sys lacks
+)
