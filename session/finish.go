@@ -17,6 +17,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		result.Cwd = s.cwd
 	}
 	s.mu.Lock()
+	s.noisy = s.noisy || r.outputs[Terminal].count() > 0 && !r.command.TTY
 	result.Background = s.late
 	s.late = false
 	s.mu.Unlock()
@@ -73,7 +74,7 @@ func (r *run) result(verdict Verdict) Result {
 // traces of the frame, a shell's notice of the job that the mark names, and the
 // new line after an interrupt.
 func (r *run) said(terminal stream) []byte {
-	said := withoutTraces(terminal.data)
+	said := withoutTraces(terminal.data, r.nonce)
 	if r.pressed >= 0 && int64(len(terminal.data)) == terminal.total {
 		said = append(said[:min(int64(len(said)), r.pressed):len(said)], bytes.TrimLeft(said[min(int64(len(said)), r.pressed):], "\r\n")...)
 	}

@@ -101,7 +101,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 	}
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, pressed: -1}
-	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd}
+	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY}
 	noPlace := r.keeper == nil || r.keeper.dir == ""
 	switch {
 	case r.keeper == nil && s.tty == "":
@@ -143,6 +143,16 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	s.once = ""
 	return r, nil
+}
+
+// isNoisy reports whether the shell will speak of its own while it runs a
+// frame. Its first words may come when the next command is on its way already,
+// hence the look at the text; a wrong guess costs nothing but time.
+func (s *Session) isNoisy(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noisy = s.noisy || strings.Contains(text, "set -") || strings.Contains(text, "trap ")
+	return s.noisy
 }
 
 const hintPlace = "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable"

@@ -75,6 +75,7 @@ type Session struct {
 	replies map[string]chan mark // by nonce: who waits for marks
 	late    bool                 // bytes came while no command ran
 	past    []string             // nonces of the last commands, whose prompts may still come
+	noisy   bool                 // the shell has said something of its own on the terminal
 	ready   bool                 // the first prompt has come
 	noise   []byte               // the beginning of what the terminal said before it
 }

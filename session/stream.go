@@ -30,8 +30,10 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 	r := s.run
 	if r == nil || k != nil && k != s.keeper || !r.takes(from) {
 		switch {
-		case k == nil && !s.ready && len(s.noise) < 512:
+		case k == nil && !s.ready:
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
+		case k == nil:
+			s.noisy = true
 		case k != nil && k == s.keeper:
 			s.late = true
 		}

@@ -84,7 +84,7 @@ func (w *watch) look() {
 func (w *watch) suspicious() bool {
 	outputs := &w.run.outputs
 	terminal := outputs[Terminal].count()
-	return terminal > w.run.answered[Terminal] && len(withoutTraces(outputs[Terminal].soFar())) > 0 ||
+	return terminal > w.run.answered[Terminal] && len(withoutTraces(outputs[Terminal].soFar(), w.run.nonce)) > 0 ||
 		outputs[Stdout].unfinished() && outputs[Stdout].count() > w.run.answered[Stdout] ||
 		outputs[Stderr].unfinished() && outputs[Stderr].count() > w.run.answered[Stderr]
 }
@@ -163,14 +163,18 @@ func lastLine(b []byte) string {
 }
 
 // withoutTraces takes out what a frame itself leaves on the terminal under
-// set -x and set -v.
-func withoutTraces(b []byte) []byte {
+// set -x and set -v: lines with its nonce, whole or split, and the few that
+// have none.
+func withoutTraces(b []byte, nonce string) []byte {
 	if len(b) == 0 {
 		return nil
 	}
 	var kept []byte
 	for line := range strings.SplitAfterSeq(string(b), "\n") {
-		if trace := strings.TrimRight(line, "\r\n"); trace != "+ PS2=" && !strings.HasPrefix(trace, "PS2=;{ ") {
+		switch trace := strings.TrimRight(line, "\r\n"); {
+		case strings.Contains(line, nonce), strings.Contains(line, nonce[:nonceLen/2]+"''"):
+		case strings.HasPrefix(trace, "+") && (strings.HasSuffix(trace, " PS2=") || strings.HasSuffix(trace, " PROMPT_COMMAND=") || strings.Contains(trace, " PS1=") && strings.Contains(trace, "_gw1")):
+		default:
 			kept = append(kept, line...)
 		}
 	}
