@@ -47,6 +47,7 @@ Status: 0-255 the command's own, 124 timed out, 125 did not start,
 		},
 	}
 	flags := cmd.Flags()
+	cmd.SetFlagErrorFunc(a.oneHostFlagError)
 	flags.SetInterspersed(false) // the command's own flags are its own
 	flags.BoolVarP(&f.tty, "tty", "t", false, "run it on a terminal")
 	flags.BoolVarP(&f.stdin, "stdin", "i", false, "pass stdin on; without it stdin is never read")
@@ -83,7 +84,7 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 			Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split,
 		}})
 	}
-	g := a.open(inv, show.asker(a.asker()))
+	g := a.open(inv, show.asker(a.asker()), policyAsk)
 	defer g.Close()
 	c.Output, c.Spool = show.output, a.config.Output != "text"
 	live := a.attach(&c, f, show)
@@ -106,32 +107,40 @@ func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
 	return ended(status)
 }
 
+// oneHostFlagError is for a bad flag in front of the selector, where the form
+// is not known yet.
+func (a *app) oneHostFlagError(cmd *cobra.Command, err error) error {
+	a.oneHost = true
+	return flagError(cmd, err)
+}
+
 // target takes the selector off the arguments and parses the flags behind it.
 // An empty selector without an error means that there is nothing left to do.
 func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
-	a.oneHost = true // until the form is known
+	a.oneHost = true
 	if len(args) == 0 {
 		return "", nil, usage(cmd, "", "no HOST given")
 	}
 	selector, rest := args[0], args[1:]
+	parsed, wrong := hosts.ParseSelector(selector)
+	host, one := parsed.Host()
+	a.oneHost = wrong == nil && one
 	flags := cmd.Flags()
-	if before := flags.ArgsLenAtDash(); before < 0 {
+	if flags.ArgsLenAtDash() < 0 {
 		if err := flags.Parse(rest); err != nil {
 			return "", nil, flagError(cmd, err)
 		}
 		rest = flags.Args()
 	}
-	if help, _ := flags.GetBool("help"); help {
-		return "", nil, cmd.Help()
-	}
-	parsed, err := hosts.ParseSelector(selector)
-	if err != nil {
-		a.oneHost = false
+	help, err := flags.GetBool("help")
+	switch {
+	case err != nil:
 		return "", nil, err
-	}
-	host, one := parsed.Host()
-	if !one {
-		a.oneHost = false
+	case help:
+		return "", nil, cmd.Help()
+	case wrong != nil:
+		return "", nil, wrong
+	case !one:
 		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible in this version", selector)
 	}
 	return host, rest, nil

@@ -65,8 +65,14 @@ func usage(cmd *cobra.Command, hint, format string, args ...any) error {
 
 // flagError turns pflag's error into a usageError.
 func flagError(cmd *cobra.Command, err error) error {
-	var missing *pflag.NotExistError
-	if !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "" {
+	var (
+		missing *pflag.NotExistError
+		invalid *pflag.InvalidValueError
+	)
+	switch {
+	case errors.As(err, &invalid):
+		return usage(cmd, "", "--%s: %v", invalid.GetFlag().Name, invalid.Unwrap())
+	case !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "":
 		return usage(cmd, "", "%v", err)
 	}
 	var names []string

@@ -22,7 +22,7 @@ func (a *app) hostsCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: unknownCommand,
 	}
-	cmd.AddCommand(a.hostsListCommand(), a.hostsShowCommand())
+	cmd.AddCommand(a.hostsListCommand(), a.hostsShowCommand(), a.hostsCheckCommand(), a.hostsTrustCommand())
 	return cmd
 }
 
@@ -36,7 +36,7 @@ func (a *app) hostsListCommand() *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeSelector,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, inv, err := a.openHosts(nil)
+			g, inv, err := a.openHosts()
 			if err != nil {
 				return err
 			}
@@ -56,7 +56,7 @@ func (a *app) hostsListCommand() *cobra.Command {
 
 // openHosts reads the settings and the inventory, for a command that runs
 // nothing.
-func (a *app) openHosts(ask asker) (*gateway.Gateway, *hosts.Inventory, error) {
+func (a *app) openHosts() (*gateway.Gateway, *hosts.Inventory, error) {
 	if err := a.load(); err != nil {
 		return nil, nil, err
 	}
@@ -64,7 +64,7 @@ func (a *app) openHosts(ask asker) (*gateway.Gateway, *hosts.Inventory, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return a.open(inv, ask), inv, nil
+	return a.open(inv, nil, policyStrict), inv, nil
 }
 
 // selectHosts returns the hosts that a selector picks.
@@ -115,7 +115,7 @@ func (a *app) hostsShowCommand() *cobra.Command {
 		Args:              exactly("HOST"),
 		ValidArgsFunction: a.completeHosts(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, _, err := a.openHosts(nil)
+			g, _, err := a.openHosts()
 			if err != nil {
 				return err
 			}

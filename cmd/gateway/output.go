@@ -110,13 +110,11 @@ func list[T any](o *output, values []T) error {
 	return nil
 }
 
-// table writes rows of equal length for people, with the columns aligned.
+// table writes rows for people, with the columns aligned.
 func (o *output) table(rows [][]string) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	widths := make([]int, len(rows[0]))
+	var widths []int
 	for _, row := range rows {
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for i, cell := range row {
 			widths[i] = max(widths[i], runewidth.StringWidth(cell))
 		}

@@ -183,17 +183,21 @@ func (a *app) asker() asker {
 	return a.console.ask
 }
 
-// open returns the gateway. With a person to ask, unknown host keys are asked
-// about.
-func (a *app) open(inv *hosts.Inventory, ask asker) *gateway.Gateway {
-	c := gateway.Config{
-		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: "strict",
+// What happens with an unknown key of a host that has no policy of its own.
+const (
+	policyStrict = "strict"
+	policyAsk    = "ask" // if there is somebody
+)
+
+// open returns the gateway.
+func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gateway {
+	if ask == nil {
+		policy = policyStrict
+	}
+	return gateway.New(gateway.Config{
+		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy,
 		Ask: ask, Warn: a.warn, SpoolDir: stateDir(a.source.Environ, "spool"),
-	}
-	if ask != nil {
-		c.HostKeyPolicy = "ask"
-	}
-	return gateway.New(c)
+	})
 }
 
 // warn tells about something that stopped nothing.

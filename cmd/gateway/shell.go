@@ -36,6 +36,7 @@ Status: that of the shell, 125 did not start, 122 the link was lost.`,
 			return a.shell(cmd, host, user)
 		},
 	}
+	cmd.SetFlagErrorFunc(a.oneHostFlagError)
 	cmd.Flags().SetInterspersed(false)
 	cmd.Flags().StringVarP(&user, "user", "u", "", "enter the host as `USER`")
 	return cmd
@@ -54,7 +55,7 @@ func (a *app) shell(cmd *cobra.Command, host, user string) error {
 	if err != nil {
 		return err
 	}
-	g := a.open(inv, a.asker())
+	g := a.open(inv, a.asker(), policyAsk)
 	defer g.Close()
 	ctx := cmd.Context()
 	t, err := g.Shell(ctx, host, gateway.ShellOptions{Size: a.console.size(), Term: os.Getenv("TERM"), User: user})

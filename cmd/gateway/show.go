@@ -34,6 +34,8 @@ func (s *show) output(from session.Stream, b []byte) {
 	case s.out.format == "json":
 	case from == session.Stdout:
 		_, _ = s.out.Write(b) // the output remembers, and ends the command
+	case from == session.Terminal && s.out.failed() != nil:
+		// What an interrupt leaves on the terminal is nobody's any more.
 	default:
 		_, _ = s.out.errors().Write(b)
 	}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"gateway/gateway"
+	"gateway/hosts"
+)
+
+// checksAtOnce bounds how many hosts are checked at the same time.
+const checksAtOnce = 8
+
+func (a *app) hostsCheckCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check SELECTOR",
+		Short: "Find out layer by layer whether hosts can be used",
+		Long: `Walk the way to hosts layer by layer: name, TCP, banner, key exchange, host key,
+each key that is tried, session, shell and sftp. The first layer that fails
+ends it, with the remedy. Nothing is recorded: an unknown host key fails.
+
+Status: 0 all can be used, 3 some cannot.`,
+		Example: `  gateway hosts check all
+  gateway hosts check '@staging,!web03' -o json`,
+		Args:              exactly("SELECTOR"),
+		ValidArgsFunction: a.completeSelector,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.load(); err != nil {
+				return err
+			}
+			inv, err := a.inventory()
+			if err != nil {
+				return err
+			}
+			// Of several hosts at once nobody knows which one asks.
+			var ask asker
+			if s, err := hosts.ParseSelector(args[0]); err == nil {
+				if _, one := s.Host(); one {
+					ask = a.asker()
+				}
+			}
+			g := a.open(inv, ask, policyStrict)
+			defer g.Close()
+			selected, err := a.selectHosts(cmd.Context(), g, inv, args[0])
+			if err != nil {
+				return err
+			}
+			return a.checkHosts(cmd.Context(), g, selected)
+		},
+	}
+}
+
+// A stepEntry is one layer of the way to a host as a program gets it.
+type stepEntry struct {
+	Layer      string `json:"layer"`
+	OK         bool   `json:"ok"`
+	Detail     string `json:"detail"`
+	Code       string `json:"code,omitempty"`
+	Hint       string `json:"hint,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// A checkEntry is what was found out about one host.
+type checkEntry struct {
+	Host  string             `json:"host"`
+	OK    bool               `json:"ok"`
+	Layer string             `json:"failed_layer,omitempty"`
+	Error *gateway.JSONError `json:"error"`
+	Steps []stepEntry        `json:"steps"`
+}
+
+// checkHosts checks hosts at once and shows each as soon as it is known.
+func (a *app) checkHosts(ctx context.Context, g *gateway.Gateway, selected []hosts.Host) error {
+	entries := make([]checkEntry, len(selected))
+	var (
+		group   sync.WaitGroup
+		showing sync.Mutex
+		slots   = make(chan struct{}, checksAtOnce)
+	)
+	for i, host := range selected {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			entries[i] = checkHost(ctx, g, host.Name)
+			showing.Lock()
+			defer showing.Unlock()
+			a.showCheck(entries[i])
+		})
+	}
+	group.Wait()
+	if err := a.showChecks(entries); err != nil {
+		return err
+	}
+	if cause, ok := interrupted(context.Cause(ctx)); ok {
+		return cause
+	}
+	if slices.ContainsFunc(entries, func(e checkEntry) bool { return !e.OK }) {
+		return exitStatus(statusSomeNotBegun)
+	}
+	return nil
+}
+
+func checkHost(ctx context.Context, g *gateway.Gateway, name string) checkEntry {
+	entry := checkEntry{Host: name, Steps: []stepEntry{}}
+	var mu sync.Mutex
+	err := g.Check(ctx, name, func(s gateway.Step) {
+		mu.Lock()
+		defer mu.Unlock()
+		entry.Steps = append(entry.Steps, stepEntry{s.Layer, s.OK, s.Detail, s.Code, s.Hint, s.Duration.Milliseconds()})
+		if !s.OK {
+			entry.Layer = s.Layer
+		}
+	})
+	entry.OK, entry.Error = err == nil, gateway.NewJSONError(err)
+	if entry.OK {
+		entry.Layer = "" // what failed is something that one can do without
+	}
+	return entry
+}
+
+// showCheck shows one host, where the format does not want all at the end.
+func (a *app) showCheck(e checkEntry) {
+	switch a.config.Output {
+	case "json":
+		return
+	case "jsonl":
+		_ = a.out.json(e) // the output remembers
+		return
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s\n", e.Host)
+	for _, s := range e.Steps {
+		if s.OK {
+			fmt.Fprintf(&text, "  %-9s %s      %s (%d ms)\n", s.Layer, a.out.paint(green, "ok"), indent(visible(s.Detail)), s.DurationMS)
+			continue
+		}
+		fmt.Fprintf(&text, "  %-9s %s  %s: %s (%d ms)\n", s.Layer, a.out.paint(red, "failed"), s.Code, indent(visible(s.Detail)), s.DurationMS)
+		if s.Hint != "" {
+			fmt.Fprintf(&text, "  %-9s hint:   %s\n", "", indent(visible(s.Hint)))
+		}
+	}
+	_ = a.out.printf("%s", text.String())
+}
+
+// showChecks shows all hosts at the end: an array, or a table to look over.
+func (a *app) showChecks(entries []checkEntry) error {
+	switch a.config.Output {
+	case "json":
+		return list(a.out, entries)
+	case "jsonl":
+		return nil
+	}
+	rows := [][]string{{"HOST", "RESULT", "LAYER", "CODE"}}
+	for _, e := range entries {
+		row := []string{e.Host, "ok", "", ""}
+		if !e.OK {
+			row = []string{e.Host, "failed", e.Layer, e.Error.Code}
+		}
+		rows = append(rows, row)
+	}
+	if err := a.out.printf("\n"); err != nil {
+		return err
+	}
+	return a.out.table(rows)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/gateway"
+)
+
+// trustFlags are what the command line says about which keys to trust.
+type trustFlags struct {
+	fingerprint string
+	yes         bool
+}
+
+func (a *app) hostsTrustCommand() *cobra.Command {
+	var f trustFlags
+	cmd := &cobra.Command{
+		Use:   "trust HOST",
+		Short: "Show the keys of a host and record them as trusted",
+		Long: `Show the keys that a host presents and record them in its known_hosts file.
+Compare the fingerprints with those that the host itself prints:
+  ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
+Where nobody can be asked, --fingerprint has to name the key.`,
+		Example: `  gateway hosts trust web1
+  gateway hosts trust web1 --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
+		Args:              exactly("HOST"),
+		ValidArgsFunction: a.completeHosts(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.trust(cmd, args[0], f)
+		},
+	}
+	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "trust the key with this `SHA256:…` and no other")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "trust all keys that the host shows, unasked")
+	completeWords(cmd, "fingerprint", nil)
+	return cmd
+}
+
+// trustEntry is what hosts trust did, as a program gets it.
+type trustEntry struct {
+	Host string     `json:"host"`
+	File string     `json:"file"`
+	Keys []keyEntry `json:"keys"`
+}
+
+type keyEntry struct {
+	Type        string `json:"type"`
+	Fingerprint string `json:"fingerprint"`
+	Known       bool   `json:"known"`
+	Added       bool   `json:"added"`
+}
+
+func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
+	if err := a.load(); err != nil {
+		return err
+	}
+	ask := a.asker()
+	switch {
+	case f.fingerprint == "" && ask == nil:
+		return usage(cmd, "name the key with --fingerprint SHA256:…", "nobody can be asked whether the key is the right one")
+	case f.fingerprint != "" && !strings.HasPrefix(f.fingerprint, "SHA256:"):
+		return usage(cmd, "ssh-keygen -l prints it", "--fingerprint must begin with SHA256:")
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	g := a.open(inv, ask, policyStrict)
+	defer g.Close()
+	ctx := cmd.Context()
+	shown, err := g.HostKeys(ctx, host)
+	if err != nil {
+		return err
+	}
+	wanted, err := a.chooseKeys(ctx, ask, host, shown, f)
+	if err != nil {
+		return err
+	}
+	entry := trustEntry{Host: host, Keys: []keyEntry{}}
+	for i, key := range shown {
+		added := wanted[i] && !key.Known
+		if added {
+			if entry.File, err = g.Trust(ctx, host, key); err != nil {
+				return err
+			}
+		}
+		entry.Keys = append(entry.Keys, keyEntry{key.Type, key.Fingerprint, key.Known, added})
+	}
+	return a.showTrust(entry)
+}
+
+// chooseKeys says which of the keys that a host shows are to be trusted. It
+// shows them to a person who has to decide.
+func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []gateway.HostKey, f trustFlags) ([]bool, error) {
+	wanted := make([]bool, len(shown))
+	var (
+		lines  strings.Builder
+		found  bool
+		unseen bool
+	)
+	for i, key := range shown {
+		wanted[i] = f.fingerprint == "" || key.Fingerprint == f.fingerprint
+		found = found || wanted[i]
+		unseen = unseen || wanted[i] && !key.Known
+		mark := ""
+		if key.Known {
+			mark = " (trusted already)"
+		}
+		fmt.Fprintf(&lines, "  %s %s%s\n", key.Type, key.Fingerprint, mark)
+	}
+	switch {
+	case !found:
+		return nil, &gateway.Error{
+			Code:    "hostkey.unknown",
+			Message: fmt.Sprintf("%s shows no key with the fingerprint %s, but\n%s", host, f.fingerprint, strings.TrimRight(lines.String(), "\n")),
+			Hint:    "find out why before trusting any of them: somebody may be in between",
+		}
+	case !unseen || f.fingerprint != "" || f.yes:
+		return wanted, nil
+	}
+	answer, err := ask(ctx, gateway.Question{
+		Kind: gateway.AskHostKey, Host: host, Echo: true,
+		Instruction: host + " shows these host keys:\n" + lines.String(),
+		Prompt:      "Trust them (yes or no)? ",
+	})
+	if err != nil {
+		return nil, err
+	}
+	if answer != "yes" {
+		a.out.say("gateway: nothing was recorded")
+		return nil, exitStatus(statusFailed)
+	}
+	return wanted, nil
+}
+
+func (a *app) showTrust(e trustEntry) error {
+	if a.config.Output != "text" {
+		return a.out.json(e)
+	}
+	for _, key := range e.Keys {
+		var err error
+		switch {
+		case key.Added:
+			err = a.out.printf("%s: %s %s added to %s\n", e.Host, key.Type, key.Fingerprint, e.File)
+		case key.Known:
+			err = a.out.printf("%s: %s %s was trusted already\n", e.Host, key.Type, key.Fingerprint)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
