@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -77,7 +78,8 @@ func unreadable(what, why string) error {
 // cause returns the text of a system error without the path, which the message
 // has already.
 func cause(err error) string {
-	if path, ok := err.(*os.PathError); ok {
+	var path *os.PathError
+	if errors.As(err, &path) {
 		return path.Err.Error()
 	}
 	return err.Error()

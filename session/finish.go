@@ -74,7 +74,7 @@ func (r *run) result(verdict Verdict) Result {
 // traces of the frame, a shell's notice of the job that the mark names, and the
 // new line after an interrupt.
 func (r *run) said(terminal stream) []byte {
-	said := withoutTraces(terminal.data, r.nonce)
+	said := withoutTraces(terminal.data)
 	if r.pressed >= 0 && int64(len(terminal.data)) == terminal.total {
 		said = append(said[:min(int64(len(said)), r.pressed):len(said)], bytes.TrimLeft(said[min(int64(len(said)), r.pressed):], "\r\n")...)
 	}
@@ -176,11 +176,11 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.rotate = false
-	old.retire()
+	_ = old.retire() // it may have died, and is through then
 	if oldest != nil {
 		oldest.release()
 		s.pumps.Go(func() {
-			s.within(keeperGrace, oldest.exited)
+			within(keeperGrace, oldest.exited)
 			oldest.pipe.Close()
 		})
 	}

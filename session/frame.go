@@ -116,8 +116,10 @@ func (f frame) text() string {
 	return f.dialect.eval + " " + quote(f.command.Text)
 }
 
+// sourced reports whether the text is evaluated by a file. A shell that traces
+// would show that file's line too.
 func (f frame) sourced() bool {
-	return f.dialect.sourced && f.keeper != nil && f.keeper.dir != "" && !f.uploaded
+	return f.dialect.sourced && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !f.quiet
 }
 
 // environment returns the assignments in front of eval. With command (or

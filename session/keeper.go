@@ -45,7 +45,7 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 		close(k.ended)
 	})
 	s.pumps.Go(func() {
-		pipe.Wait()
+		_, _ = pipe.Wait() // how it ended is nobody's business
 		close(k.exited)
 	})
 	select {

@@ -269,8 +269,8 @@ func (s *Session) Close() error {
 	case s.turn <- struct{}{}:
 		if !s.lost {
 			// The second one counts where jobs made the shell refuse the first.
-			io.WriteString(s.terminal, "exit\nexit\n")
-			s.within(time.Second, s.ended)
+			_, _ = io.WriteString(s.terminal, "exit\nexit\n") // the hang-up that follows does it too
+			within(time.Second, s.ended)
 		}
 	default:
 	}
@@ -278,16 +278,13 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// within waits for done, but not for longer than d. It reports whether done
-// came.
-func (s *Session) within(d time.Duration, done <-chan struct{}) bool {
+// within waits for done, but not for longer than d.
+func within(d time.Duration, done <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-done:
-		return true
 	case <-timer.C:
-		return false
 	}
 }
 
@@ -306,7 +303,7 @@ func (s *Session) abandon() {
 		s.terminal.Close()
 	}
 	for _, k := range keepers {
-		s.within(keeperGrace, k.exited)
+		within(keeperGrace, k.exited)
 		k.pipe.Close()
 	}
 	s.pumps.Wait()

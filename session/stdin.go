@@ -45,7 +45,7 @@ func (f *feeder) feed(r io.Reader) {
 	if _, err := io.WriteString(f.pipe.Stdin, "go\n"); err != nil {
 		return
 	}
-	io.Copy(f.pipe.Stdin, r) // an error means that the command reads no more, as in a pipeline
+	_, _ = io.Copy(f.pipe.Stdin, r) // an error means that the command reads no more, as in a pipeline
 }
 
 func (f *feeder) close() { f.pipe.Close() }

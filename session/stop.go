@@ -66,7 +66,7 @@ func (s *Session) press(r *run, keys, signal string) {
 		r.pressed = r.outputs[Terminal].count()
 	}
 	if s.tty != "" {
-		io.WriteString(s.terminal, keys)
+		_, _ = io.WriteString(s.terminal, keys) // a terminal that is gone ends the wait
 		return
 	}
 	s.signal(r, signal)
@@ -75,16 +75,16 @@ func (s *Session) press(r *run, keys, signal string) {
 	}
 }
 
-// signal sends a signal to what the command has started, but for the shell.
+// signal sends a signal, if the keeper is there to do it, to what the command has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
 	if r.keeper != nil {
-		r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started).Milliseconds()))
+		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started).Milliseconds()))
 	}
 }
 
 func (s *Session) signalShell(r *run, name string) {
 	if r.keeper != nil {
-		r.keeper.control(fmt.Sprintf("kill -%s %d", name, s.pid))
+		_ = r.keeper.control(fmt.Sprintf("kill -%s %d", name, s.pid))
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *Session) locate(r *run) {
 func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	s.lost = true
 	s.signalShell(r, "KILL")
-	s.within(time.Second, s.ended)
+	within(time.Second, s.ended)
 	s.drain(r)
 	s.terminal.Close()
 	result, err := s.finish(r, verdict, cause)

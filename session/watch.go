@@ -1,8 +1,10 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -84,7 +86,7 @@ func (w *watch) look() {
 func (w *watch) suspicious() bool {
 	outputs := &w.run.outputs
 	terminal := outputs[Terminal].count()
-	return terminal > w.run.answered[Terminal] && len(withoutTraces(outputs[Terminal].soFar(), w.run.nonce)) > 0 ||
+	return terminal > w.run.answered[Terminal] && len(withoutTraces(outputs[Terminal].soFar())) > 0 ||
 		outputs[Stdout].unfinished() && outputs[Stdout].count() > w.run.answered[Stdout] ||
 		outputs[Stderr].unfinished() && outputs[Stderr].count() > w.run.answered[Stderr]
 }
@@ -135,9 +137,7 @@ func (w *watch) answer(a answer) error {
 	}
 	w.quiet = firstLook
 	w.timer.Reset(silence)
-	if _, err := w.session.Write([]byte(a.text + "\n")); err != nil {
-		return nil // the terminal is gone; its end is noticed elsewhere
-	}
+	_, _ = w.session.Write([]byte(a.text + "\n")) // a terminal that is gone is noticed elsewhere
 	return nil
 }
 
@@ -162,19 +162,15 @@ func lastLine(b []byte) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// withoutTraces takes out what a frame itself leaves on the terminal under
-// set -x and set -v: lines with its nonce, whole or split, and the few that
-// have none.
-func withoutTraces(b []byte, nonce string) []byte {
-	if len(b) == 0 {
-		return nil
-	}
+// traceOfFrame matches the lines that a frame leaves on the terminal under set
+// -x and set -v.
+var traceOfFrame = regexp.MustCompile(`_gw[12]|\\036[A-Z][0-9a-f]{16}:|^\+.* (PS2|PROMPT_COMMAND)=('')?\s*$|^\++ ?(:|/dev/null)?\s*$`)
+
+// withoutTraces takes those lines out.
+func withoutTraces(b []byte) []byte {
 	var kept []byte
-	for line := range strings.SplitAfterSeq(string(b), "\n") {
-		switch trace := strings.TrimRight(line, "\r\n"); {
-		case strings.Contains(line, nonce), strings.Contains(line, nonce[:nonceLen/2]+"''"):
-		case strings.HasPrefix(trace, "+") && (strings.HasSuffix(trace, " PS2=") || strings.HasSuffix(trace, " PROMPT_COMMAND=") || strings.Contains(trace, " PS1=") && strings.Contains(trace, "_gw1")):
-		default:
+	for line := range bytes.Lines(b) {
+		if !traceOfFrame.Match(line) {
 			kept = append(kept, line...)
 		}
 	}

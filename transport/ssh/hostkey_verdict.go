@@ -181,10 +181,16 @@ func describe(key gossh.PublicKey) string { return key.Type() + " " + gossh.Fing
 
 // refusal returns the error for a verdict; nil for a known key.
 func (h *HostKeys) refusal(v verdict) error {
+	if v.kind == keyKnown {
+		return nil
+	}
+	return h.refused(v)
+}
+
+// refused returns the error for a key that is not known to be right.
+func (h *HostKeys) refused(v verdict) *transport.Error {
 	name, key := h.display(), describe(v.key)
 	switch v.kind {
-	case keyKnown:
-		return nil
 	case keyRevoked:
 		return &transport.Error{
 			Code:    "hostkey.revoked",
@@ -213,7 +219,7 @@ func (h *HostKeys) refusal(v verdict) error {
 
 // unanswered is the error when nobody could be asked.
 func (h *HostKeys) unanswered(v verdict, err error) error {
-	e := h.refusal(v).(*transport.Error)
+	e := h.refused(v)
 	e.Message += ": " + err.Error()
 	e.Err = err
 	return e
@@ -226,7 +232,7 @@ func (h *HostKeys) unrecorded(v verdict, err error) error {
 	if errors.As(err, &refused) {
 		return err
 	}
-	e := h.refusal(v).(*transport.Error)
+	e := h.refused(v)
 	e.Message = fmt.Sprintf("ssh: host key of %s is unknown and cannot be recorded: %v", h.display(), err)
 	e.Hint = "make " + h.writeFile() + " writable, set known_hosts, or pin the key with host_key: " + gossh.FingerprintSHA256(v.key)
 	e.Err = err

@@ -59,7 +59,7 @@ func Dial(ctx context.Context, config Config) (*Transport, error) {
 	}
 	t := &Transport{config: config.withDefaults()}
 	t.ends, t.end = context.WithCancel(context.Background())
-	if _, err := t.connect(ctx); err != nil {
+	if err := t.connect(ctx); err != nil {
 		t.Close()
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (t *Transport) await(ctx context.Context) error {
 	}
 	t.mu.Unlock()
 	if mine {
-		_, d.err = t.connect(ctx)
+		d.err = t.connect(ctx)
 		t.mu.Lock()
 		t.dial = nil
 		t.mu.Unlock()
@@ -206,7 +206,7 @@ func (t *Transport) await(ctx context.Context) error {
 }
 
 // connect dials one more connection.
-func (t *Transport) connect(ctx context.Context) (*conn, error) {
+func (t *Transport) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ends, cancel)()
@@ -215,7 +215,7 @@ func (t *Transport) connect(ctx context.Context) (*conn, error) {
 		err = fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t.mu.Lock()
 	closed := t.closed
@@ -228,9 +228,9 @@ func (t *Transport) connect(ctx context.Context) (*conn, error) {
 	t.mu.Unlock()
 	if closed {
 		c.close()
-		return nil, fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+		return fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
 	}
-	return c, nil
+	return nil
 }
 
 // idle has a connection that nobody uses closed after a while, if there is
