@@ -4,7 +4,6 @@ package integration
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -28,13 +27,15 @@ type machine struct {
 }
 
 // machines returns every way there is: the servers are started once per test.
-func machines(t testing.TB) []machine {
-	openSSH := sshdtest.Start(t, sshdtest.Options{})
-	noTTY := sshdtest.Start(t, sshdtest.Options{AuthorizedOptions: "restrict"})
+// All but dropbear's sessions have runtime as their XDG_RUNTIME_DIR.
+func machines(t testing.TB, runtime string) []machine {
+	setEnv := []string{"SetEnv XDG_RUNTIME_DIR=" + runtime}
+	openSSH := sshdtest.Start(t, sshdtest.Options{Config: setEnv})
+	noTTY := sshdtest.Start(t, sshdtest.Options{Config: setEnv, AuthorizedOptions: "restrict"})
 	dropbear := sshdtest.StartDropbear(t, sshdtest.Options{})
 	return []machine{
 		{"local", true, func(t testing.TB) transport.Transport {
-			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
 			t.Cleanup(func() { tr.Close() })
 			return tr
 		}},
@@ -73,14 +74,8 @@ func eventually(t testing.TB, what string, condition func() bool) {
 	}
 }
 
-// directories counts what keepers have left behind.
-func directories() int {
-	n := 0
-	for _, base := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/tmp", "/dev/shm"} {
-		if base != "" {
-			found, _ := filepath.Glob(base + "/.gw-*")
-			n += len(found)
-		}
-	}
-	return n
+// empty reports whether nothing is in a directory.
+func empty(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err == nil && len(entries) == 0
 }

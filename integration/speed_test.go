@@ -57,7 +57,7 @@ func (f *floor) run(b *testing.B, command string) {
 // machine's noise meets both. A builtin is to cost at most 80 µs more locally
 // and 1.35 times as much over SSH, a program 1.2 times.
 func BenchmarkCommand(b *testing.B) {
-	for _, machine := range machines(b) {
+	for _, machine := range machines(b, b.TempDir()) {
 		if !machine.tty {
 			continue
 		}

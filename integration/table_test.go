@@ -51,7 +51,8 @@ func tail(n, last int) string {
 }
 
 func TestSameOutcomeEverywhere(t *testing.T) {
-	for _, machine := range machines(t) {
+	runtime := t.TempDir()
+	for _, machine := range machines(t, runtime) {
 		t.Run(machine.name, func(t *testing.T) {
 			tr := machine.open(t)
 			for _, shell := range shells {
@@ -97,5 +98,5 @@ func TestSameOutcomeEverywhere(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "no keeper's directory left", func() bool { return directories() == 0 })
+	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
 }
