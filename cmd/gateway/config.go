@@ -74,7 +74,7 @@ func (a *app) configPath() error {
 		Origin string `json:"origin"`
 		Exists bool   `json:"exists"`
 	}
-	loaded := a.load()
+	loaded := a.tryLoad()
 	var paths []path
 	var rows [][]string
 	for _, file := range a.source.Files() {

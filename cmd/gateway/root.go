@@ -147,6 +147,15 @@ func (a *app) load() error {
 	return nil
 }
 
+// tryLoad is load for a command that works with broken settings as well.
+func (a *app) tryLoad() error {
+	err := a.load()
+	if output := a.source.Flags.Lookup("output"); err != nil && output.Changed {
+		a.out.format = output.Value.String()
+	}
+	return err
+}
+
 // inventory reads the inventory.
 func (a *app) inventory() (*hosts.Inventory, error) {
 	inv, err := hosts.Load(a.config.Inventory...)

@@ -20,7 +20,8 @@ func (a *app) shellCommand() *cobra.Command {
 		Long: `Open a terminal in the account's login shell. At the beginning of a line ~.
 leaves at once, also when nothing answers any more, and ~~ is one ~.
 
-Status: that of the shell, 125 did not start, 122 the link was lost.`,
+Status: that of the shell, 125 did not start, 122 left with ~. or the
+link was lost.`,
 		Example: `  gateway shell web1
   gateway shell -u postgres db1`,
 		DisableFlagsInUseLine: true,
@@ -99,7 +100,7 @@ func (a *app) converse(ctx context.Context, t transport.Terminal) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errLeft):
 		a.out.say("gateway: left")
-		return nil
+		return exitStatus(statusUnknown) // how the shell ends is not known
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case lost != nil:

@@ -51,7 +51,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(*cobra.Command, []string) error {
-			_ = a.load() // broken settings are no reason not to say it
+			_ = a.tryLoad() // broken settings are no reason not to say it
 			v := newVersionInfo()
 			if a.out.format != "text" {
 				return a.out.json(v)

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+)
+
+// A person sits at a terminal in which gateway runs.
+type person struct {
+	t        *testing.T
+	terminal *os.File // what the person types into
+	far      *os.File // gateway's side
+	before   *term.State
+	cmd      *exec.Cmd
+
+	mu   sync.Mutex
+	seen []byte        // guarded by mu
+	read int           // guarded by mu: how far expect has got
+	more chan struct{} // a new piece is there
+}
+
+// at starts gateway at a terminal.
+func at(t *testing.T, args ...string) *person {
+	t.Helper()
+	near, far, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(near, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := term.GetState(int(far.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &person{t: t, terminal: near, far: far, before: before, more: make(chan struct{}, 1)}
+	p.cmd = exec.Command("gateway", args...)
+	p.cmd.Env = environ(t.TempDir())
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = far, far, far
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { // ends when both sides are closed
+		defer close(done)
+		_, _ = io.Copy(p, near)
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		far.Close()
+		near.Close()
+		<-done
+	})
+	return p
+}
+
+// Write takes what the terminal shows.
+func (p *person) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = append(p.seen, b...)
+	select {
+	case p.more <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+// expect waits until the terminal shows text, behind what was expected before,
+// and returns what stands between.
+func (p *person) expect(text string) string {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		p.mu.Lock()
+		if i := bytes.Index(p.seen[p.read:], []byte(text)); i >= 0 {
+			between := string(p.seen[p.read : p.read+i])
+			p.read += i + len(text)
+			p.mu.Unlock()
+			return between
+		}
+		seen := string(p.seen)
+		p.mu.Unlock()
+		select {
+		case <-p.more:
+		case <-ctx.Done():
+			p.t.Fatalf("the terminal shows %q, want %q", seen, text)
+		}
+	}
+}
+
+func (p *person) press(keys string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.terminal, keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// leaves waits for gateway's end with a status, and wants the terminal as it
+// was before.
+func (p *person) leaves(status int) {
+	p.t.Helper()
+	_ = p.cmd.Wait()
+	if got := p.cmd.ProcessState.ExitCode(); got != status {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.t.Errorf("status %d, want %d; the terminal shows %q", got, status, p.seen)
+	}
+	after, err := term.GetState(int(p.far.Fd()))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if !reflect.DeepEqual(after, p.before) {
+		p.t.Errorf("the terminal's modes are %v, want %v", after, p.before)
+	}
+}
+
+func TestCommandOnTerminal(t *testing.T) {
+	p := at(t, "exec", "-t", "localhost", `echo "term $TERM"; read -p "name? " a; echo "hello $a"; while [ "$(stty size)" = "24 80" ]; do :; done; stty size; exit 5`)
+	p.expect("term xterm\r\n")
+	p.expect("name? ")
+	p.press("anna\r")
+	p.expect("anna\r\nhello anna\r\n")
+	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("50 132\r\n")
+	p.leaves(5)
+}
+
+func TestKeysGoToTheCommandOnTerminal(t *testing.T) {
+	p := at(t, "exec", "-t", "localhost", "echo up; sleep 60")
+	p.expect("up")
+	p.press("\x03")
+	p.leaves(130)
+}
+
+func TestSignalRestoresTerminal(t *testing.T) {
+	p := at(t, "exec", "-t", "localhost", "echo up; sleep 60")
+	p.expect("up")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.leaves(143)
+}
+
+func TestCommandAsks(t *testing.T) {
+	p := at(t, "exec", "localhost", `read -s -p "secret? " a </dev/tty; echo "[$a]"`)
+	p.expect("secret? ")
+	p.waitNoEcho()
+	p.press("xyzzy\r")
+	if shown := p.expect("[xyzzy]"); strings.Contains(shown, "xyzzy") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	p.leaves(0)
+}
+
+// waitNoEcho waits until the terminal does not show what is typed, that is,
+// until gateway has the question.
+func (p *person) waitNoEcho() {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		if now, err := term.GetState(int(p.far.Fd())); err != nil || !reflect.DeepEqual(now, p.before) {
+			return
+		}
+		if ctx.Err() != nil {
+			p.t.Fatal("the terminal still shows what is typed")
+		}
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	p := at(t, "exec", "localhost", `read -p "name? " a </dev/tty`)
+	p.expect("name? ")
+	p.waitNoEcho()
+	p.press("\x04")
+	p.expect("gateway: cmd.needs_input: ")
+	p.leaves(125)
+}
+
+func TestInterruptWhileAsked(t *testing.T) {
+	p := at(t, "exec", "localhost", `read -p "name? " a </dev/tty`)
+	p.expect("name? ")
+	p.waitNoEcho()
+	p.press("\x03")
+	p.leaves(130)
+}
+
+func TestInterruptKey(t *testing.T) {
+	p := at(t, "exec", "localhost", `echo up; sleep 60`)
+	p.expect("up")
+	p.press("\x03")
+	p.leaves(130)
+}
+
+func TestShell(t *testing.T) {
+	p := at(t, "shell", "localhost")
+	p.press("echo re''ady; stty size\r")
+	p.expect("ready")
+	p.expect("24 80")
+	p.press("exit 7\r")
+	p.leaves(7)
+}
+
+func TestShellLeave(t *testing.T) {
+	p := at(t, "shell", "localhost")
+	p.press("echo re''ady\r")
+	p.expect("ready")
+	p.press("echo ~.\r") // not at the beginning of a line
+	p.press("~~\r")
+	p.expect("~")
+	p.press("echo st''ill here\r")
+	p.expect("still here")
+	p.press("~.")
+	p.leaves(statusUnknown)
+}
+
+func TestEscapes(t *testing.T) {
+	tests := []struct {
+		typed []string // pieces
+		want  string
+		leave bool
+	}{
+		{[]string{"~."}, "", true},
+		{[]string{"~", "."}, "", true},
+		{[]string{"ls\r", "~", ".more"}, "ls\r", true},
+		{[]string{"ls~."}, "ls~.", false},
+		{[]string{"~~."}, "~.", false},
+		{[]string{"~~~."}, "~~.", false},
+		{[]string{"~", "x~."}, "~x~.", false},
+		{[]string{"~\r~."}, "~\r", true},
+		{[]string{"\n~", "~\n~~"}, "\n~\n~", false},
+	}
+	for _, test := range tests {
+		var e escapes
+		var got []byte
+		leave := false
+		for _, piece := range test.typed {
+			if leave {
+				break
+			}
+			var typed []byte
+			typed, leave = e.filter([]byte(piece))
+			got = append(got, typed...)
+		}
+		if string(got) != test.want || leave != test.leave {
+			t.Errorf("%q: %q, %v, want %q, %v", test.typed, got, leave, test.want, test.leave)
+		}
+	}
+}
