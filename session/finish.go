@@ -71,13 +71,9 @@ func (r *run) result(verdict Verdict) Result {
 }
 
 // said returns what the terminal said without what the engine made it say:
-// traces of the frame, a shell's notice of the job that the mark names, and the
-// new line after an interrupt.
+// traces of the frame, and a shell's notice of the job that the mark names.
 func (r *run) said(terminal stream) []byte {
 	said := withoutTraces(terminal.data)
-	if r.pressed >= 0 && int64(len(terminal.data)) == terminal.total {
-		said = append(said[:min(int64(len(said)), r.pressed):len(said)], bytes.TrimLeft(said[min(int64(len(said)), r.pressed):], "\r\n")...)
-	}
 	if line, ok := bytes.CutSuffix(said, []byte("] "+r.job+"\n")); ok && r.job != "" {
 		if start := bytes.LastIndexByte(line, '\n') + 1; start < len(line) && line[start] == '[' {
 			said = said[:start]

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type run struct {
 
 	started  time.Time
 	activity atomic.Int64 // when the last byte came, in nanoseconds since started
+	pressed  atomic.Bool  // ^C was typed: the shell starts a new line on the terminal
 
 	// Used by the goroutine of Run only.
 	stdout, stderr, prompted, begun bool
@@ -30,7 +32,6 @@ type run struct {
 	job, cwd                        string
 	answered                        [3]int64 // bytes of each stream at the last answer
 	prompt                          Prompt
-	pressed                         int64 // bytes on the terminal before the first ^C; -1: none was typed
 	feeder                          *feeder
 }
 
@@ -41,6 +42,9 @@ func (r *run) takes(from Stream) bool { return !r.closed[from] }
 // write takes bytes of the command.
 func (r *run) write(from Stream, b []byte) {
 	r.activity.Store(int64(time.Since(r.started)))
+	if from == Terminal && r.pressed.Load() && len(bytes.Trim(b, "\r\n")) == 0 {
+		return
+	}
 	if from == Terminal && (r.command.TTY || r.keeper == nil) {
 		from = Stdout
 	}
@@ -100,7 +104,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, pressed: -1}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper}
 	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY}
 	noPlace := r.keeper == nil || r.keeper.dir == ""
 	switch {

@@ -62,9 +62,7 @@ func (s *Session) climb(r *run) bool {
 // press types control characters, or sends the signal where there is no
 // terminal to do it.
 func (s *Session) press(r *run, keys, signal string) {
-	if r.pressed < 0 {
-		r.pressed = r.outputs[Terminal].count()
-	}
+	r.pressed.Store(true)
 	if s.tty != "" {
 		_, _ = io.WriteString(s.terminal, keys) // a terminal that is gone ends the wait
 		return
