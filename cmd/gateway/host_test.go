@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/sshdtest"
+)
+
+// inventoryOf returns a home whose inventory has the server as web1. Its key is
+// not known there.
+func inventoryOf(t *testing.T, server *sshdtest.Server) (home string) {
+	t.Helper()
+	home = t.TempDir()
+	write(t, filepath.Join(home, ".config/gateway/config.yaml"), "ssh_config: off\n")
+	write(t, filepath.Join(home, ".config/gateway/hosts.yaml"), fmt.Sprintf(
+		"hosts:\n  web1: {addr: %s, port: %d, user: %s, identity: %s, agent: false}\n",
+		server.Host, server.Port, server.User, server.KeyFile))
+	return home
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// call runs gateway where nobody is, and returns what it says.
+func call(t *testing.T, home string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "gateway", args...)
+	cmd.Env = environ(home)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// wants checks a status and that the texts are in order.
+func wants(t *testing.T, what string, status, want int, said string, texts ...string) {
+	t.Helper()
+	rest := said
+	for _, text := range texts {
+		_, after, found := strings.Cut(rest, text)
+		if !found {
+			t.Errorf("%s says %q, want %q in it", what, said, text)
+		}
+		rest = after
+	}
+	if status != want {
+		t.Errorf("%s: status %d, want %d: %s", what, status, want, said)
+	}
+}
+
+func TestTrustThenExec(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	home := inventoryOf(t, server)
+	fingerprint := gossh.FingerprintSHA256(server.HostKey)
+
+	status, out, errs := call(t, home, "exec", "web1", "true")
+	wants(t, "exec", status, statusNotStarted, out+errs, "gateway: hostkey.unknown: ", "\nhint: ")
+	status, out, errs = call(t, home, "hosts", "check", "web1")
+	wants(t, "check", status, statusSomeNotBegun, out+errs, "  tcp       ok", "  hostkey   failed  hostkey.unknown: ", "web1  failed  hostkey  hostkey.unknown\n")
+
+	status, out, errs = call(t, home, "hosts", "trust", "web1")
+	wants(t, "trust unasked", status, statusUsage, out+errs, "--fingerprint")
+	status, out, errs = call(t, home, "hosts", "trust", "web1", "--yes")
+	wants(t, "trust --yes unasked", status, statusUsage, out+errs, "--fingerprint")
+	status, out, errs = call(t, home, "hosts", "trust", "web1", "--fingerprint", "SHA256:other")
+	wants(t, "trust another key", status, statusFailed, out+errs, "gateway: hostkey.unknown: web1 shows no key", fingerprint)
+	status, out, errs = call(t, home, "hosts", "trust", "web1", "--fingerprint", fingerprint)
+	wants(t, "trust", status, 0, out+errs, fingerprint+" added to "+home+"/.ssh/known_hosts\n")
+	status, out, errs = call(t, home, "hosts", "trust", "web1", "--fingerprint", fingerprint)
+	wants(t, "trust again", status, 0, out+errs, "was trusted already\n")
+
+	status, out, errs = call(t, home, "exec", "web1", "echo out; echo err >&2; exit 3")
+	if status != 3 || out != "out\n" || errs != "err\n" {
+		t.Errorf("exec: %d, %q, %q, want 3, out, err", status, out, errs)
+	}
+	status, out, errs = call(t, home, "hosts", "check", "all")
+	wants(t, "check", status, 0, out+errs, "web1\n", "  tcp ", "  hostkey ", "  auth ", "  session ", "  shell ", "  sftp ", "HOST  RESULT", "web1  ok\n")
+}
+
+func TestUnknownHostKeyIsAsked(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	home := inventoryOf(t, server)
+	fingerprint := gossh.FingerprintSHA256(server.HostKey)
+
+	p := atHome(t, home, "exec", "web1", "echo up")
+	p.expect(fingerprint)
+	p.expect("? ")
+	p.press("no\r")
+	p.expect("gateway: hostkey.unknown: ")
+	p.leaves(statusNotStarted)
+
+	p = atHome(t, home, "hosts", "trust", "web1")
+	p.expect(fingerprint)
+	p.expect("Trust them (yes or no)? ")
+	p.press("no\r")
+	p.expect("nothing was recorded")
+	p.leaves(statusFailed)
+
+	p = atHome(t, home, "exec", "-t", "web1", "test -t 0 && echo u''p")
+	p.expect(fingerprint)
+	p.expect("? ")
+	p.press("yes\r")
+	p.expect("up\r\n")
+	p.leaves(0)
+
+	p = atHome(t, home, "exec", "web1", "echo u''p")
+	p.expect("up\r\n")
+	p.leaves(0)
+}
