@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"time"
@@ -101,7 +102,12 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	}
 	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
 	j.Stderr, j.StderrBase64 = Text(r.Stderr)
-	return json.Marshal(j)
+	// Not json.Marshal: \u003e for every > is no way to show a command.
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(j)
+	return b.Bytes(), err
 }
 
 // Text returns bytes as JSON carries them: as text, or in base64 if they are

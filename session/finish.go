@@ -7,11 +7,16 @@ import (
 	"time"
 )
 
-// finish makes the result and notes what the session has learnt.
+// finish makes the result, with the verdict that the marks tell if there is no
+// other, and notes what the session has learnt.
 func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
-	result := r.result(verdict)
-	if r.cwd != "" && r.command.Cwd == "" {
-		s.cwd = r.cwd
+	p := s.detach(r)
+	if verdict == "" {
+		verdict = p.verdict()
+	}
+	result := r.result(p, verdict)
+	if p.cwd != "" && r.command.Cwd == "" {
+		s.cwd = p.cwd
 	}
 	if result.Cwd == "" {
 		result.Cwd = s.cwd
@@ -21,9 +26,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	result.Background = s.late
 	s.late = false
 	s.mu.Unlock()
-	// Somebody may hold the FIFOs for longer than the command lived.
-	if s.rotate = s.keeper != nil && (result.Background || verdict != Exited || r.job != s.job || !r.stdout); r.stdout {
-		s.job = r.job
+	// Somebody may hold the streams for longer than the command lived.
+	if s.rotate = s.keeper != nil && (result.Background || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
+		s.job = p.job
 	}
 	switch {
 	case err != nil:
@@ -40,17 +45,17 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	return result, err
 }
 
-func (r *run) result(verdict Verdict) Result {
+func (r *run) result(p progress, verdict Verdict) Result {
 	out, errs, terminal := r.outputs[Stdout].finish(), r.outputs[Stderr].finish(), r.outputs[Terminal].finish()
 	result := Result{
-		Verdict: verdict, ExitCode: r.exitCode(),
+		Verdict: verdict, ExitCode: p.exitCode(),
 		Stdout: out.data, StdoutBytes: out.total,
 		Stderr: errs.data, StderrBytes: errs.total,
 		Truncated: out.truncated || errs.truncated,
 		Spool:     out.spool,
-		Terminal:  r.said(terminal),
+		Terminal:  said(terminal, p.job),
 		Streams:   Split,
-		Cwd:       r.cwd,
+		Cwd:       p.cwd,
 		Started:   r.started,
 		Duration:  time.Since(r.started),
 		Prompt:    r.prompt.Text,
@@ -72,9 +77,9 @@ func (r *run) result(verdict Verdict) Result {
 
 // said returns what the terminal said without what the engine made it say:
 // traces of the frame, and a shell's notice of the job that the mark names.
-func (r *run) said(terminal stream) []byte {
+func said(terminal stream, job string) []byte {
 	said := withoutTraces(terminal.data)
-	if line, ok := bytes.CutSuffix(said, []byte("] "+r.job+"\n")); ok && r.job != "" {
+	if line, ok := bytes.CutSuffix(said, []byte("] "+job+"\n")); ok && job != "" {
 		if start := bytes.LastIndexByte(line, '\n') + 1; start < len(line) && line[start] == '[' {
 			said = said[:start]
 		}
@@ -109,14 +114,6 @@ func (s *Session) drain(r *run) {
 			return
 		}
 	}
-	for { // marks of the command that came before
-		select {
-		case m := <-r.marks:
-			r.take(m)
-		default:
-			return
-		}
-	}
 }
 
 // shellEnded makes the result of a command that took its shell along, or whose
@@ -127,13 +124,11 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	if lost == nil {
 		s.drain(r)
 	}
-	if !r.stdout {
-		r.status = ""
-	}
+	p := s.progress(r)
 	result, _ := s.finish(r, Unknown, ErrLost)
 	result.Ended = true
 	switch {
-	case r.complete() && r.verdict() == Exited: // it was over before its shell was
+	case r.complete(p) && p.verdict() == Exited: // it was over before its shell was
 		result.Verdict = Exited
 		return result, nil
 	case lost != nil:

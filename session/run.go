@@ -17,27 +17,37 @@ type run struct {
 	command Command
 	nonce   string
 	keeper  *keeper
-	marks   <-chan mark
 	outputs [3]*output
-	closed  [3]bool // guarded by Session.mu: mark E has come on that stream
+
+	// wake is sent to when progress says something that the goroutine of Run has
+	// to act on: not for every mark, for each waking costs more than the mark.
+	wake     chan struct{}
+	progress progress // guarded by Session.mu
 
 	started  time.Time
 	activity atomic.Int64 // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool  // ^C was typed: the shell starts a new line on the terminal
 
 	// Used by the goroutine of Run only.
-	stdout, stderr, prompted, begun bool
-	status                          string // of mark E
-	promptStatus                    string
-	job, cwd                        string
-	answered                        [3]int64 // bytes of each stream at the last answer
-	prompt                          Prompt
-	feeder                          *feeder
+	answered [3]int64 // bytes of each stream at the last answer
+	prompt   Prompt
+	feeder   *feeder
+}
+
+// progress is what the marks of a command have told so far.
+type progress struct {
+	closed         [3]bool // mark E has come on that stream: what follows is not the command's
+	stdout, stderr bool    // the end of that stream is here
+	begun          bool    // its stdin is open
+	prompted       bool    // the shell reads commands again
+	status         string  // of mark E
+	promptStatus   string
+	job, cwd       string
 }
 
 // takes reports whether bytes of a stream are the command's. The caller holds
 // Session.mu.
-func (r *run) takes(from Stream) bool { return !r.closed[from] }
+func (r *run) takes(from Stream) bool { return !r.progress.closed[from] }
 
 // write takes bytes of the command.
 func (r *run) write(from Stream, b []byte) {
@@ -104,7 +114,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1)}
 	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY}
 	noPlace := r.keeper == nil || r.keeper.dir == ""
 	switch {
@@ -135,7 +145,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 		r.outputs[i] = newOutput(command.Limit, spool)
 	}
-	r.marks = s.expect(r.nonce)
+	s.expect(r.nonce)
 	typed := f.encode()
 	r.started = time.Now()
 	s.mu.Lock()
@@ -181,13 +191,29 @@ func (s *Session) usableOr(err error) error {
 
 // leave ends the command's claim on the streams.
 func (s *Session) leave(r *run) {
-	s.mu.Lock()
-	s.run = nil
-	s.mu.Unlock()
+	s.detach(r)
 	s.outlive(r.nonce)
 	if r.feeder != nil {
 		r.feeder.close()
 	}
+}
+
+// detach ends the command's claim on the streams, and returns what its marks
+// have told.
+func (s *Session) detach(r *run) progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == r {
+		s.run = nil
+	}
+	return r.progress
+}
+
+// progress returns what a command's marks have told so far.
+func (s *Session) progress(r *run) progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.progress
 }
 
 // upload stores a text that can't be typed in the keeper's directory.
@@ -227,21 +253,25 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	w := newWatch(s, ctx, r)
 	defer w.stop()
 	var grace <-chan time.Time
+	fed := false
 	for {
 		select {
-		case m := <-r.marks:
-			r.take(m)
-			if r.complete() {
-				return s.finish(r, r.verdict(), nil)
-			}
-			if r.prompted && grace == nil {
+		case <-r.wake:
+			p := s.progress(r)
+			switch {
+			case r.complete(p):
+				return s.finish(r, "", nil)
+			case p.prompted && grace == nil:
 				grace = time.After(promptGrace)
+			case p.begun && !fed:
+				fed = true
+				go r.feeder.feed(r.command.Stdin) // ends with the stdin, or with the feeder
 			}
 		case <-grace:
 			// The shell reads commands again, and a mark is missing: the text made
 			// it leave the line.
 			s.drain(r)
-			return s.finish(r, r.verdict(), nil)
+			return s.finish(r, "", nil)
 		case <-s.ended:
 			return s.shellEnded(r)
 		case <-deadline:
@@ -268,53 +298,62 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	}
 }
 
-// take notes a mark of the command.
+// take notes a mark of the command, and wakes Run if it has to act. The caller
+// holds Session.mu.
 func (r *run) take(m mark) {
-	switch {
-	case m.kind == 'B' && !r.begun:
-		r.begun = true
-		go r.feeder.feed(r.command.Stdin) // ends with the stdin, or with the feeder
-	case m.kind == 'P':
-		r.prompted, r.promptStatus = true, strings.TrimSuffix(m.payload, ":#")
-	case m.kind == 'E' && m.from == Stderr, m.kind == 'E' && m.payload == "":
-		r.stderr = true
-	case m.kind == 'E':
-		fields := strings.SplitN(m.payload, ":", 3)
-		if len(fields) == 3 {
-			r.stdout, r.status, r.job, r.cwd = true, fields[0], fields[1], fields[2]
+	p := &r.progress
+	switch m.kind {
+	case 'B':
+		p.begun = true
+	case 'P':
+		p.prompted, p.promptStatus = true, strings.TrimSuffix(m.payload, ":#")
+	case 'E':
+		p.closed[m.from] = true
+		if m.payload == "" {
+			p.stderr = true
+			break
+		}
+		fields := strings.SplitN(m.payload, ":", 3) // three: it is well formed
+		p.stdout, p.status, p.job, p.cwd = true, fields[0], fields[1], fields[2]
+	}
+	if m.kind != 'E' || r.complete(*p) {
+		select {
+		case r.wake <- struct{}{}:
+		default:
 		}
 	}
 }
 
 // complete reports whether nothing of the command is still to come. A command
 // on the terminal has its output before the prompt.
-func (r *run) complete() bool {
-	return r.stdout && r.stderr && (r.prompted || !r.command.TTY && r.keeper != nil)
+func (r *run) complete(p progress) bool {
+	return p.stdout && p.stderr && (p.prompted || !r.command.TTY && r.keeper != nil)
 }
 
-// exitCode returns the command's status, or -1. Statuses count as digits only.
-// A line that was left by an interrupt has 128 and the signal's number, which
-// ksh93 and yash write in their own way.
-func (r *run) exitCode() int {
-	status := r.status
-	if !r.stdout {
-		status = r.promptStatus
+// exitCode returns the command's status, or -1. A line that was left by an
+// interrupt has 128 and the signal's number, which ksh93 and yash write in
+// their own way.
+func (p progress) exitCode() int {
+	status := p.status
+	if !p.stdout {
+		status = p.promptStatus
 	}
-	code, err := strconv.ParseUint(status, 10, 16)
+	code, err := strconv.Atoi(status)
 	switch {
 	case err != nil:
 		return -1
 	case code > 255:
-		return int(128 + code%128)
+		return 128 + code%128
 	}
-	return int(code)
+	return code
 }
 
-func (r *run) verdict() Verdict {
+// verdict returns what the marks say by themselves.
+func (p progress) verdict() Verdict {
 	switch {
-	case r.status == noCwd:
+	case p.status == noCwd:
 		return NotStarted
-	case r.exitCode() < 0:
+	case p.exitCode() < 0:
 		return Unknown
 	}
 	return Exited

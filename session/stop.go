@@ -28,9 +28,6 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	s.signal(r, "KILL")
 	s.drain(r)
 	s.locate(r)
-	if !r.stdout && r.promptStatus == "" {
-		r.status = ""
-	}
 	return s.finish(r, verdict, cause)
 }
 
@@ -91,12 +88,11 @@ func (s *Session) over(r *run, grace time.Duration) bool {
 	timeout := time.NewTimer(grace)
 	defer timeout.Stop()
 	for {
-		if r.prompted || r.complete() {
+		if p := s.progress(r); p.prompted || r.complete(p) {
 			return true
 		}
 		select {
-		case m := <-r.marks:
-			r.take(m)
+		case <-r.wake:
 		case <-s.ended:
 			return true
 		case <-timeout.C:
@@ -107,7 +103,7 @@ func (s *Session) over(r *run, grace time.Duration) bool {
 
 // locate asks the shell where it is after it left a line without a word.
 func (s *Session) locate(r *run) {
-	if r.stdout {
+	if s.progress(r).stdout {
 		return
 	}
 	nonce := newNonce()
@@ -123,7 +119,9 @@ func (s *Session) locate(r *run) {
 		select {
 		case m := <-marks:
 			if fields := strings.SplitN(m.payload, ":", 3); m.kind == 'E' && len(fields) == 3 {
-				r.cwd, r.job = fields[2], fields[1]
+				s.mu.Lock()
+				r.progress.cwd, r.progress.job = fields[2], fields[1]
+				s.mu.Unlock()
 				return
 			}
 		case <-s.ended:

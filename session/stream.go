@@ -49,8 +49,9 @@ func (s *Session) found(from Stream, m mark) {
 	m.from = from
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.run != nil && m.kind == 'E' && m.nonce == s.run.nonce {
-		s.run.closed[from] = true
+	if s.run != nil && m.nonce == s.run.nonce {
+		s.run.take(m)
+		return
 	}
 	select {
 	case s.replies[m.nonce] <- m:

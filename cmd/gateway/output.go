@@ -28,13 +28,20 @@ type output struct {
 	cancel         context.CancelCauseFunc
 	format         string // text, json or jsonl
 	color          bool
+	shared         bool // both streams are a terminal, and so the same one
 
 	mu     sync.Mutex
 	broken error // guarded by mu: the first error of stdout
+	// midline: the line on stderr, or on the terminal that both streams share,
+	// has not ended. Guarded by mu.
+	midline bool
 }
 
 func newOutput(stdout, stderr *os.File, c *console, cancel context.CancelCauseFunc) *output {
-	return &output{stdout: stdout, stderr: stderr, console: c, cancel: cancel, format: config.Default().Output}
+	return &output{
+		stdout: stdout, stderr: stderr, console: c, cancel: cancel, format: config.Default().Output,
+		shared: isTerminal(stdout) && isTerminal(stderr),
+	}
 }
 
 // configure takes over what the settings say about output.
@@ -47,13 +54,16 @@ func (o *output) configure(c *config.Config) {
 // Write writes to stdout.
 func (o *output) Write(b []byte) (int, error) {
 	n, err := o.stdout.Write(b)
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if err != nil {
-		o.mu.Lock()
 		if o.broken == nil {
 			o.broken = err
 		}
-		o.mu.Unlock()
 		o.cancel(err)
+	}
+	if o.shared && len(b) > 0 {
+		o.midline = b[len(b)-1] != '\n'
 	}
 	return n, err
 }
@@ -65,9 +75,22 @@ func (o *output) failed() error {
 	return o.broken
 }
 
-// errors returns stderr. It is the place of last resort, so whether it can be
-// written to is nobody's business.
-func (o *output) errors() io.Writer { return o.stderr }
+// stderrWriter writes to stderr. It is the place of last resort, so whether it
+// can be written to is nobody's business.
+type stderrWriter struct{ o *output }
+
+func (w stderrWriter) Write(b []byte) (int, error) {
+	_, _ = w.o.stderr.Write(b)
+	w.o.mu.Lock()
+	defer w.o.mu.Unlock()
+	if len(b) > 0 {
+		w.o.midline = b[len(b)-1] != '\n'
+	}
+	return len(b), nil
+}
+
+// errors returns stderr.
+func (o *output) errors() io.Writer { return stderrWriter{o} }
 
 // outputStatus returns the status for a stdout that cannot be written to.
 func (a *app) outputStatus(err error) int {
@@ -164,13 +187,19 @@ func (o *output) fail(err error) {
 // warn says something that stopped nothing.
 func (o *output) warn(message string) { o.say("gateway: warning: " + indent(visible(message))) }
 
-// say writes lines to stderr, where a raw terminal needs the carriage returns.
+// say writes lines to stderr: at the beginning of a line, wherever a command
+// stopped, and with the carriage returns that a raw terminal needs.
 func (o *output) say(lines string) {
+	o.mu.Lock()
+	if o.midline {
+		lines = "\n" + lines
+	}
+	o.mu.Unlock()
 	lines += "\n"
 	if o.console.isRaw() {
 		lines = strings.ReplaceAll(lines, "\n", "\r\n")
 	}
-	_, _ = io.WriteString(o.stderr, lines) // there is nowhere else to say it
+	_, _ = io.WriteString(o.errors(), lines) // never fails
 }
 
 // indent sets the further lines of a message apart from the next message.
