@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/transport/ssh"
 )
 
 func (a *app) hostsCommand() *cobra.Command {
@@ -41,11 +43,12 @@ func (a *app) hostsListCommand() *cobra.Command {
 				return err
 			}
 			defer g.Close()
-			selector := strings.Join(inv.Names(), ",")
+			var selected []hosts.Host
 			if len(args) > 0 {
-				selector = args[0]
+				selected, err = a.selectHosts(cmd.Context(), g, inv, args[0])
+			} else {
+				selected, err = allHosts(inv)
 			}
-			selected, err := a.selectHosts(cmd.Context(), g, inv, selector)
 			if err != nil {
 				return err
 			}
@@ -74,6 +77,20 @@ func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, inv *hosts.In
 		return nil, err
 	}
 	return inv.Select(parsed, hosts.Lookup{Host: func(name string) (hosts.Host, error) { return g.Resolve(ctx, name) }})
+}
+
+// allHosts returns the whole inventory, also localhost, which the selector all
+// does not mean.
+func allHosts(inv *hosts.Inventory) ([]hosts.Host, error) {
+	var all []hosts.Host
+	for _, name := range inv.Names() {
+		host, err := inv.Host(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, host)
+	}
+	return all, nil
 }
 
 // hostEntry is a host as a program gets it: never with a secret.
@@ -143,7 +160,7 @@ func (a *app) showHost(h hosts.Host, explain bool) error {
 		Origins   map[string]string `json:"origins,omitempty"`
 	}{h.Name, h.Transport, h.Address(), append([]string{}, h.Groups...), map[string]any{}, map[string]string{}}
 	rows := [][]string{{"name", h.Name}, {"groups", strings.Join(h.Groups, ", ")}}
-	for _, f := range h.Fields() {
+	for _, f := range settings(h) {
 		value := f.Value
 		if d, ok := value.(time.Duration); ok {
 			value = d.String()
@@ -160,6 +177,34 @@ func (a *app) showHost(h hosts.Host, explain bool) error {
 		return a.out.json(entry)
 	}
 	return a.out.table(rows)
+}
+
+// settings returns what holds for a host: what is set, and what stands in for
+// the rest of what it takes to reach it.
+func settings(h hosts.Host) []hosts.Field {
+	set := h.Fields()
+	if h.Local() {
+		return set
+	}
+	defaults := []hosts.Field{
+		{Key: "transport", Value: h.Transport},
+		{Key: "addr", Value: h.Address()},
+		{Key: "port", Value: ssh.DefaultPort},
+		{Key: "user"},
+	}
+	if u, err := user.Current(); err == nil {
+		defaults[3].Value = u.Username
+	}
+	var list []hosts.Field
+	for _, d := range defaults {
+		d.Origin = "default"
+		if i := slices.IndexFunc(set, func(f hosts.Field) bool { return f.Key == d.Key }); i >= 0 {
+			d = set[i]
+			set = slices.Delete(set, i, i+1)
+		}
+		list = append(list, d)
+	}
+	return append(list, set...)
 }
 
 // note says about a secret that what stands there is not the secret.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -49,7 +50,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if failed := a.out.failed(); failed != nil {
 		return a.outputStatus(failed)
 	}
-	if _, done := err.(exitStatus); err != nil && !done {
+	if done := new(exitStatus); err != nil && !errors.As(err, done) {
 		a.out.fail(err)
 	}
 	return a.status(err)

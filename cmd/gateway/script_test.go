@@ -53,3 +53,15 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("status %d, want %d", got, want)
 	}
 }
+
+// A call may take 15 ms before it does anything.
+func BenchmarkStart(b *testing.B) {
+	home := b.TempDir()
+	for b.Loop() {
+		cmd := exec.Command("gateway", "config", "show")
+		cmd.Env = environ(home)
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -31,15 +31,18 @@ type console struct {
 // ttyPath is the controlling terminal, whatever the streams are.
 const ttyPath = "/dev/tty"
 
-// attended reports whether a person can be asked: there is a terminal, and not
-// all three streams are somewhere else, which is a program's doing.
+// attended reports whether a person can be asked: there is a terminal, it is
+// not another job's, which would stop whoever reads from it, and not all three
+// streams are somewhere else, which is a program's doing.
 func (c *console) attended() bool {
 	f, err := os.OpenFile(ttyPath, os.O_RDWR, 0)
 	if err != nil {
 		return false
 	}
-	f.Close()
-	return isTerminal(os.Stdin) || isTerminal(os.Stdout) || isTerminal(os.Stderr)
+	defer f.Close()
+	job, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && job == unix.Getpgrp() &&
+		(isTerminal(os.Stdin) || isTerminal(os.Stdout) || isTerminal(os.Stderr))
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
