@@ -477,8 +477,10 @@ func TestOneCommandAtATime(t *testing.T) {
 	var group sync.WaitGroup
 	group.Go(func() {
 		var once sync.Once
-		s.Run(t.Context(), session.Command{Text: "echo one; read x </dev/tty", Output: func(session.Stream, []byte) { once.Do(func() { close(started) }) },
-			Answer: func(context.Context, session.Prompt) (string, error) { <-finish; return "", nil }})
+		s.Run(t.Context(), session.Command{
+			Text: "echo one; read x </dev/tty", Output: func(session.Stream, []byte) { once.Do(func() { close(started) }) },
+			Answer: func(context.Context, session.Prompt) (string, error) { <-finish; return "", nil },
+		})
 	})
 	<-started
 	r, err := s.Run(t.Context(), session.Command{Text: "echo two"})

@@ -144,24 +144,48 @@ func TestAuthFails(t *testing.T) {
 		texts      []string
 		edit       func(*ssh.Config)
 	}{
-		{"rejected", "auth.rejected", []string{"web1", gossh.FingerprintSHA256(other.Public()), other.File, "publickey"},
-			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: other.File}} }},
-		{"no key", "auth.no_key", []string{"/nonexistent", "/nosocket"},
+		{
+			"rejected", "auth.rejected",
+			[]string{"web1", gossh.FingerprintSHA256(other.Public()), other.File, "publickey"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: other.File}} },
+		},
+		{
+			"no key", "auth.no_key",
+			[]string{"/nonexistent", "/nosocket"},
 			func(c *ssh.Config) {
 				c.Identities, c.Agent = []ssh.Identity{{Path: "/nonexistent", Optional: true}}, "/nosocket"
-			}},
-		{"missing", "auth.key_unreadable", []string{"/nonexistent", "no such file"},
-			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: "/nonexistent"}} }},
-		{"unreadable", "auth.key_unreadable", []string{unreadable},
-			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: unreadable}} }},
-		{"no passphrase", "auth.passphrase", []string{wanted},
-			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted}} }},
-		{"wrong passphrase", "auth.passphrase", []string{"wrong", wanted},
-			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted, Passphrase: secret("s3cr3t-left")}} }},
-		{"expired", "auth.cert_expired", []string{expired.File, "expired at"},
-			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: expired.File}} }},
-		{"too many", "auth.too_many", []string{"MaxAuthTries", gossh.FingerprintSHA256(many[0].Public())},
-			func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, many...) }},
+			},
+		},
+		{
+			"missing", "auth.key_unreadable",
+			[]string{"/nonexistent", "no such file"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: "/nonexistent"}} },
+		},
+		{
+			"unreadable", "auth.key_unreadable",
+			[]string{unreadable},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: unreadable}} },
+		},
+		{
+			"no passphrase", "auth.passphrase",
+			[]string{wanted},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted}} },
+		},
+		{
+			"wrong passphrase", "auth.passphrase",
+			[]string{"wrong", wanted},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted, Passphrase: secret("s3cr3t-left")}} },
+		},
+		{
+			"expired", "auth.cert_expired",
+			[]string{expired.File, "expired at"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: expired.File}} },
+		},
+		{
+			"too many", "auth.too_many",
+			[]string{"MaxAuthTries", gossh.FingerprintSHA256(many[0].Public())},
+			func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, many...) },
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := config(s)

@@ -74,8 +74,10 @@ func TestHostKeysLikeSSH(t *testing.T) {
 			text := strings.NewReplacer("PORT", strconv.Itoa(tt.server.Port), "KEY", keyLine(tt.server.HostKey), "ECDSA", ecdsa, "CA", ca.Line(), "OTHER", other).
 				Replace(tt.text)
 			file := knownFile(t, text)
-			args := []string{"-F", "none", "-i", tt.server.KeyFile, "-o", "UserKnownHostsFile=" + file, "-o", "GlobalKnownHostsFile=none",
-				"-o", "StrictHostKeyChecking=yes", "-o", "UpdateHostKeys=no", "-o", "BatchMode=yes", "-p", strconv.Itoa(tt.server.Port)}
+			args := []string{
+				"-F", "none", "-i", tt.server.KeyFile, "-o", "UserKnownHostsFile=" + file, "-o", "GlobalKnownHostsFile=none",
+				"-o", "StrictHostKeyChecking=yes", "-o", "UpdateHostKeys=no", "-o", "BatchMode=yes", "-p", strconv.Itoa(tt.server.Port),
+			}
 			if tt.alias != "" {
 				args = append(args, "-o", "HostKeyAlias="+tt.alias)
 			}

@@ -49,10 +49,25 @@ func TestMatchPattern(t *testing.T) {
 		pattern, s string
 		want       bool
 	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "abc", true}, {"?", "", false}, {"?", "a", true},
-		{"a*", "abc", true}, {"*c", "abc", true}, {"a*c", "abc", true}, {"a*b", "abc", false}, {"*b*", "abc", true},
-		{"a?c", "abc", true}, {"a?", "abc", false}, {"**", "x", true}, {"*a*a*a", "aaa", true}, {"*a*a*a*a", "aaa", false},
-		{"192.168.*.?", "192.168.10.7", true}, {"[::1]:*", "[::1]:2222", true}, {"[ab]", "a", false},
+		{"", "", true},
+		{"", "a", false},
+		{"*", "", true},
+		{"*", "abc", true},
+		{"?", "", false},
+		{"?", "a", true},
+		{"a*", "abc", true},
+		{"*c", "abc", true},
+		{"a*c", "abc", true},
+		{"a*b", "abc", false},
+		{"*b*", "abc", true},
+		{"a?c", "abc", true},
+		{"a?", "abc", false},
+		{"**", "x", true},
+		{"*a*a*a", "aaa", true},
+		{"*a*a*a*a", "aaa", false},
+		{"192.168.*.?", "192.168.10.7", true},
+		{"[::1]:*", "[::1]:2222", true},
+		{"[ab]", "a", false},
 		{strings.Repeat("*a", 60) + "b", strings.Repeat("a", 5000), false}, // exponential if done badly
 	} {
 		if got := matchPattern(tt.pattern, tt.s); got != tt.want {

@@ -81,10 +81,23 @@ const (
 // commonModes come first in both lists, the speeds first of all: OpenSSH sends
 // them there (ttymodes.c), and servers were only ever tried with that order.
 var commonModes = []mode{
-	{gossh.TTY_OP_OSPEED, 38400}, {gossh.TTY_OP_ISPEED, 38400},
-	{gossh.VINTR, 3}, {gossh.VQUIT, 28}, {gossh.VERASE, 127}, {gossh.VKILL, 21}, {gossh.VEOF, 4},
-	{gossh.ICRNL, 1}, {gossh.INLCR, 0}, {gossh.IGNCR, 0}, {gossh.ISTRIP, 0}, {gossh.IXON, 1}, {modeIUTF8, 1},
-	{gossh.ISIG, 1}, {gossh.ICANON, 1}, {gossh.IEXTEN, 1}, {gossh.CS8, 1},
+	{gossh.TTY_OP_OSPEED, 38400},
+	{gossh.TTY_OP_ISPEED, 38400},
+	{gossh.VINTR, 3},
+	{gossh.VQUIT, 28},
+	{gossh.VERASE, 127},
+	{gossh.VKILL, 21},
+	{gossh.VEOF, 4},
+	{gossh.ICRNL, 1},
+	{gossh.INLCR, 0},
+	{gossh.IGNCR, 0},
+	{gossh.ISTRIP, 0},
+	{gossh.IXON, 1},
+	{modeIUTF8, 1},
+	{gossh.ISIG, 1},
+	{gossh.ICANON, 1},
+	{gossh.IEXTEN, 1},
+	{gossh.CS8, 1},
 }
 
 // drivenModes are for a terminal that a machine drives: what is typed does not
