@@ -34,7 +34,7 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
 		case k == nil:
 			s.noisy = true
-		case k != nil && k == s.keeper:
+		case k == s.keeper:
 			s.late = true
 		}
 		s.mu.Unlock()
