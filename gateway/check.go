@@ -41,7 +41,7 @@ func (g *Gateway) Check(ctx context.Context, name string, report func(Step)) err
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer g.release(t)
 	s, err := session.Open(ctx, t, sessionConfig(host, Command{}))
 	if err != nil {
 		return c.failed("session", err)
@@ -119,7 +119,7 @@ func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (trans
 		return nil, c.failed(layerOf(err), err)
 	}
 	c.passed("auth", "accepted as "+config.User)
-	return t, nil
+	return g.keep(t), nil
 }
 
 // layerOf returns the layer that an error of a connection belongs to.

@@ -18,16 +18,36 @@ import (
 // here.
 const maxHops = 16
 
-// connect reaches a host. The transport is the caller's to close.
+// connect reaches a host. The transport is the caller's to release.
 func (g *Gateway) connect(ctx context.Context, host hosts.Host) (transport.Transport, error) {
 	if host.Local() {
-		return local.New(local.Config{}), nil
+		return g.keep(local.New(local.Config{})), nil
 	}
 	config, err := g.sshConfig(ctx, host, 0)
 	if err != nil {
 		return nil, err
 	}
-	return ssh.Dial(ctx, *config)
+	t, err := ssh.Dial(ctx, *config)
+	if err != nil {
+		return nil, err
+	}
+	return g.keep(t), nil
+}
+
+// keep notes what Close has to close.
+func (g *Gateway) keep(t transport.Transport) transport.Transport {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open[t] = true
+	return t
+}
+
+// release closes a transport.
+func (g *Gateway) release(t transport.Transport) {
+	g.mu.Lock()
+	delete(g.open, t)
+	g.mu.Unlock()
+	t.Close()
 }
 
 // login returns the account that a host is entered as.

@@ -40,7 +40,7 @@ type Command struct {
 	Spool bool
 	// Output is called as output comes; see session.Command.
 	Output func(session.Stream, []byte)
-	// Started is called once the command's session is open.
+	// Started is called once the command runs, before any Output.
 	Started func(Live)
 }
 
@@ -76,7 +76,7 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 	if err != nil {
 		return err
 	}
-	defer t.Close()
+	defer g.release(t)
 	s, err := session.Open(ctx, t, sessionConfig(host, command))
 	result.Connect = time.Since(begun)
 	if err != nil {
@@ -84,10 +84,11 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 	}
 	defer s.Close()
 	result.Session, result.Shell = s.ID(), s.Shell()
+	run := g.sessionCommand(host, command, result.ID)
 	if command.Started != nil {
-		command.Started(s)
+		run.Started = func() { command.Started(s) }
 	}
-	result.Result, err = s.Run(ctx, g.sessionCommand(host, command, result.ID))
+	result.Result, err = s.Run(ctx, run)
 	return err
 }
 

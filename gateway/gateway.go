@@ -7,8 +7,12 @@ package gateway
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 
 	"gateway/hosts"
+	"gateway/transport"
 )
 
 // Config says which hosts there are and who can be asked. Its functions may be
@@ -55,6 +59,9 @@ type Question struct {
 type Gateway struct {
 	config Config
 	spools *spools
+
+	mu   sync.Mutex
+	open map[transport.Transport]bool // guarded by mu
 }
 
 // New returns a gateway. It opens nothing.
@@ -65,12 +72,23 @@ func New(config Config) *Gateway {
 	if config.Warn == nil {
 		config.Warn = func(string) {}
 	}
-	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn)}
+	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn), open: map[transport.Transport]bool{}}
 }
 
-// Close gives back what the gateway holds. What was opened through it has to be
-// closed before.
-func (g *Gateway) Close() error { return nil }
+// Close closes what is open, and thereby hangs up what still runs. It may be
+// called while Exec or Shell does.
+func (g *Gateway) Close() error {
+	g.mu.Lock()
+	transports := slices.Collect(maps.Keys(g.open))
+	clear(g.open)
+	g.mu.Unlock()
+	var all sync.WaitGroup
+	for _, t := range transports {
+		all.Go(func() { t.Close() })
+	}
+	all.Wait()
+	return nil
+}
 
 // Resolve returns a host with all its settings: what the inventory says about
 // it, filled up from ssh_config, which may also know a name of its own. The

@@ -30,21 +30,22 @@ func (g *Gateway) Shell(ctx context.Context, name string, options ShellOptions) 
 	}
 	terminal, err := t.Terminal(ctx, "", transport.TerminalOptions{Size: options.Size, Term: options.Term, Interactive: true})
 	if err != nil {
-		t.Close()
+		g.release(t)
 		return nil, err
 	}
-	return &shell{terminal, t}, nil
+	return &shell{terminal, func() { g.release(t) }}, nil
 }
 
 // shell is a terminal that owns its transport.
 type shell struct {
 	transport.Terminal
-	transport transport.Transport
+	release func()
 }
 
 func (s *shell) Close() error {
-	s.Terminal.Close()
-	return s.transport.Close()
+	err := s.Terminal.Close()
+	s.release()
+	return err
 }
 
 // shellName returns what the contract calls a shell: its name without the path.

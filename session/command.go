@@ -53,6 +53,9 @@ type Command struct {
 	// Spool opens the spool for a stream of which more comes than is kept. It
 	// may be nil, and may return nil.
 	Spool func(Stream) Spool
+	// Started is called once the command has been handed to the shell, before any
+	// Output. What is typed from then on with Session.Write is the command's.
+	Started func()
 	// Output is called with the bytes of a stream as they come, in order per
 	// stream and concurrently for different ones. The slice is valid during the
 	// call. A call that blocks makes the command block, on the far side too.

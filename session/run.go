@@ -25,8 +25,9 @@ type run struct {
 	progress progress // guarded by Session.mu
 
 	started  time.Time
-	activity atomic.Int64 // when the last byte came, in nanoseconds since started
-	pressed  atomic.Bool  // ^C was typed: the shell starts a new line on the terminal
+	handed   chan struct{} // closed once Command.Started has been called
+	activity atomic.Int64  // when the last byte came, in nanoseconds since started
+	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
 
 	// Used by the goroutine of Run only.
 	answered [3]int64 // bytes of each stream at the last answer
@@ -51,6 +52,7 @@ func (r *run) takes(from Stream) bool { return !r.progress.closed[from] }
 
 // write takes bytes of the command.
 func (r *run) write(from Stream, b []byte) {
+	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
 	if from == Terminal && r.pressed.Load() && len(bytes.Trim(b, "\r\n")) == 0 {
 		return
@@ -114,7 +116,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1)}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), handed: make(chan struct{})}
 	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY}
 	noPlace := r.keeper == nil || r.keeper.dir == ""
 	switch {
@@ -152,10 +154,15 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	s.run = r
 	s.mu.Unlock()
 	if n, err := io.WriteString(s.terminal, typed); err != nil && n == 0 {
+		close(r.handed)
 		s.leave(r)
 		return nil, s.usableOr(err)
 	}
 	s.once = ""
+	if command.Started != nil {
+		command.Started()
+	}
+	close(r.handed)
 	return r, nil
 }
 

@@ -339,6 +339,38 @@ func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 	}
 }
 
+func TestProgramInPlaceOfTheShellTimesOut(t *testing.T) {
+	for _, text := range []string{"echo part; exec sleep 1000", `echo part; exec sh -c 'trap "" INT QUIT TERM; while :; do sleep 0.1; done'`} {
+		eachShell(t, func(t *testing.T, s *session.Session) {
+			begun := time.Now()
+			r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 200 * time.Millisecond})
+			if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" || !r.Ended {
+				t.Errorf("got %s %q ended=%v, %v, want timed_out and the session's end", r.Verdict, r.Stdout, r.Ended, err)
+			}
+			if took := time.Since(begun); took > 4*time.Second {
+				t.Errorf("took %v", took)
+			}
+			eventually(t, "nothing left", func() bool { return len(processes(s.ID())) == 0 })
+		})
+	}
+}
+
+func TestStartedComesBeforeOutput(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		var order []string
+		var mu sync.Mutex
+		note := func(what string) { mu.Lock(); order = append(order, what); mu.Unlock() }
+		r := runCommand(t, s, session.Command{
+			Text: "read a; echo got $a", TTY: true, Echo: true,
+			Started: func() { note("started"); s.Write([]byte("early\n")) },
+			Output:  func(session.Stream, []byte) { note("output") },
+		})
+		if !strings.HasSuffix(string(r.Stdout), "got early\r\n") || order[0] != "started" {
+			t.Errorf("got %q, order %q", r.Stdout, order)
+		}
+	})
+}
+
 func TestFloodTimesOut(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		r, err := s.Run(t.Context(), session.Command{Text: "yes & yes >&2", Timeout: 300 * time.Millisecond, Limit: 1000})

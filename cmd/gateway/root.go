@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,7 @@ type app struct {
 	source  config.Source
 	config  *config.Config // nil until load
 	log     *slog.Logger
+	gateway atomic.Pointer[gateway.Gateway] // what a second signal closes
 
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
@@ -204,10 +206,12 @@ func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gate
 	if ask == nil {
 		policy = policyStrict
 	}
-	return gateway.New(gateway.Config{
+	g := gateway.New(gateway.Config{
 		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy,
 		Ask: ask, Warn: a.warn, SpoolDir: stateDir(a.source.Environ, "spool"),
 	})
+	a.gateway.Store(g)
+	return g
 }
 
 // warn tells about something that stopped nothing.

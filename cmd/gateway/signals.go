@@ -57,14 +57,32 @@ func (a *app) watchSignals() (stop func()) {
 		case <-done:
 			return
 		}
-		// What was started hangs on descriptors of this process, and goes with
-		// them.
+		a.hangUp()
 		a.console.restore()
 		os.Exit(first.status())
 	}()
 	return func() {
 		signal.Stop(signals)
 		close(done)
+	}
+}
+
+// hurry is how long hanging up may take. What was started hangs on descriptors
+// of this process too, and goes with them at the latest.
+const hurry = time.Second
+
+// hangUp ends what was started.
+func (a *app) hangUp() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if g := a.gateway.Load(); g != nil {
+			g.Close()
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(hurry):
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
@@ -105,14 +106,25 @@ type terminal struct {
 	closeOnce sync.Once
 }
 
+// reopen is how often a terminal that no program holds is looked at.
+const reopen = 50 * time.Millisecond
+
+// Read implements [transport.Terminal]. Linux reports EIO on the master when
+// the last slave is closed, where other systems report EOF. The program may
+// live on ("exec server >log 2>&1 </dev/null"), and may open the terminal
+// again: its end is the end of file.
 func (t *terminal) Read(b []byte) (int, error) {
-	n, err := t.master.Read(b)
-	// Linux reports EIO on the master when the last slave is closed, where
-	// other systems report EOF.
-	if errors.Is(err, syscall.EIO) {
-		err = io.EOF
+	for {
+		n, err := t.master.Read(b)
+		if !errors.Is(err, syscall.EIO) && err != io.EOF || n > 0 {
+			return n, err
+		}
+		select {
+		case <-t.ended:
+			return 0, io.EOF
+		case <-time.After(reopen):
+		}
 	}
-	return n, err
 }
 
 func (t *terminal) Write(b []byte) (int, error) { return t.master.Write(b) }

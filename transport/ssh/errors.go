@@ -52,8 +52,13 @@ func (c *Config) given(ctx context.Context, doing string) error {
 	if !errors.Is(ctx.Err(), context.Canceled) || errors.Is(context.Cause(ctx), errTimeout) {
 		return nil
 	}
-	return fmt.Errorf("ssh: %s: %s: %w", c.where(), doing, context.Canceled)
+	return fmt.Errorf("ssh: %s: %s: %w", c.where(), doing, errCanceled{context.Cause(ctx)})
 }
+
+// errCanceled is a caller's reason to cancel, whatever that is.
+type errCanceled struct{ error }
+
+func (e errCanceled) Unwrap() []error { return []error{e.error, context.Canceled} }
 
 // dialError says why no TCP connection came about.
 func (c *Config) dialError(ctx context.Context, err error) error {
