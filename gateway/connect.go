@@ -71,6 +71,7 @@ func (g *Gateway) sshConfig(ctx context.Context, host hosts.Host, depth int) (*s
 		Name: host.Name, Addr: host.Address(), Port: host.Port, User: login(host),
 		Certificates:   host.Certificate,
 		Agent:          agentSocket(host.Agent),
+		IdentitiesOnly: host.IdentitiesOnly,
 		ProxyCommand:   host.ProxyCommand,
 		ConnectTimeout: host.ConnectTimeout,
 		Keepalive:      host.Keepalive,

@@ -182,6 +182,13 @@ func TestAuthFails(t *testing.T) {
 			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: expired.File}} },
 		},
 		{
+			"not among the identities", "auth.rejected",
+			[]string{other.File},
+			func(c *ssh.Config) {
+				c.Identities, c.IdentitiesOnly, c.Agent = []ssh.Identity{{Path: other.File}}, true, sshdtest.Agent(t, s.Key)
+			},
+		},
+		{
 			"too many", "auth.too_many",
 			[]string{"MaxAuthTries", gossh.FingerprintSHA256(many[0].Public())},
 			func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, many...) },

@@ -47,6 +47,9 @@ type Config struct {
 	Certificates []string
 	// Agent is the socket of an SSH agent; empty means none is asked.
 	Agent string
+	// IdentitiesOnly: of the agent's keys only those that are also among
+	// Identities are shown (ssh_config, IdentitiesOnly).
+	IdentitiesOnly bool
 	// Password resolves the account's password; nil means there is none. It is
 	// shown once at most.
 	Password func(context.Context) (string, error)

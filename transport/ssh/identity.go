@@ -70,7 +70,7 @@ func (k *keyring) gather() {
 	for _, id := range k.config.Identities {
 		k.identity(id)
 	}
-	if k.agent == nil {
+	if k.agent == nil || k.config.IdentitiesOnly {
 		return
 	}
 	for _, key := range k.agent.keys {

@@ -123,8 +123,8 @@ func (c *Config) key() string {
 func (c *Config) identity() string {
 	hash := sha256.New()
 	for hop := c; hop != nil; hop = hop.Jump {
-		fmt.Fprintf(hash, "%q %q %d %q %q %q %q %v %v %d\n", hop.Name, hop.Addr, hop.Port, hop.User,
-			hop.Certificates, hop.Agent, hop.ProxyCommand, hop.ConnectTimeout, hop.Keepalive, hop.MaxSessions)
+		fmt.Fprintf(hash, "%q %q %d %q %q %q %v %q %v %v %d\n", hop.Name, hop.Addr, hop.Port, hop.User,
+			hop.Certificates, hop.Agent, hop.IdentitiesOnly, hop.ProxyCommand, hop.ConnectTimeout, hop.Keepalive, hop.MaxSessions)
 		for _, id := range hop.Identities {
 			fmt.Fprintf(hash, "%q %q %q\n", id.Path, id.PEM, id.Name)
 		}
