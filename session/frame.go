@@ -71,25 +71,39 @@ func (f frame) encode() string {
 	return b.String()
 }
 
-// typable reports whether encode may be typed, or the text must be uploaded.
+// typable reports whether encode may be typed as it is.
 func (f frame) typable() bool {
-	if f.uploaded {
-		return true
+	if !f.uploaded && (len(f.command.Text) > maxTyped || !typable(f.command.Text) || !typable(f.environment())) {
+		return false
 	}
-	if len(f.command.Text) > maxTyped || !typable(f.command.Text) {
+	if f.command.Cwd != "" && !typable(f.cwd) {
 		return false
 	}
 	typed := f.encode()
 	return len(typed) <= maxTyped && longestLine(typed) <= maxLine
 }
 
+// file returns what is uploaded in place of a text that can't be typed.
+func (f frame) file() string {
+	if len(f.command.Env) == 0 {
+		return f.command.Text
+	}
+	return f.environment() + f.evaluate()
+}
+
 // run returns the text as it runs. A command with a stdin of its own says with
 // mark B that it has the FIFO open: only then may the feeder let go of it.
 func (f frame) run() string {
-	run := f.environment() + f.text() + f.redirections()
-	if f.sourced() {
-		run = "_gw=" + quote(f.command.Text) + ";" + run
+	var run string
+	switch {
+	case f.uploaded:
+		run = f.dialect.dot + " " + f.keeper.text()
+	case f.sourced():
+		run = "_gw=" + quote(f.command.Text) + ";" + f.environment() + f.dialect.dot + " " + f.keeper.runner()
+	default:
+		run = f.environment() + f.evaluate()
 	}
+	run += f.redirections()
 	switch {
 	case f.command.Stdin != nil:
 		begun := f.dialect.printf + " " + printMark('B', f.nonce, "", "") + " >" + f.keeper.stdout
@@ -100,20 +114,13 @@ func (f frame) run() string {
 	return run
 }
 
-// text returns what runs the text, without its streams.
-func (f frame) text() string {
-	names := strings.Join(slices.Sorted(maps.Keys(f.command.Env)), " ")
-	switch {
-	case f.uploaded && f.dialect.exports && names != "":
-		return f.dialect.eval + " " + quote("export "+names+";"+f.dialect.dot+" "+f.keeper.text())
-	case f.uploaded:
-		return f.dialect.dot + " " + f.keeper.text()
-	case f.sourced():
-		return f.dialect.dot + " " + f.keeper.runner()
-	case f.dialect.exports && names != "":
-		return f.dialect.eval + " " + quote("export "+names+"\n"+f.command.Text)
+// evaluate returns the eval of the text.
+func (f frame) evaluate() string {
+	text := f.command.Text
+	if names := slices.Sorted(maps.Keys(f.command.Env)); f.dialect.exports && len(names) > 0 {
+		text = "export " + strings.Join(names, " ") + "\n" + text
 	}
-	return f.dialect.eval + " " + quote(f.command.Text)
+	return f.dialect.eval + " " + quote(text)
 }
 
 // sourced reports whether the text is evaluated by a file. A shell that traces

@@ -141,7 +141,10 @@ func (s *Session) start(ctx context.Context) error {
 		})
 		err = s.awaitReady(ctx, ready)
 	}
-	return errors.Join(err, <-opened)
+	if failed := <-opened; err == nil {
+		err = failed
+	}
+	return err
 }
 
 // awaitReady waits for the shell's report and its first prompt.
@@ -222,8 +225,12 @@ func (s *Session) setUp(ctx context.Context) error {
 		if err := (&Command{Env: s.config.Env}).check(); err != nil {
 			return err
 		}
-		if r, err := s.Run(ctx, command); err != nil || r.ExitCode != 0 {
-			return errors.Join(err, &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: export the environment: %q", r.Stderr)})
+		r, err := s.Run(ctx, command)
+		switch {
+		case err != nil:
+			return fmt.Errorf("session: export the environment: %w", err)
+		case r.ExitCode != 0:
+			return &Error{Code: "shell.no_sync", Message: "session: export the environment: the shell refuses a variable", Hint: "readonly variables and shell options such as noexec do this"}
 		}
 	}
 	if s.config.Cwd != "" {

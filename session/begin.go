@@ -1,0 +1,172 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// begin does everything up to typing the frame. After an error nothing of the
+// command has been sent to the shell.
+func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("session: %w", context.Cause(ctx))
+	}
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	if command.TTY && s.tty == "" {
+		return nil, &Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
+	}
+	if s.rotate {
+		if err := s.renewKeeper(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), handed: make(chan struct{})}
+	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY}
+	if err := s.possible(f); err != nil {
+		return nil, err
+	}
+	if !f.typable() {
+		if err := s.upload(ctx, r.keeper, f.file()); err != nil {
+			return nil, err
+		}
+		f.uploaded = true
+		if !f.typable() {
+			return nil, &Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", command.Cwd, s.cwd)}
+		}
+	}
+	if command.Stdin != nil {
+		var err error
+		if r.feeder, err = openFeeder(ctx, s.transport, r.keeper); err != nil {
+			return nil, err
+		}
+	}
+	for i := range r.outputs {
+		from := Stream(i)
+		var spool func() Spool
+		if command.Spool != nil {
+			spool = func() Spool { return command.Spool(from) }
+		}
+		r.outputs[i] = newOutput(command.Limit, spool)
+	}
+	s.expect(r.nonce)
+	typed := f.encode()
+	r.started = time.Now()
+	s.mu.Lock()
+	s.run = r
+	s.mu.Unlock()
+	if n, err := io.WriteString(s.terminal, typed); err != nil && n == 0 {
+		close(r.handed)
+		s.leave(r)
+		return nil, s.usableOr(err)
+	}
+	s.once = ""
+	if command.Started != nil {
+		command.Started()
+	}
+	close(r.handed)
+	return r, nil
+}
+
+// possible refuses what the machine has no means for.
+func (s *Session) possible(f frame) error {
+	lacks := func(format string, args ...any) error {
+		return &Error{
+			Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO or a file, which is needed for " + fmt.Sprintf(format, args...),
+			Hint: "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable",
+		}
+	}
+	if f.keeper != nil && f.keeper.dir != "" {
+		return nil
+	}
+	switch {
+	case f.keeper == nil && s.tty == "":
+		return lacks("an account without a terminal")
+	case f.command.Stdin != nil:
+		return lacks("standard input")
+	case !f.typable():
+		return lacks("a command of %d bytes, or one with control characters", len(f.command.Text))
+	}
+	return nil
+}
+
+// isNoisy reports whether the shell will speak of its own while it runs a
+// frame. Its first words may come when the next command is on its way already,
+// hence the look at the text; a wrong guess costs nothing but time.
+func (s *Session) isNoisy(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noisy = s.noisy || strings.Contains(text, "set -") || strings.Contains(text, "trap ")
+	return s.noisy
+}
+
+// usable refuses a session that has ended.
+func (s *Session) usable() error {
+	select {
+	case <-s.ended:
+		s.lost = true
+	default:
+	}
+	if !s.lost && !s.closing.Load() {
+		return nil
+	}
+	return &Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
+}
+
+func (s *Session) usableOr(err error) error {
+	s.lost = true
+	return &Error{Code: "session.closed", Message: fmt.Sprintf("session: its terminal is gone: %v", err), Hint: "open another session", Err: ErrClosed}
+}
+
+// leave ends the command's claim on the streams.
+func (s *Session) leave(r *run) {
+	s.detach(r)
+	s.outlive(r.nonce)
+	if r.feeder != nil {
+		r.feeder.close()
+	}
+}
+
+// detach ends the command's claim on the streams, and returns what its marks
+// have told.
+func (s *Session) detach(r *run) progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.run == r {
+		s.run = nil
+	}
+	return r.progress
+}
+
+// progress returns what a command's marks have told so far.
+func (s *Session) progress(r *run) progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.progress
+}
+
+// upload stores a text that can't be typed in the keeper's directory.
+func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
+	nonce := newNonce()
+	marks := s.expect(nonce)
+	defer s.forget(nonce)
+	if err := k.upload(nonce, text); err != nil {
+		return s.usableOr(err)
+	}
+	select {
+	case m := <-marks:
+		if m.payload == "1" {
+			return nil
+		}
+		return &Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
+	case <-k.ended:
+		return s.usableOr(io.ErrUnexpectedEOF)
+	case <-ctx.Done():
+		s.lost = true // the rest of the text may still be on its way
+		return fmt.Errorf("session: %w", context.Cause(ctx))
+	}
+}

@@ -1,0 +1,78 @@
+package session
+
+import (
+	"strconv"
+	"strings"
+)
+
+// progress is what the marks of a command have told so far.
+type progress struct {
+	closed         [3]bool // mark E has come on that stream: what follows is not the command's
+	stdout, stderr bool    // the end of that stream is here
+	begun          bool    // its stdin is open
+	prompted       bool    // the shell reads commands again
+	status         string  // of mark E
+	promptStatus   string
+	job, cwd       string
+}
+
+// take notes a mark of the command, and wakes Run if it has to act. The caller
+// holds Session.mu.
+func (r *run) take(m mark) {
+	p := &r.progress
+	switch m.kind {
+	case 'B':
+		p.begun = true
+	case 'P':
+		p.prompted, p.promptStatus = true, strings.TrimSuffix(m.payload, ":#")
+	case 'E':
+		p.closed[m.from] = true
+		if m.payload == "" {
+			p.stderr = true
+			break
+		}
+		fields := strings.SplitN(m.payload, ":", 3) // three: it is well formed
+		p.stdout, p.status, p.job, p.cwd = true, fields[0], fields[1], fields[2]
+	}
+	if m.kind != 'E' || r.complete(*p) {
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// complete reports whether nothing of the command is still to come. A command
+// on the terminal has its output before the prompt.
+func (r *run) complete(p progress) bool {
+	return p.stdout && p.stderr && (p.prompted || !r.command.TTY && r.keeper != nil)
+}
+
+// exitCode returns the command's status, or -1. A line that was left by an
+// interrupt has 128 and the signal's number, which ksh93 and yash write in
+// their own way.
+func (p progress) exitCode() int {
+	status := p.status
+	if !p.stdout {
+		status = p.promptStatus
+	}
+	code, err := strconv.Atoi(status)
+	switch {
+	case err != nil:
+		return -1
+	case code > 255:
+		return 128 + code%128
+	}
+	return code
+}
+
+// verdict returns what the marks say by themselves.
+func (p progress) verdict() Verdict {
+	switch {
+	case p.status == noCwd:
+		return NotStarted
+	case p.exitCode() < 0:
+		return Unknown
+	}
+	return Exited
+}
