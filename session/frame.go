@@ -53,9 +53,7 @@ func (f frame) encode() string {
 	b.WriteString("PS2=;{ ")
 	b.WriteString(f.dialect.frame)
 	b.WriteString(f.once)
-	half := nonceLen / 2
-	nonce := f.nonce[:half] + "''" + f.nonce[half:]
-	b.WriteString("PS1='" + promptString + "';_gw1='\x1eP" + nonce + ":';_gw2='\x1e" + nonce + ";';")
+	b.WriteString(prompt(f.nonce) + ";")
 	run := f.run()
 	if cwd := f.command.Cwd; cwd == "" {
 		b.WriteString(run + ";" + f.marks())
@@ -69,6 +67,13 @@ func (f frame) encode() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// prompt returns the assignments that make the next prompt mark P.
+func prompt(nonce string) string {
+	half := nonceLen / 2
+	split := nonce[:half] + "''" + nonce[half:]
+	return "PS1='" + promptString + "';_gw1='\x1eP" + split + ":';_gw2='\x1e" + split + ";'"
 }
 
 // typable reports whether encode may be typed as it is.

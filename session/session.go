@@ -53,6 +53,7 @@ type Session struct {
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
 
+	trip    time.Duration // a round trip and a little more: the answer to its start
 	dialect dialect
 	shell   string // its path
 	pid     int
@@ -139,13 +140,18 @@ func (s *Session) start(ctx context.Context) error {
 			s.pump(term, nil, Terminal)
 			close(s.ended)
 		})
+		opened := time.Now()
 		err = s.awaitReady(ctx, ready)
+		s.trip = min(time.Since(opened), maxTrip)
 	}
 	if failed := <-opened; err == nil {
 		err = failed
 	}
 	return err
 }
+
+// maxTrip bounds what is added to the patience of the ladder.
+const maxTrip = 2 * time.Second
 
 // awaitReady waits for the shell's report and its first prompt.
 func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {

@@ -316,6 +316,7 @@ func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 	for name, text := range map[string]string{
 		"sleep":             "echo part; sleep 1000",
 		"shell loop":        "echo part; while :; do :; done",
+		"another prompt":    "PS1='$ '; PS2='> '; echo part; sleep 1000",
 		"pipeline":          "echo part; sleep 1000 | (sleep 1000; cat)",
 		"reader":            "echo part; read x </dev/tty",
 		"ignores interrupt": `echo part; sh -c 'trap "" INT; while :; do sleep 0.1; done'`,

@@ -49,7 +49,13 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT") }, time.Second},
 	} {
 		rung.do()
-		if s.over(r, rung.grace) {
+		if s.over(r, rung.grace+s.trip) {
+			return true
+		}
+		// The text may have changed the prompt. This line brings it back if the
+		// shell reads lines; typed any earlier, it would race the interrupt.
+		s.typeKeys("PS2=;" + prompt(r.nonce) + "\n")
+		if s.over(r, promptGrace+s.trip) {
 			return true
 		}
 	}
@@ -61,7 +67,7 @@ func (s *Session) climb(r *run) bool {
 func (s *Session) press(r *run, keys, signal string) {
 	r.pressed.Store(true)
 	if s.tty != "" {
-		_, _ = io.WriteString(s.terminal, keys) // a terminal that is gone ends the wait
+		s.typeKeys(keys)
 		return
 	}
 	s.signal(r, signal)
@@ -69,6 +75,9 @@ func (s *Session) press(r *run, keys, signal string) {
 		s.signalShell(r, signal)
 	}
 }
+
+// typeKeys types, if the terminal is there; if not, its end is noticed.
+func (s *Session) typeKeys(keys string) { _, _ = io.WriteString(s.terminal, keys) }
 
 // signal sends a signal, if the keeper is there to do it, to what the command has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
