@@ -1,0 +1,182 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/session"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// with returns a gateway for an inventory.
+func with(t *testing.T, inventory string, edit func(*gateway.Config)) *gateway.Gateway {
+	t.Helper()
+	inv, err := hosts.Parse("hosts.yaml", []byte(inventory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := gateway.Config{Inventory: inv, Warn: func(m string) { t.Log("warning:", m) }}
+	if edit != nil {
+		edit(&config)
+	}
+	g := gateway.New(config)
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+func TestExecKeepsLongOutputWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "spool")
+	g := with(t, "", func(c *gateway.Config) { c.SpoolDir = dir })
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "seq 1 300000; echo short >&2", Spool: true})
+	var want bytes.Buffer
+	for i := 1; i <= 300000; i++ {
+		fmt.Fprintln(&want, i)
+	}
+	whole, err := os.ReadFile(r.Spool)
+	if r.Err != nil || err != nil || !bytes.Equal(whole, want.Bytes()) || !r.Truncated || len(r.Stdout) != 1<<20 || r.StdoutBytes != int64(want.Len()) {
+		t.Errorf("Exec = %v, kept %d of %d bytes, spool %q with %d, %v", r.Err, len(r.Stdout), r.StdoutBytes, r.Spool, len(whole), err)
+	}
+	for path, mode := range map[string]os.FileMode{dir: 0o700, r.Spool: 0o600} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("mode of %s = %v, %v, want %04o", path, info.Mode(), err, mode)
+		}
+	}
+}
+
+func TestSpoolThatCannotBeWrittenFailsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	warnings := 0
+	g := with(t, "", func(c *gateway.Config) { c.SpoolDir, c.Warn = file, func(string) { warnings++ } })
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "seq 1 300000 | tee /dev/stderr", Spool: true})
+	if r.Err != nil || r.ExitCode != 0 || r.Spool != "" || !r.Truncated || warnings != 1 {
+		t.Errorf("Exec = %d, %v, spool %q, %d warnings, want success without a spool and one warning", r.ExitCode, r.Err, r.Spool, warnings)
+	}
+}
+
+func TestSpoolsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	old, big := filepath.Join(dir, "old"), filepath.Join(dir, "big")
+	for path, size := range map[string]int64{old: 10, big: 1 << 30} { // big is sparse
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	longAgo := time.Now().Add(-8 * 24 * time.Hour)
+	if err := os.Chtimes(old, longAgo, longAgo); err != nil {
+		t.Fatal(err)
+	}
+	g := with(t, "", func(c *gateway.Config) { c.SpoolDir = dir })
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "head -c 70000000 /dev/zero", Spool: true})
+	if r.Err != nil || r.Spool != "" || r.StdoutBytes != 70_000_000 {
+		t.Errorf("Exec = %v, spool %q, %d bytes, want all counted and no half spool", r.Err, r.Spool, r.StdoutBytes)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left in the directory: %v, %v, want nothing", left, err)
+	}
+}
+
+func TestSudoPromptIsAnsweredByReference(t *testing.T) {
+	t.Setenv("GWTEST_SUDO", "s3cr3t")
+	g := with(t, "hosts:\n  localhost: {sudo: {password: env:GWTEST_SUDO}}\n", nil)
+	ask := `printf "[sudo] password for me: " >/dev/tty; read p </dev/tty; test "$p" = s3cr3t && echo right`
+	if r := g.Exec(t.Context(), "localhost", gateway.Command{Text: ask}); r.Err != nil || string(r.Stdout) != "right\n" {
+		t.Errorf("Exec = %q, %v, want the prompt answered", r.Stdout, r.Err)
+	}
+	// Anything else may be a program's trick to get it.
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: strings.Replace(ask, "[sudo] password for", "password of", 1)})
+	if gateway.Code(r.Err) != "cmd.needs_input" || r.Verdict != session.Interrupted || !strings.Contains(r.Err.Error(), "password of me: ") {
+		t.Errorf("Exec = %s, %v, want cmd.needs_input", r.Verdict, r.Err)
+	}
+}
+
+func TestPersonAnswers(t *testing.T) {
+	g := with(t, "", func(c *gateway.Config) {
+		c.Ask = func(_ context.Context, q gateway.Question) (string, error) {
+			if q.Kind != gateway.AskCommand || q.Host != "localhost" || q.Prompt != "name? " || q.Echo {
+				t.Errorf("asked %+v", q)
+			}
+			return "bob", nil
+		}
+	})
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: `printf "name? " >/dev/tty; read n </dev/tty; echo "$n"`})
+	if r.Err != nil || string(r.Stdout) != "bob\n" {
+		t.Errorf("Exec = %q, %v", r.Stdout, r.Err)
+	}
+}
+
+func TestErrorsBeforeAnythingIsReached(t *testing.T) {
+	g := with(t, `
+hosts:
+  web1: {addr: 127.0.0.1, port: 1, identity: env:GWTEST_NOT_SET}
+  a: {addr: 127.0.0.1, port: 1, identity: /nonexistent, jump: "me@localhost"}
+`, nil)
+	for name, test := range map[string]struct{ host, code string }{
+		"unknown host":         {"wbe1", "inventory.unknown_host"},
+		"unset secret":         {"web1", "secret.unreadable"},
+		"this machine as jump": {"a", "inventory.invalid"},
+	} {
+		r := g.Exec(t.Context(), test.host, gateway.Command{Text: "true"})
+		if gateway.Code(r.Err) != test.code || r.Verdict != session.NotStarted || gateway.Hint(r.Err) == "" && test.code != "inventory.invalid" {
+			t.Errorf("%s: Exec = %s, %v (%s), want not_started and %s", name, r.Verdict, r.Err, gateway.Code(r.Err), test.code)
+		}
+	}
+	if r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "true", User: "nobody-else"}); gateway.Code(r.Err) != "usage" {
+		t.Errorf("Exec as another user of this machine = %v, want usage", r.Err)
+	}
+}
+
+func TestResultInJSON(t *testing.T) {
+	started := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.UTC)
+	for _, test := range []struct {
+		name   string
+		result gateway.Result
+		want   string
+	}{
+		{"not started", gateway.Result{
+			ID: "1", Host: "web1", Command: "a > b && c", Err: errors.New("x"),
+			Result: session.Result{Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split},
+		}, `{"schema":"gateway.result/v1","id":"1","host":"web1","user":"","transport":"","session":"","shell":"","command":"a > b && c",` +
+			`"verdict":"not_started","exit_code":null,"signal":null,"stdout":"","stderr":"","terminal":"","streams":"split",` +
+			`"stdout_bytes":0,"stderr_bytes":0,"truncated":false,"spool":null,"background":false,"cwd":"","started_at":null,"duration_ms":0,"connect_ms":0,` +
+			`"error":{"code":"internal","message":"x","hint":""}}`},
+		{"signaled, with bytes that are no text", gateway.Result{
+			ID: "1", Host: "web1", User: "deploy", Transport: "ssh", Session: "s-1", Shell: "/usr/bin/bash", Command: "x", Connect: 1500 * time.Millisecond,
+			Result: session.Result{
+				Verdict: session.Signaled, ExitCode: 137, Signal: "KILL", Stdout: []byte("\x00\x01\xff"), Stderr: []byte("ü"), Streams: session.Merged,
+				StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/s", Background: true, Cwd: "/srv", Started: started, Duration: 2 * time.Second,
+			},
+		}, `{"schema":"gateway.result/v1","id":"1","host":"web1","user":"deploy","transport":"ssh","session":"s-1","shell":"bash","command":"x",` +
+			`"verdict":"signaled","exit_code":137,"signal":"KILL","stdout_base64":"AAH/","stderr":"ü","terminal":"","streams":"merged",` +
+			`"stdout_bytes":3,"stderr_bytes":2,"truncated":true,"spool":"/s","background":true,"cwd":"/srv","started_at":"2026-01-02T03:04:05.678901Z","duration_ms":2000,"connect_ms":1500,` +
+			`"error":null}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var b bytes.Buffer
+			encoder := json.NewEncoder(&b)
+			encoder.SetEscapeHTML(false)
+			if err := encoder.Encode(test.result); err != nil || strings.TrimSpace(b.String()) != test.want {
+				t.Errorf("got  %s\nwant %s\n%v", b.String(), test.want, err)
+			}
+		})
+	}
+}
