@@ -14,6 +14,9 @@ import (
 	"gateway/transport/ssh"
 )
 
+// DefaultPort is the port of a host that names none.
+const DefaultPort = ssh.DefaultPort
+
 // maxHops bounds a chain of bastions; a loop that no single file shows ends
 // here.
 const maxHops = 16
@@ -50,8 +53,8 @@ func (g *Gateway) release(t transport.Transport) {
 	t.Close()
 }
 
-// login returns the account that a host is entered as.
-func login(host hosts.Host) string {
+// Login returns the account that a host is entered as.
+func Login(host hosts.Host) string {
 	if host.User != "" && !host.Local() {
 		return host.User
 	}
@@ -68,7 +71,7 @@ func (g *Gateway) sshConfig(ctx context.Context, host hosts.Host, depth int) (*s
 		return nil, &Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d bastions on the way", host.Name, maxHops), Hint: "look for a loop in jump"}
 	}
 	config := &ssh.Config{
-		Name: host.Name, Addr: host.Address(), Port: host.Port, User: login(host),
+		Name: host.Name, Addr: host.Address(), Port: host.Port, User: Login(host),
 		Certificates:   host.Certificate,
 		Agent:          agentSocket(host.Agent),
 		IdentitiesOnly: host.IdentitiesOnly,

@@ -70,7 +70,7 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 	if err := as(&host, command.User); err != nil {
 		return err
 	}
-	result.User, result.Transport = login(host), host.Transport
+	result.User, result.Transport = Login(host), host.Transport
 	begun := time.Now()
 	t, err := g.connect(ctx, host)
 	if err != nil {
@@ -94,11 +94,11 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 
 // as changes the account that a host is entered as.
 func as(host *hosts.Host, user string) error {
-	if user == "" || user == login(*host) {
+	if user == "" || user == Login(*host) {
 		return nil
 	}
 	if host.Local() {
-		return &Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, login(*host)), Hint: "leave --user out"}
+		return &Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, Login(*host)), Hint: "leave --user out"}
 	}
 	host.User = user
 	return nil
@@ -158,7 +158,7 @@ func (g *Gateway) sessionCommand(host hosts.Host, command Command, id string) se
 func (g *Gateway) answer(ctx context.Context, host hosts.Host, p session.Prompt) (string, error) {
 	switch {
 	case g.config.Ask != nil:
-		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: login(host), Prompt: p.Text})
+		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: p.Text})
 	case host.Sudo.Password != "" && strings.HasPrefix(p.Text, "[sudo] password for "):
 		return secret(ctx, host.Sudo.Password)
 	}

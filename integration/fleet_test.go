@@ -15,7 +15,12 @@ import (
 	"gateway/transport/ssh"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		removeBinary()
+		os.Exit(status)
+	}))
+}
 
 var shells = []string{"bash", "dash", "zsh", "busybox ash"}
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"gateway/gateway"
 	"gateway/hosts"
-	"gateway/transport/ssh"
 )
 
 func (a *app) hostsCommand() *cobra.Command {
@@ -189,11 +187,8 @@ func settings(h hosts.Host) []hosts.Field {
 	defaults := []hosts.Field{
 		{Key: "transport", Value: h.Transport},
 		{Key: "addr", Value: h.Address()},
-		{Key: "port", Value: ssh.DefaultPort},
-		{Key: "user"},
-	}
-	if u, err := user.Current(); err == nil {
-		defaults[3].Value = u.Username
+		{Key: "port", Value: gateway.DefaultPort},
+		{Key: "user", Value: gateway.Login(h)},
 	}
 	var list []hosts.Field
 	for _, d := range defaults {
