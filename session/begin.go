@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -26,7 +27,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 	}
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), handed: make(chan struct{})}
-	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY}
+	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY, traced: s.isTraced(command.Text)}
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}
@@ -92,6 +93,16 @@ func (s *Session) possible(f frame) error {
 		return lacks("a command of %d bytes, or one with control characters", len(f.command.Text))
 	}
 	return nil
+}
+
+// traces matches what makes a shell show what it runs.
+var traces = regexp.MustCompile(`set\s+-[A-Za-z]*[xv]|xtrace|verbose|DEBUG`)
+
+// isTraced reports whether the shell may show what it runs, for this command
+// or because of an earlier one.
+func (s *Session) isTraced(text string) bool {
+	s.traced = s.traced || traces.MatchString(text)
+	return s.traced
 }
 
 // isNoisy reports whether the shell will speak of its own while it runs a

@@ -32,6 +32,8 @@ type frame struct {
 	cwd string
 	// quiet: keep what the shell says of its own off the terminal.
 	quiet bool
+	// traced: the shell may show what it runs.
+	traced bool
 	// uploaded: the text stands in the keeper's directory.
 	uploaded bool
 }
@@ -131,7 +133,7 @@ func (f frame) evaluate() string {
 // sourced reports whether the text is evaluated by a file. A shell that traces
 // would show that file's line too.
 func (f frame) sourced() bool {
-	return f.dialect.sourced && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !f.quiet
+	return f.dialect.sourced && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !f.traced
 }
 
 // environment returns the assignments in front of eval. With command (or

@@ -66,6 +66,7 @@ type Session struct {
 	job     string // $! at the last mark
 	once    string // goes into the next frame
 	rotate  bool   // the next command needs a keeper of its own
+	traced  bool   // the shell may show what it runs
 	lost    bool   // no further command is possible
 	retired []*keeper
 

@@ -230,10 +230,17 @@ func TestShellThatEndsGivesItsStatus(t *testing.T) {
 		{"echo last; kill -9 $$", session.Signaled, 137, "KILL"},
 		{"echo last; exec sh -c 'exit 4'", session.Exited, 4, ""},
 		{"set -e; echo last; false", session.Exited, 1, ""},
+		{"set -eu; f() { echo last; exit 9; }; f", session.Exited, 9, ""},
+		{"trap 'echo last' EXIT; exit 5", session.Exited, 5, ""},
 	} {
 		t.Run(test.text, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				r := run(t, s, test.text)
+				if len(r.Stderr) > 0 {
+					t.Errorf("stderr = %q, want nothing", r.Stderr)
+				}
+				// dash and ash run the EXIT trap when they have their own streams back.
+				r.Stdout = append(r.Stdout, r.Terminal...)
 				if r.Verdict != test.verdict || r.ExitCode != test.code || r.Signal != test.signal || string(r.Stdout) != "last\n" || !r.Ended {
 					t.Errorf("got %s %d %s %q ended=%v, want %s %d %s %q and the end", r.Verdict, r.ExitCode, r.Signal, r.Stdout, r.Ended, test.verdict, test.code, test.signal, "last\n")
 				}
