@@ -1,0 +1,333 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/ssh"
+)
+
+// A far machine is a server behind a link that can be cut.
+type far struct {
+	name    string
+	server  *sshdtest.Server
+	link    *netsim.Proxy
+	runtime string // where its sessions keep their directories, if that is known
+}
+
+func farMachines(t *testing.T) []far {
+	t.Helper()
+	var machines []far
+	for _, place := range places(t) {
+		if place.server != nil {
+			machines = append(machines, far{place.name, place.server, netsim.Start(t, place.server.Addr, 0), place.runtime})
+		}
+	}
+	return machines
+}
+
+func (f far) open(t *testing.T) *session.Session {
+	t.Helper()
+	return open(t, dial(t, f.server, f.link.Port()))
+}
+
+func open(t *testing.T, tr transport.Transport) *session.Session {
+	t.Helper()
+	s, err := session.Open(t.Context(), tr, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func (f far) clean(t *testing.T) {
+	t.Helper()
+	if f.runtime != "" {
+		eventually(t, "no keeper's directory left", func() bool { return empty(f.runtime) })
+	}
+}
+
+// A running is a command under way.
+type running struct {
+	result session.Result
+	err    error
+	done   chan struct{}
+}
+
+// start runs a command until it has said "up".
+func start(t *testing.T, s *session.Session, command session.Command) *running {
+	t.Helper()
+	up := make(chan struct{})
+	var once sync.Once
+	command.Output = func(_ session.Stream, b []byte) {
+		if strings.Contains(string(b), "up\n") {
+			once.Do(func() { close(up) })
+		}
+	}
+	r := &running{done: make(chan struct{})}
+	go func() { // ends with the command, which wait waits for
+		defer close(r.done)
+		r.result, r.err = s.Run(context.WithoutCancel(t.Context()), command)
+	}()
+	select {
+	case <-up:
+	case <-r.done:
+		t.Fatalf("the command ended at once: %s %q %q, %v", r.result.Verdict, r.result.Stdout, r.result.Stderr, r.err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the command did not start within ten seconds")
+	}
+	return r
+}
+
+func (r *running) wait(t *testing.T, limit time.Duration) (session.Result, error) {
+	t.Helper()
+	select {
+	case <-r.done:
+	case <-time.After(limit):
+		t.Fatalf("Run has not returned within %v", limit)
+	}
+	return r.result, r.err
+}
+
+// wantUnknown checks the result of a command whose link went away.
+func wantUnknown(t *testing.T, r session.Result, err error) {
+	t.Helper()
+	if r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || string(r.Stdout) != "up\n" || string(r.Stderr) != "err\n" {
+		t.Errorf("got %s %d %q %q, %v; want unknown, the output so far, ErrLost", r.Verdict, r.ExitCode, r.Stdout, r.Stderr, err)
+	}
+	var coded interface{ ErrorCode() string }
+	if !errors.As(err, &coded) || coded.ErrorCode() != "link.lost" {
+		t.Errorf("error %v has not the code link.lost", err)
+	}
+}
+
+func TestLinkCutWhileRunning(t *testing.T) {
+	for _, f := range farMachines(t) {
+		for _, how := range []netsim.How{netsim.RST, netsim.FIN} {
+			t.Run(fmt.Sprintf("%s/%d", f.name, how), func(t *testing.T) {
+				tag := tag(t)
+				s := f.open(t)
+				r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; echo up; sh -c 'sleep 60; :' | cat; sleep 60"})
+				eventually(t, "the command runs", func() bool { return tagged(tag) >= 3 })
+				f.link.Cut(how)
+				result, err := r.wait(t, 5*time.Second)
+				wantUnknown(t, result, err)
+				gone(t, tag)
+				f.clean(t)
+				if r, err := s.Run(t.Context(), session.Command{Text: "true"}); r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {
+					t.Errorf("afterwards Run = %s, %v, want not_started and ErrClosed", r.Verdict, err)
+				}
+			})
+		}
+	}
+}
+
+// TestHangUpReachesJobs: a job in the background ends with the link too, unless
+// it was told not to (nohup).
+func TestHangUpReachesJobs(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tag := tag(t)
+			r := start(t, f.open(t), session.Command{Text: "export " + tag + "; sleep 60 & sleep 60 & echo up; sleep 60"})
+			eventually(t, "the jobs run", func() bool { return tagged(tag) == 3 })
+			f.link.Cut(netsim.RST)
+			if result, err := r.wait(t, 5*time.Second); result.Verdict != session.Unknown {
+				t.Errorf("got %s, %v, want unknown", result.Verdict, err)
+			}
+			gone(t, tag)
+			f.clean(t)
+		})
+	}
+}
+
+// TestJobSurvivesCut: what was meant to outlive a logout outlives the link,
+// though it writes to what was the command's stdout all the while.
+func TestJobSurvivesCut(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			dir, tag := t.TempDir(), tag(t)
+			r := start(t, f.open(t), session.Command{Text: "cd " + dir + `
+				nohup sh -c 'until [ -e go ]; do echo tick || exit 1; echo tock >&2; sleep 0.05; done; head -c 5000000 /dev/zero && echo end >end' &
+				export ` + tag + `; echo up; sleep 60`})
+			eventually(t, "the command runs", func() bool { return tagged(tag) == 1 })
+			f.link.Cut(netsim.RST)
+			if result, err := r.wait(t, 5*time.Second); result.Verdict != session.Unknown {
+				t.Errorf("got %s, %v, want unknown", result.Verdict, err)
+			}
+			gone(t, tag) // then the machine has seen the cut
+			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the job ran to its end", func() bool {
+				end, err := os.ReadFile(filepath.Join(dir, "end"))
+				return err == nil && string(end) == "end\n"
+			})
+			f.clean(t)
+		})
+	}
+}
+
+func TestLinkCutWhileIdle(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			s := f.open(t)
+			if r, err := s.Run(t.Context(), session.Command{Text: "echo in"}); err != nil || string(r.Stdout) != "in\n" {
+				t.Fatalf("Run = %q, %v", r.Stdout, err)
+			}
+			f.link.Cut(netsim.FIN)
+			f.clean(t)
+			// The client may see the end a moment later than the server, and a
+			// command that is sent meanwhile has an unknown outcome, never another.
+			eventually(t, "the session knows", func() bool {
+				r, err := s.Run(t.Context(), session.Command{Text: "true"})
+				if r.Verdict != session.NotStarted && r.Verdict != session.Unknown {
+					t.Fatalf("Run = %s %d, %v", r.Verdict, r.ExitCode, err)
+				}
+				return r.Verdict == session.NotStarted && errors.Is(err, session.ErrClosed)
+			})
+		})
+	}
+}
+
+func TestLinkCutBeforeOpening(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tr := dial(t, f.server, f.link.Port())
+			f.link.Close()
+			begun := time.Now()
+			_, err := session.Open(t.Context(), tr, session.Config{})
+			var coded interface{ ErrorCode() string }
+			if err == nil || !errors.As(err, &coded) {
+				t.Fatalf("Open = %v, want an error with a code", err)
+			}
+			if !errors.Is(err, transport.ErrLost) && !errors.Is(err, transport.ErrUnreachable) {
+				t.Errorf("Open = %s: %v, want ErrLost or ErrUnreachable", coded.ErrorCode(), err)
+			}
+			if took := time.Since(begun); took > 5*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			f.clean(t)
+		})
+	}
+}
+
+// TestLinkCutInOpening cuts after every so many bytes of an opening: it never
+// hangs, and nothing stays.
+func TestLinkCutInOpening(t *testing.T) {
+	f := farMachines(t)[0]
+	for after := int64(0); after < 2000; after += 250 {
+		t.Run(fmt.Sprint(after), func(t *testing.T) {
+			tr := dial(t, f.server, f.link.Port())
+			f.link.Truncate(netsim.Down, after, netsim.RST)
+			defer f.link.Truncate(netsim.Down, -1, netsim.RST)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			s, err := session.Open(ctx, tr, session.Config{})
+			if err == nil {
+				s.Close()
+			} else if ctx.Err() != nil {
+				t.Errorf("Open hangs: %v", err)
+			}
+			tr.Close()
+			f.clean(t)
+		})
+	}
+}
+
+// TestSilentLink: nothing comes any more and nobody says so. Keepalive notices.
+func TestSilentLink(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tag := tag(t)
+			config := sshConfig(f.server, f.link.Port())
+			config.Keepalive = 200 * time.Millisecond
+			tr, err := ssh.Dial(t.Context(), config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { tr.Close() })
+			s := open(t, tr)
+			r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; sleep 0.1; echo up; sleep 60"})
+			f.link.Stall()
+			result, err := r.wait(t, 3*time.Second)
+			wantUnknown(t, result, err)
+			f.link.Cut(netsim.RST) // the server can't know before that
+			f.link.Resume()
+			gone(t, tag)
+			f.clean(t)
+		})
+	}
+}
+
+// TestNeighbours: what happens to one session is nothing to another on the same
+// connection.
+func TestNeighbours(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tr := dial(t, f.server, f.link.Port())
+			first, second := open(t, tr), open(t, tr)
+			r := start(t, second, session.Command{Text: "echo up; sleep 1.5; echo done; exit 3"})
+			if got, err := first.Run(t.Context(), session.Command{Text: "trap '' INT TERM; sleep 60", Timeout: 300 * time.Millisecond}); got.Verdict != session.TimedOut {
+				t.Errorf("the first: %s, %v, want timed_out", got.Verdict, err)
+			}
+			if got, err := r.wait(t, 10*time.Second); got.Verdict != session.Exited || got.ExitCode != 3 || string(got.Stdout) != "up\ndone\n" {
+				t.Errorf("the second: %s %d %q, %v, want exited 3", got.Verdict, got.ExitCode, got.Stdout, err)
+			}
+			if err := first.Close(); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+		})
+	}
+}
+
+// TestManySessions has more sessions than one connection takes.
+func TestManySessions(t *testing.T) {
+	runtime := t.TempDir()
+	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"SetEnv XDG_RUNTIME_DIR=" + runtime, "MaxSessions 10"}})
+	link := netsim.Start(t, server.Addr, 0)
+	tr := dial(t, server, link.Port())
+	var sessions [12]*session.Session
+	var all sync.WaitGroup
+	for i := range sessions {
+		all.Go(func() {
+			s, err := session.Open(t.Context(), tr, session.Config{})
+			if err != nil {
+				t.Errorf("session %d: %v", i, err)
+				return
+			}
+			sessions[i] = s
+			text := fmt.Sprintf("sleep 0.2; echo %d; (exit %d)", i, i)
+			r, err := s.Run(t.Context(), session.Command{Text: text})
+			if err != nil || r.ExitCode != i || string(r.Stdout) != fmt.Sprintln(i) {
+				t.Errorf("session %d: %d %q %q, %v", i, r.ExitCode, r.Stdout, r.Stderr, err)
+			}
+		})
+	}
+	all.Wait()
+	if got := link.Conns(); got < 2 || got > 4 {
+		t.Errorf("%d connections, want a few", got)
+	}
+	if t.Failed() {
+		return
+	}
+	for _, s := range sessions {
+		all.Go(func() { s.Close() })
+	}
+	all.Wait()
+	for _, s := range sessions {
+		gone(t, "GATEWAY_SESSION="+s.ID())
+	}
+	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
+}
