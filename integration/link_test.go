@@ -331,3 +331,24 @@ func TestManySessions(t *testing.T) {
 	}
 	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
 }
+
+// TestTimeoutOnUnevenLink: the link becomes slower while the command runs. What
+// does not listen to an interrupt is ended all the same, and the session lives.
+func TestTimeoutOnUnevenLink(t *testing.T) {
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tag := tag(t)
+			s := f.open(t)
+			r := start(t, s, session.Command{
+				Text:    "export " + tag + `; sh -c 'trap "" INT TERM QUIT HUP; echo up; sleep 60'`,
+				Timeout: 300 * time.Millisecond,
+			})
+			f.link.SetDelay(100 * time.Millisecond)
+			defer f.link.SetDelay(0)
+			if got, err := r.wait(t, 10*time.Second); got.Verdict != session.TimedOut || got.Ended {
+				t.Errorf("got %s, ended: %v, %v; want timed_out, and a session that lives", got.Verdict, got.Ended, err)
+			}
+			gone(t, tag)
+		})
+	}
+}
