@@ -70,7 +70,7 @@ func (r *reader) document(data []byte) *yaml.Node {
 			at.Line, _ = strconv.Atoi(form[1])
 			text = text[len(form[0]):]
 		}
-		r.fail(at, "", "not YAML: %s", text)
+		r.fail(at, "indent with blanks, and close brackets and quotes", "not YAML: %s", text)
 		return nil
 	}
 	if len(document.Content) == 0 {

@@ -199,7 +199,7 @@ func (l *linker) jumps() {
 	}
 	if loop := findLoop(len(hops), func(i int) []int { return hops[i] }); loop != nil {
 		at := l.inv.members[loop[0]].way()
-		hint := ""
+		hint := "take one of these jumps out"
 		if len(loop) == 2 {
 			hint = "write `jump: []` on " + l.inv.members[loop[0]].name
 		}

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,7 +55,7 @@ func (inv *Inventory) Select(s Selector, with Lookup) ([]Host, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, emptySelector("", "selector %s matches no host", brief(s.String()))
+		return nil, emptySelector(hintList, "selector %s matches no host", brief(s.String()))
 	}
 	order := make([]int, 0, len(chosen))
 	for i := range chosen {
@@ -120,10 +121,13 @@ func (p *picker) find(t term) ([]int, error) {
 		hint = didYouMean(t.text, "tag:", p.inv.Tags())
 	}
 	if len(found) == 0 {
-		return nil, emptySelector(hint, "%s matches no host", t.pattern())
+		return nil, emptySelector(cmp.Or(hint, hintList), "%s matches no host", t.pattern())
 	}
 	return found, nil
 }
+
+// hintList is for a pattern without a near name.
+const hintList = "gateway hosts list shows what there is"
 
 func (p *picker) suggestGroup(name string) string {
 	if _, ok := p.inv.index[name]; ok {
@@ -161,7 +165,7 @@ func (p *picker) glob(t term) ([]int, error) {
 		if globMatch(t.text, localhost) {
 			hint = "patterns do not match localhost: name it"
 		}
-		return nil, emptySelector(hint, "pattern %s matches no host", brief(t.text))
+		return nil, emptySelector(cmp.Or(hint, hintList), "pattern %s matches no host", brief(t.text))
 	}
 	return found, nil
 }
@@ -236,7 +240,7 @@ func (p *picker) run(t term) ([]int, error) {
 		found = append(found, i)
 	}
 	if len(found) == 0 {
-		return nil, emptySelector("", "%s matches no host", t.pattern())
+		return nil, emptySelector(hintList, "%s matches no host", t.pattern())
 	}
 	return found, nil
 }

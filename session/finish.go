@@ -153,8 +153,16 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
 	defer cancel()
 	k, err := s.openKeeper(ctx)
+	if err != nil && ctx.Err() == nil {
+		// dropbear 2022.83 ends one channel in six that is opened while another one
+		// is being closed. Nothing has run on it.
+		k, err = s.openKeeper(ctx)
+	}
 	if err != nil {
 		return err
+	}
+	if k != nil {
+		_ = k.arm(s.pid) // a keeper that is gone is noticed elsewhere
 	}
 	s.mu.Lock()
 	old := s.keeper

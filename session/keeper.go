@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"gateway/transport"
 )
@@ -109,6 +110,19 @@ func controlMark(kind byte, nonce, payload string) string {
 	return `"\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;"`
 }
 
+// arm makes the keeper do, once the client is gone, what the end of a terminal
+// does in most shells: hang up every process of the shell's session. A shell
+// without a terminal would never know, and bash spares the jobs of what it
+// reads from a file. nohup and setsid do what they are for.
+func (k *keeper) arm(pid int) error {
+	return k.control(fmt.Sprintf(`read -r l </proc/%d/stat && set -- ${l##*) } && s=$4; `+
+		`gone() { k=; for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `+
+		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || kill -HUP $k; }`, pid))
+}
+
+// disarm says that the shell has ended in order: its jobs may go on.
+func (k *keeper) disarm() error { return k.control("gone() { :; }") }
+
 // eachProcess is the head of the recipes that look at the session's processes.
 // It is for /proc, with nothing but builtins in its loop, so that busybox and
 // a machine with a thousand processes are fine. After "set -- ${l##*) }" the
@@ -125,10 +139,11 @@ const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && co
 // milliseconds, and younger than the keeper: a command that left a job behind
 // is followed by a new keeper, and process numbers tell apart what the clock's
 // ticks of 10 ms can't. The age is subtracted from the far clock there, so both
-// clocks may differ; the error is the jitter of the link.
-func signalLine(sig string, pid int, id string, age int64) string {
+// clocks may differ. A link that has become slower since makes the age too
+// short by as much; the caller adds what it may be.
+func signalLine(sig string, pid int, id string, age time.Duration) string {
 	return strings.Join([]string{
-		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age/10+1),
+		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age.Milliseconds()/10+1),
 		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) } && sid=$4`,
 		`read -r l </proc/$$/stat && set -- ${l##*) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,

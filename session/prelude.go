@@ -103,7 +103,7 @@ func keeperPrelude(nonce string) string {
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
 		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
-		`exec >/dev/null 2>&1; while read -r x; do eval "$x"; done; ` +
+		`exec >/dev/null 2>&1; gone() { :; }; while read -r x; do eval "$x"; done; gone; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & wait; rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`
 	return `exec /bin/sh -c '` + script + `'`

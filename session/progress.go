@@ -33,6 +33,9 @@ func (r *run) take(m mark) {
 		}
 		fields := strings.SplitN(m.payload, ":", 3) // three: it is well formed
 		p.stdout, p.status, p.job, p.cwd = true, fields[0], fields[1], fields[2]
+		if p.job == "0" { // zsh's word for none
+			p.job = ""
+		}
 	}
 	if m.kind != 'E' || r.complete(*p) {
 		select {

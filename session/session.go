@@ -148,6 +148,9 @@ func (s *Session) start(ctx context.Context) error {
 	if failed := <-opened; err == nil {
 		err = failed
 	}
+	if err == nil && s.keeper != nil {
+		_ = s.keeper.arm(s.pid) // a keeper that is gone is noticed elsewhere
+	}
 	return err
 }
 
@@ -165,7 +168,7 @@ func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
 					return err
 				}
 			case 'P':
-				s.once = "unset PS1 _gw1 _gw2;" // takes them out of the environment (dash keeps PS1 there)
+				s.once = "unset PS1 PS2 _gw1 _gw2;PS2=;" // takes them out of the environment (dash keeps PS1 there)
 				s.mu.Lock()
 				s.ready = true
 				s.mu.Unlock()
@@ -310,7 +313,11 @@ func (s *Session) abandon() {
 		keepers = append(keepers, s.keeper)
 	}
 	s.mu.Unlock()
+	orderly := s.endedInOrder()
 	for _, k := range keepers {
+		if orderly {
+			_ = k.disarm() // a keeper that is gone does not hear it
+		}
 		k.release()
 	}
 	if s.terminal != nil {
@@ -321,6 +328,17 @@ func (s *Session) abandon() {
 		k.pipe.Close()
 	}
 	s.pumps.Wait()
+}
+
+// endedInOrder reports whether the shell has ended by itself.
+func (s *Session) endedInOrder() bool {
+	select {
+	case <-s.ended:
+		_, err := s.terminal.Wait()
+		return err == nil
+	default:
+		return false
+	}
 }
 
 // keeperGrace is how long a keeper may take to hand its streams over to the

@@ -79,10 +79,15 @@ func (s *Session) press(r *run, keys, signal string) {
 // typeKeys types, if the terminal is there; if not, its end is noticed.
 func (s *Session) typeKeys(keys string) { _, _ = io.WriteString(s.terminal, keys) }
 
+// unevenness is by how much a link may become slower while a command runs. Jobs
+// that were started no longer before it, and of which the shell knows nothing,
+// can't be told from the command's own.
+const unevenness = time.Second
+
 // signal sends a signal, if the keeper is there to do it, to what the command has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
 	if r.keeper != nil {
-		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started).Milliseconds()))
+		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started)+unevenness+2*s.trip))
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *Server) launch(t testing.TB, opts *Options, ready string, argv func(por
 				killTree(s.Pid, port)
 				<-exited
 				if t.Failed() {
-					t.Logf("log of %s at %s:\n%s", args[len(wrap)], s.Addr, s.Log())
+					t.Logf("log of %s at %s:\n%s", args[len(wrap)], s.Addr, lastLines(s.Log(), 30))
 				}
 			})
 			return
@@ -157,4 +157,10 @@ func (l *logBuffer) String() string {
 // session's behaviour from one machine to the next.
 func inherited() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+}
+
+// lastLines returns the end of a log, which is where a failure is.
+func lastLines(log string, n int) string {
+	lines := strings.Split(log, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

@@ -175,7 +175,7 @@ func (a *authenticator) interaction() error {
 // comes first: it is why the others had to be tried.
 func (a *authenticator) failure() error {
 	c := a.config
-	for _, code := range []string{codePassphrase, codeCertExpired, codeKeyUnreadable} {
+	for _, code := range []string{codeSecret, codePassphrase, codeCertExpired, codeKeyUnreadable} {
 		for _, problem := range a.keys.problems {
 			if problem.Code == code {
 				if len(a.offered) > 0 {

@@ -216,7 +216,11 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 		resume := k.clock.pause()
 		passphrase, err := secret(k.ctx, name)
 		resume()
-		if err != nil {
+		var coded interface{ ErrorCode() string }
+		switch {
+		case errors.As(err, &coded) && coded.ErrorCode() == codeSecret:
+			return nil, k.problem(codeSecret, err, "check the reference under passphrase", "passphrase of key %s: %v", name, err)
+		case err != nil:
 			return nil, k.problem(codePassphrase, err, hint, "passphrase of key %s: %v", name, err)
 		}
 		private, err := gossh.ParsePrivateKeyWithPassphrase(data, []byte(passphrase))

@@ -51,15 +51,21 @@ func ScanHostKeys(ctx context.Context, config Config) ([]gossh.PublicKey, error)
 		bastion = joined
 	}
 	var keys []gossh.PublicKey
+	var failed error
 	for _, algorithms := range scanned {
 		key, err := config.shownKey(ctx, bastion, algorithms)
 		var none *gossh.AlgorithmNegotiationError
 		switch {
 		case key != nil:
 			keys = append(keys, key)
-		case !errors.As(err, &none):
+		case ctx.Err() != nil:
 			return nil, err
+		case !errors.As(err, &none) && failed == nil:
+			failed = err // dropbear dies of a request for a key that it lacks
 		}
+	}
+	if len(keys) == 0 && failed != nil {
+		return nil, failed
 	}
 	return keys, nil
 }
