@@ -57,7 +57,7 @@ func (g *Gateway) Check(ctx context.Context, name string, report func(Step)) err
 	case err != nil:
 		return c.failed("shell", err)
 	case string(r.Stdout) != "up\n":
-		return c.failed("shell", &Error{Code: "shell.no_sync", Message: fmt.Sprintf("gateway: %s: the shell answers %q to echo up", name, r.Stdout)})
+		return c.failed("shell", &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("gateway: %s: the shell answers %q to echo up", name, r.Stdout)})
 	}
 	c.passed("shell", fmt.Sprintf("%s in %s", s.Shell(), r.Cwd))
 	c.sftp(ctx, t)

@@ -68,7 +68,7 @@ func Login(host hosts.Host) string {
 // place that knows both.
 func (g *Gateway) sshConfig(ctx context.Context, host hosts.Host, depth int) (*ssh.Config, error) {
 	if depth > maxHops {
-		return nil, &Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d bastions on the way", host.Name, maxHops), Hint: "look for a loop in jump"}
+		return nil, &transport.Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d bastions on the way", host.Name, maxHops), Hint: "look for a loop in jump"}
 	}
 	config := &ssh.Config{
 		Name: host.Name, Addr: host.Address(), Port: host.Port, User: Login(host),
@@ -142,7 +142,7 @@ func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) 
 		return hosts.Host{}, err
 	}
 	if host.Local() {
-		return hosts.Host{}, &Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump %s: this machine is no bastion", jump.Host)}
+		return hosts.Host{}, &transport.Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump %s: this machine is no bastion", jump.Host)}
 	}
 	if jump.User != "" {
 		host.User = jump.User

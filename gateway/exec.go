@@ -98,7 +98,7 @@ func as(host *hosts.Host, user string) error {
 		return nil
 	}
 	if host.Local() {
-		return &Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, Login(*host)), Hint: "leave --user out"}
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, Login(*host)), Hint: "leave --user out"}
 	}
 	host.User = user
 	return nil

@@ -147,23 +147,3 @@ func Hint(err error) string {
 	}
 	return ""
 }
-
-// Error is a failure of the gateway itself, with an error code of the contract.
-type Error struct {
-	Code    string
-	Message string
-	Hint    string
-	Err     error
-}
-
-// Error implements error.
-func (e *Error) Error() string { return e.Message }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrorCode returns the error code of the contract.
-func (e *Error) ErrorCode() string { return e.Code }
-
-// ErrorHint returns the remedy, or the empty string.
-func (e *Error) ErrorHint() string { return e.Hint }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gateway/hosts"
+	"gateway/transport"
 )
 
 // secretTimeout bounds a command that prints a secret. Password managers may
@@ -68,7 +69,7 @@ func secretFromCommand(ctx context.Context, command string) ([]byte, error) {
 }
 
 func unreadable(what, why string) error {
-	return &Error{
+	return &transport.Error{
 		Code:    "secret.unreadable",
 		Message: fmt.Sprintf("gateway: secret %s: %s", what, why),
 		Hint:    "the reference stands in the inventory: see gateway hosts show HOST --explain",

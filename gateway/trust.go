@@ -6,6 +6,7 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"gateway/transport"
 	"gateway/transport/ssh"
 )
 
@@ -67,7 +68,7 @@ func (g *Gateway) remote(ctx context.Context, name string) (*ssh.Config, error) 
 		return nil, err
 	}
 	if host.Local() {
-		return nil, &Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine has no host key to trust", name)}
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine has no host key to trust", name)}
 	}
 	return g.sshConfig(ctx, host, 0)
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"gateway/transport"
 )
 
 // begin does everything up to typing the frame. After an error nothing of the
@@ -19,7 +21,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		return nil, err
 	}
 	if command.TTY && s.tty == "" {
-		return nil, &Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
+		return nil, &transport.Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
 	}
 	if s.rotate {
 		if err := s.renewKeeper(ctx); err != nil {
@@ -37,7 +39,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 		f.uploaded = true
 		if !f.typable() {
-			return nil, &Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", command.Cwd, s.cwd)}
+			return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", command.Cwd, s.cwd)}
 		}
 	}
 	if command.Stdin != nil {
@@ -76,7 +78,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 // possible refuses what the machine has no means for.
 func (s *Session) possible(f frame) error {
 	lacks := func(format string, args ...any) error {
-		return &Error{
+		return &transport.Error{
 			Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO or a file, which is needed for " + fmt.Sprintf(format, args...),
 			Hint: "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable",
 		}
@@ -125,12 +127,12 @@ func (s *Session) usable() error {
 	if !s.lost && !s.closing.Load() {
 		return nil
 	}
-	return &Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
+	return &transport.Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
 }
 
 func (s *Session) usableOr(err error) error {
 	s.lost = true
-	return &Error{Code: "session.closed", Message: fmt.Sprintf("session: its terminal is gone: %v", err), Hint: "open another session", Err: ErrClosed}
+	return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("session: its terminal is gone: %v", err), Hint: "open another session", Err: ErrClosed}
 }
 
 // leave ends the command's claim on the streams.
@@ -173,7 +175,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 		if m.payload == "1" {
 			return nil
 		}
-		return &Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
+		return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
 	case <-k.ended:
 		return s.usableOr(io.ErrUnexpectedEOF)
 	case <-ctx.Done():

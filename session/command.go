@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"gateway/transport"
 )
 
 // Stream names where a piece of output came from.
@@ -88,7 +90,7 @@ var EnvName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // check refuses, before anything is sent, what no shell can be given.
 func (c *Command) check() error {
 	refuse := func(format string, args ...any) error {
-		return &Error{Code: "usage", Message: "session: " + fmt.Sprintf(format, args...)}
+		return &transport.Error{Code: "usage", Message: "session: " + fmt.Sprintf(format, args...)}
 	}
 	switch {
 	case len(c.Text) > maxText:

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"gateway/transport"
 )
 
 // finish makes the result, with the verdict that the marks tell if there is no
@@ -35,7 +37,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	case verdict == NotStarted:
 		err = noDirectory(r.command.Cwd)
 	case verdict == Unknown:
-		err = &Error{
+		err = &transport.Error{
 			Code:    "link.lost",
 			Message: "session: the command left no status behind",
 			Hint:    "it may have run: look before running it again",
@@ -133,7 +135,7 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 		return result, nil
 	case lost != nil:
 		result.ExitCode = -1
-		return result, &Error{
+		return result, &transport.Error{
 			Code:    "link.lost",
 			Message: fmt.Sprintf("session: link lost while the command ran: %v", lost),
 			Hint:    "it may have run, or still run: look before running it again",

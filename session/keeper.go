@@ -58,12 +58,12 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 		}
 		err = nil
 	case <-k.ended:
-		err = &Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, or an account that may not run sh, does this"}
+		err = &transport.Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, or an account that may not run sh, does this"}
 		if _, lost := pipe.Wait(); lost != nil {
 			err = fmt.Errorf("session: open the side channel: %w", lost)
 		}
 	case <-ctx.Done():
-		err = &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: no answer on the side channel: %v", context.Cause(ctx)), Err: context.Cause(ctx)}
+		err = &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: no answer on the side channel: %v", context.Cause(ctx)), Err: context.Cause(ctx)}
 	}
 	pipe.Close()
 	<-k.ended

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gateway/transport"
 )
 
 // Both exec requests of a session are one line that any login shell reads the
@@ -73,7 +75,7 @@ func parseReady(payload string) (ready, error) {
 			return ready{tty: fields[0], pid: pid, family: fields[2], path: fields[3], cwd: fields[4]}, nil
 		}
 	}
-	return ready{}, &Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %q", payload)}
+	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %q", payload)}
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K

@@ -72,7 +72,8 @@ type Result struct {
 	Ended bool
 }
 
-// Errors of a session. Each wraps one of these, or an error of the transport.
+// What errors of a session wrap, if not an error of the transport. All of them
+// are a *transport.Error, with an error code of the contract.
 var (
 	// ErrBusy: another command is running in the session. Nothing was sent.
 	ErrBusy = errors.New("session busy")
@@ -84,23 +85,3 @@ var (
 	// interrupted.
 	ErrNeedsInput = errors.New("command needs input")
 )
-
-// Error is a failure of a session, with an error code of the contract.
-type Error struct {
-	Code    string
-	Message string
-	Hint    string
-	Err     error
-}
-
-// Error implements error.
-func (e *Error) Error() string { return e.Message }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrorCode returns the error code of the contract.
-func (e *Error) ErrorCode() string { return e.Code }
-
-// ErrorHint returns the remedy, or the empty string.
-func (e *Error) ErrorHint() string { return e.Hint }

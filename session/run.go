@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"gateway/transport"
 )
 
 // run is one command in progress.
@@ -75,7 +77,7 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	default:
-		return notStarted, &Error{Code: "session.busy", Message: "session: another command is running", Hint: "wait for it, interrupt it, or open another session", Err: ErrBusy}
+		return notStarted, &transport.Error{Code: "session.busy", Message: "session: another command is running", Hint: "wait for it, interrupt it, or open another session", Err: ErrBusy}
 	}
 	r, err := s.begin(ctx, command)
 	if err != nil {
@@ -91,7 +93,7 @@ func (s *Session) canceled(ctx context.Context, r *run) (Result, error) {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		verdict, code, what = TimedOut, "cmd.timeout", "ended after its deadline"
 	}
-	return s.stop(r, verdict, &Error{
+	return s.stop(r, verdict, &transport.Error{
 		Code:    code,
 		Message: fmt.Sprintf("session: command %s: %v", what, context.Cause(ctx)),
 		Err:     errors.Join(ctx.Err(), context.Cause(ctx)),
@@ -135,7 +137,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 		case <-s.ended:
 			return s.shellEnded(r)
 		case <-deadline:
-			return s.stop(r, TimedOut, &Error{
+			return s.stop(r, TimedOut, &transport.Error{
 				Code:    "cmd.timeout",
 				Message: fmt.Sprintf("session: command ended after its timeout of %v", r.command.Timeout),
 				Err:     context.DeadlineExceeded,

@@ -85,7 +85,7 @@ type Session struct {
 // Open starts a session's shell on a machine. The context covers the opening
 // only. The transport stays the caller's and must outlive the session.
 //
-// Its errors are those of the transport and *[Error], with the codes
+// Its errors are those of the transport and *[transport.Error], with the codes
 // shell.unsupported, shell.no_sync, cmd.cwd.
 func Open(ctx context.Context, t transport.Transport, config Config) (*Session, error) {
 	if err := checkShell(config.Shell); err != nil {
@@ -177,7 +177,7 @@ func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
 		case <-s.ended:
 			return s.noShell()
 		case <-ctx.Done():
-			return &Error{
+			return &transport.Error{
 				Code:    "shell.no_sync",
 				Message: fmt.Sprintf("session: no prompt from the shell: %v%s", context.Cause(ctx), s.said()),
 				Hint:    "a login shell or forced command may be in the way; try ssh by hand",
@@ -194,7 +194,7 @@ func (s *Session) parseReady(payload string) error {
 	}
 	d, ok := dialects[r.family]
 	if !ok {
-		return &Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q not found on the machine", s.config.Shell), Hint: "set the host's shell to one that is installed there"}
+		return &transport.Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q not found on the machine", s.config.Shell), Hint: "set the host's shell to one that is installed there"}
 	}
 	s.dialect, s.tty, s.pid, s.shell, s.cwd = d, r.tty, r.pid, r.path, r.cwd
 	return nil
@@ -206,7 +206,7 @@ func (s *Session) noShell() error {
 	if err != nil {
 		return fmt.Errorf("session: start a shell: %w", err)
 	}
-	return &Error{
+	return &transport.Error{
 		Code:    "shell.no_sync",
 		Message: fmt.Sprintf("session: the shell ended with status %d before its first prompt%s", exit.Code, s.said()),
 		Hint:    "a forced command, a nologin shell or a login script that exits does this",
@@ -240,7 +240,7 @@ func (s *Session) setUp(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("session: export the environment: %w", err)
 		case r.ExitCode != 0:
-			return &Error{Code: "shell.no_sync", Message: "session: export the environment: the shell refuses a variable", Hint: "readonly variables and shell options such as noexec do this"}
+			return &transport.Error{Code: "shell.no_sync", Message: "session: export the environment: the shell refuses a variable", Hint: "readonly variables and shell options such as noexec do this"}
 		}
 	}
 	if s.config.Cwd != "" {
@@ -255,8 +255,8 @@ func (s *Session) setUp(ctx context.Context) error {
 	return nil
 }
 
-func noDirectory(dir string) *Error {
-	return &Error{Code: "cmd.cwd", Message: fmt.Sprintf("session: directory %q can't be entered on the machine", dir)}
+func noDirectory(dir string) *transport.Error {
+	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("session: directory %q can't be entered on the machine", dir)}
 }
 
 // ID returns the session's name.

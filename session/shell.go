@@ -5,6 +5,8 @@ import (
 	"path"
 	"regexp"
 	"strings"
+
+	"gateway/transport"
 )
 
 // A dialect is how one family of shells is started and spoken to. Each row
@@ -84,10 +86,10 @@ func checkShell(shell string) error {
 		return nil
 	}
 	if !shellWords.MatchString(shell) {
-		return &Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q: only letters, digits, /._+- and blanks may stand in it", shell)}
+		return &transport.Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q: only letters, digits, /._+- and blanks may stand in it", shell)}
 	}
 	if _, ok := dialectOf(shell); !ok {
-		return &Error{
+		return &transport.Error{
 			Code:    "shell.unsupported",
 			Message: fmt.Sprintf("session: shell %q is not one that a session can drive", shell),
 			Hint:    "use bash, dash, zsh, sh or busybox ash",

@@ -33,7 +33,7 @@ func openFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder,
 	ready := make([]byte, len(feederReady)+1)
 	if _, err := io.ReadFull(pipe.Stdout, ready); err != nil || !stop() {
 		pipe.Close()
-		return nil, &Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it in %s", k.dir), Err: context.Cause(ctx)}
+		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it in %s", k.dir), Err: context.Cause(ctx)}
 	}
 	return &feeder{pipe}, nil
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"gateway/transport"
 )
 
 // watch notices that a command waits for input. It takes two signs: silence,
@@ -125,7 +127,7 @@ func (w *watch) answer(a answer) error {
 		w.cancel = nil
 	}
 	if a.err != nil {
-		return &Error{
+		return &transport.Error{
 			Code:    "cmd.needs_input",
 			Message: fmt.Sprintf("session: command waits for input at %q: %v", w.run.prompt.Text, a.err),
 			Hint:    "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/gateway"
+	"gateway/transport"
 )
 
 // trustFlags are what the command line says about which keys to trust.
@@ -113,7 +114,7 @@ func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []ga
 	}
 	switch {
 	case !found:
-		return nil, &gateway.Error{
+		return nil, &transport.Error{
 			Code:    "hostkey.unknown",
 			Message: fmt.Sprintf("%s shows no key with the fingerprint %s, but\n%s", host, f.fingerprint, strings.TrimRight(lines.String(), "\n")),
 			Hint:    "find out why before trusting any of them: somebody may be in between",
