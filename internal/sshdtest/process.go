@@ -93,8 +93,10 @@ func freePort(t testing.TB) int {
 // the next round.
 func killTree(pid, port int) {
 	syscall.Kill(pid, syscall.SIGSTOP)
-	for range 10 {
-		found := descendants(pid, port)
+	// A process in the middle of an exec has no environment to be known by, so
+	// one look that finds nothing is not enough.
+	for range 20 {
+		found := append(descendants(pid, port), settled(pid, port)...)
 		for _, p := range found {
 			syscall.Kill(p, syscall.SIGKILL)
 		}
@@ -103,6 +105,12 @@ func killTree(pid, port int) {
 		}
 	}
 	syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// settled looks once more, after a moment.
+func settled(pid, port int) []int {
+	<-time.After(5 * time.Millisecond)
+	return descendants(pid, port)
 }
 
 // below returns the pids below root in a table of pid to parent.
