@@ -34,7 +34,7 @@ session's shell: bash where there is one, else sh.
 
 Status: 0-255 the command's own, 124 timed out, 125 did not start,
 122 outcome unknown, 130/143/129 interrupted.`,
-		Example: `  gateway exec localhost -- 'echo out; echo err >&2; exit 3'
+		Example: `  gateway exec localhost -- 'uname -a; exit 3'
   gateway exec web1 --cwd /srv/app -e CI=1 -- make test
   gateway exec -t web1 top
   tar c . | gateway exec -i web1 -- tar x -C /tmp

@@ -1,0 +1,137 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// sockets is a machine whose pipes are sockets, which nobody can open by name.
+// With poor, it has no FIFOs either.
+type sockets struct {
+	*local.Transport
+	poor bool
+}
+
+func (s sockets) Pipe(_ context.Context, command string) (*transport.Pipe, error) {
+	if s.poor {
+		command = strings.ReplaceAll(command, "mkfifo", "false")
+	}
+	var far, near [3]*os.File
+	for i := range far {
+		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		if err := syscall.SetNonblock(pair[0], false); err != nil {
+			return nil, err
+		}
+		far[i], near[i] = os.NewFile(uintptr(pair[0]), "far"), os.NewFile(uintptr(pair[1]), "near")
+	}
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = far[0], far[1], far[2]
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err := cmd.Start()
+	for _, f := range far {
+		f.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &socketProgram{cmd: cmd, near: near, ended: make(chan struct{})}
+	go func() { // ends with the process, which Close kills
+		cmd.Wait()
+		close(p.ended)
+	}()
+	return &transport.Pipe{Stdin: near[0], Stdout: near[1], Stderr: near[2], Program: p}, nil
+}
+
+type socketProgram struct {
+	cmd   *exec.Cmd
+	near  [3]*os.File
+	ended chan struct{}
+}
+
+func (p *socketProgram) Wait() (transport.Exit, error) { <-p.ended; return transport.Exit{}, nil }
+
+func (p *socketProgram) Close() error {
+	for _, f := range p.near {
+		f.Close()
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(time.Second):
+		p.cmd.Process.Kill()
+	}
+	<-p.ended
+	return nil
+}
+
+func eachFallback(t *testing.T, poor bool, test func(*testing.T, *session.Session)) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			runtime := t.TempDir()
+			tr := sockets{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}}), poor}
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			test(t, s)
+		})
+	}
+}
+
+func TestFIFOsWhereStreamsHaveNoName(t *testing.T) {
+	eachFallback(t, false, func(t *testing.T, s *session.Session) {
+		want(t, run(t, s, `printf 'out\000\377'; printf err >&2; cd /tmp; (exit 4)`), 4, "out\x00\xff", "err")
+		want(t, runCommand(t, s, session.Command{Text: "wc -c | tr -d ' '; pwd", Stdin: strings.NewReader(strings.Repeat("x", 100_000))}), 0, "100000\n/tmp\n", "")
+		want(t, run(t, s, "v='"+strings.Repeat("x", 50_000)+"'; echo ${#v}"), 0, "50000\n", "")
+		if r := run(t, s, "(sleep 0.2; echo LATE) & echo now"); string(r.Stdout) != "now\n" {
+			t.Errorf("got %q", r.Stdout)
+		}
+		// The shell may say that its job is done.
+		if r := run(t, s, "echo mine; sleep 0.4"); string(r.Stdout) != "mine\n" {
+			t.Errorf("got %q, want only the command's own", r.Stdout)
+		}
+		r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 200 * time.Millisecond})
+		if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" {
+			t.Errorf("got %s %q, %v", r.Verdict, r.Stdout, err)
+		}
+		if r := run(t, s, "pwd"); string(r.Stdout) != "/tmp\n" {
+			t.Errorf("got %q", r.Stdout)
+		}
+	})
+}
+
+func TestTerminalCarriesAllWhereThereIsNoPlace(t *testing.T) {
+	eachFallback(t, true, func(t *testing.T, s *session.Session) {
+		r := run(t, s, "echo out; echo err >&2; cd /tmp; (exit 4)")
+		if string(r.Stdout) != "out\nerr\n" || r.ExitCode != 4 || r.Streams != session.OnTerminal || r.Cwd != "/tmp" {
+			t.Errorf("got %d %q, %s, in %s", r.ExitCode, r.Stdout, r.Streams, r.Cwd)
+		}
+		if r := run(t, s, "pwd; cat"); string(r.Stdout) != "/tmp\n" {
+			t.Errorf("got %q", r.Stdout)
+		}
+		r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 200 * time.Millisecond})
+		if r.Verdict != session.TimedOut || err == nil || !strings.HasPrefix(string(r.Stdout), "part\n") || r.Ended {
+			t.Errorf("got %s %q ended=%v, %v", r.Verdict, r.Stdout, r.Ended, err)
+		}
+		if r := run(t, s, "pwd"); string(r.Stdout) != "/tmp\n" {
+			t.Errorf("got %q", r.Stdout)
+		}
+		if r, err := s.Run(t.Context(), session.Command{Text: "cat", Stdin: strings.NewReader("x")}); r.Verdict != session.NotStarted || err == nil {
+			t.Errorf("stdin without a place for it = %s, %v, want not_started", r.Verdict, err)
+		}
+	})
+}
