@@ -61,7 +61,7 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 	ask := a.asker()
 	switch {
 	case f.fingerprint == "" && ask == nil:
-		return usage(cmd, "name the key with --fingerprint SHA256:…", "nobody can be asked whether the key is the right one")
+		return usage(cmd, "name the key with --fingerprint SHA256:… (--yes counts only at a terminal)", "nobody can be asked whether the key is the right one")
 	case f.fingerprint != "" && !strings.HasPrefix(f.fingerprint, "SHA256:"):
 		return usage(cmd, "ssh-keygen -l prints it", "--fingerprint must begin with SHA256:")
 	}
