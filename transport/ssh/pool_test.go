@@ -133,9 +133,12 @@ func TestHandshakesAtOnce(t *testing.T) {
 		})
 	}
 	<-full
+	// Before the end: it reaches one dialler after the other, and a place that the
+	// first one leaves may be taken by one that does not know yet.
+	n := seen.Load()
 	cancel()
 	within(t, patience, "Dial", dialling.Wait)
-	if n := seen.Load(); n != most {
+	if n != most {
 		t.Errorf("%d handshakes at once, want %d", n, most)
 	}
 }
