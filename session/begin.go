@@ -65,7 +65,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if n, err := io.WriteString(s.terminal, typed); err != nil && n == 0 {
 		close(r.handed)
 		s.leave(r)
-		return nil, s.usableOr(err)
+		return nil, s.terminalGone(err)
 	}
 	s.once = ""
 	if command.Started != nil {
@@ -130,7 +130,8 @@ func (s *Session) usable() error {
 	return &transport.Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
 }
 
-func (s *Session) usableOr(err error) error {
+// terminalGone notes that the session has ended, and says so.
+func (s *Session) terminalGone(err error) error {
 	s.lost = true
 	return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("session: its terminal is gone: %v", err), Hint: "open another session", Err: ErrClosed}
 }
@@ -168,7 +169,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	marks := s.expect(nonce)
 	defer s.forget(nonce)
 	if err := k.upload(nonce, text); err != nil {
-		return s.usableOr(err)
+		return s.terminalGone(err)
 	}
 	select {
 	case m := <-marks:
@@ -177,7 +178,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 		}
 		return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
 	case <-k.ended:
-		return s.usableOr(io.ErrUnexpectedEOF)
+		return s.terminalGone(io.ErrUnexpectedEOF)
 	case <-ctx.Done():
 		s.lost = true // the rest of the text may still be on its way
 		return fmt.Errorf("session: %w", context.Cause(ctx))

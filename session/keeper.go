@@ -103,8 +103,9 @@ func (k *keeper) upload(nonce, text string) error {
 	return err
 }
 
-// retire lets go of the streams: they end with their last writer.
-func (k *keeper) retire() error { return k.control("exec 3>&- 4>&-") }
+// retire lets go of the streams: they end with their last writer. Hanging up is
+// the next keeper's task.
+func (k *keeper) retire() error { return k.control("gone() { :; }; exec 3>&- 4>&-") }
 
 func controlMark(kind byte, nonce, payload string) string {
 	return `"\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;"`

@@ -31,11 +31,8 @@ func (r *run) take(m mark) {
 			p.stderr = true
 			break
 		}
-		fields := strings.SplitN(m.payload, ":", 3) // three: it is well formed
-		p.stdout, p.status, p.job, p.cwd = true, fields[0], fields[1], fields[2]
-		if p.job == "0" { // zsh's word for none
-			p.job = ""
-		}
+		p.stdout = true
+		p.status, p.job, p.cwd = parseEnd(m.payload)
 	}
 	if m.kind != 'E' || r.complete(*p) {
 		select {
@@ -43,6 +40,16 @@ func (r *run) take(m mark) {
 		default:
 		}
 	}
+}
+
+// parseEnd takes the payload of mark E behind stdout apart, which is well
+// formed.
+func parseEnd(payload string) (status, job, cwd string) {
+	fields := strings.SplitN(payload, ":", 3)
+	if job = fields[1]; job == "0" { // zsh's word for none
+		job = ""
+	}
+	return fields[0], job, fields[2]
 }
 
 // complete reports whether nothing of the command is still to come. A command

@@ -443,6 +443,20 @@ func TestBackgroundJobsKeepTheirBytes(t *testing.T) {
 	})
 }
 
+// Each job keeps the streams of its command; the session turns to others, and
+// the oldest channels go. Neither the shell nor a job may be hung up by that.
+func TestManyBackgroundJobs(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for i := range 6 {
+			run(t, s, fmt.Sprintf("sleep 1000 & J%d=$!", i))
+		}
+		if r := run(t, s, "kill -0 $J0 $J1 $J2 $J3 $J4 $J5 && echo all"); string(r.Stdout) != "all\n" {
+			t.Errorf("got %q %q, want all jobs alive", r.Stdout, r.Stderr)
+		}
+		run(t, s, "kill $J0 $J1 $J2 $J3 $J4 $J5")
+	})
+}
+
 func TestWaitingForInput(t *testing.T) {
 	for name, text := range map[string]string{
 		"prompt on the terminal": `printf "name? " >/dev/tty; read a </dev/tty; echo "got $a"`,

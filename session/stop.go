@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"io"
-	"strings"
 	"time"
 )
 
@@ -84,7 +83,8 @@ func (s *Session) typeKeys(keys string) { _, _ = io.WriteString(s.terminal, keys
 // can't be told from the command's own.
 const unevenness = time.Second
 
-// signal sends a signal, if the keeper is there to do it, to what the command has started, but for the shell.
+// signal sends a signal, if the keeper is there to do it, to what the command
+// has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
 	if r.keeper != nil {
 		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started)+unevenness+2*s.trip))
@@ -132,9 +132,9 @@ func (s *Session) locate(r *run) {
 	for {
 		select {
 		case m := <-marks:
-			if fields := strings.SplitN(m.payload, ":", 3); m.kind == 'E' && len(fields) == 3 {
+			if m.kind == 'E' && m.payload != "" {
 				s.mu.Lock()
-				r.progress.cwd, r.progress.job = fields[2], fields[1]
+				_, r.progress.job, r.progress.cwd = parseEnd(m.payload)
 				s.mu.Unlock()
 				return
 			}
