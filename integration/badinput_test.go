@@ -219,7 +219,7 @@ func TestNoPlaceForSpool(t *testing.T) {
 			small := filepath.Dir(u.write(t, "small/x", ""))
 			mount := "mount -t tmpfs -o size=1100k none " + small
 			if out, err := exec.Command("unshare", "-m", "sh", "-c", mount).CombinedOutput(); err != nil {
-				t.Skipf("no small disk here: %v: %s", err, out)
+				sshdtest.Skip(t, "no small disk here: %v: %s", err, out)
 			}
 			path, err := exec.LookPath("unshare")
 			if err != nil {

@@ -89,7 +89,7 @@ func (a *Account) entry(t testing.TB, name, home string) string {
 		}
 		return strings.Join(f, ":")
 	}
-	skip(t, "account %s is not in /etc/passwd", name)
+	Skip(t, "account %s is not in /etc/passwd", name)
 	return ""
 }
 
@@ -103,7 +103,7 @@ func (a *Account) hash(t testing.TB) string {
 	cmd.Stdin = strings.NewReader(a.Password + "\n")
 	out, err := cmd.Output()
 	if err != nil {
-		skip(t, "no password hash: openssl passwd: %v", err)
+		Skip(t, "no password hash: openssl passwd: %v", err)
 	}
 	return strings.TrimSpace(string(out))
 }

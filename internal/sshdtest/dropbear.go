@@ -19,7 +19,7 @@ func StartDropbear(t testing.TB, opts Options) *Server {
 	dropbear := findServer(t, "dropbear", "dropbear-bin")
 	keygen, err := exec.LookPath("dropbearkey")
 	if err != nil {
-		skip(t, "no dropbearkey here: install the package dropbear-bin")
+		Skip(t, "no dropbearkey here: install the package dropbear-bin")
 	}
 	if opts.Account == nil {
 		opts.Account = &Account{}

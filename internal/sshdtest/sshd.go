@@ -163,12 +163,12 @@ func findServer(t testing.TB, name, debianPackage string) string {
 			return path
 		}
 	}
-	skip(t, "no %s here: install the package %s", name, debianPackage)
+	Skip(t, "no %s here: install the package %s", name, debianPackage)
 	return ""
 }
 
-// skip skips the test, unless GWTEST_REQUIRE_SSHD=1 says that it must run.
-func skip(t testing.TB, format string, args ...any) {
+// Skip skips the test, unless GWTEST_REQUIRE_SSHD=1 says that it must run.
+func Skip(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("GWTEST_REQUIRE_SSHD") == "1" {
 		t.Fatalf(format, args...)
@@ -183,7 +183,7 @@ func newServer(t testing.TB, opts *Options) *Server {
 		t.Fatal(err)
 	}
 	if opts.Account != nil && !canUnshare() {
-		skip(t, "a server with an account of its own needs root, and unshare of the package util-linux")
+		Skip(t, "a server with an account of its own needs root, and unshare of the package util-linux")
 	}
 	s := &Server{Host: "127.0.0.1", User: u.Username, Dir: t.TempDir(), log: &logBuffer{}}
 	s.Home = filepath.Join(s.Dir, "home")

@@ -80,7 +80,7 @@ func TestHostKeyTypesAndKnownHosts(t *testing.T) {
 	}
 	ssh, err := exec.LookPath("ssh")
 	if err != nil {
-		t.Skip("no ssh here: install the package openssh-client")
+		sshdtest.Skip(t, "no ssh here: install the package openssh-client")
 	}
 	out, err := exec.Command(ssh, "-F", "none", "-i", s.KeyFile, "-o", "UserKnownHostsFile="+s.KnownHosts, "-o", "GlobalKnownHostsFile=none",
 		"-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes", "-p", strconv.Itoa(s.Port), s.User+"@"+s.Host, "echo", "in").CombinedOutput()

@@ -17,7 +17,7 @@ import (
 func TestHostKeysLikeSSH(t *testing.T) {
 	client, err := exec.LookPath("ssh")
 	if err != nil {
-		t.Skip("no ssh here: install the package openssh-client")
+		sshdtest.Skip(t, "no ssh here: install the package openssh-client")
 	}
 	ca := sshdtest.NewKey(t, "ed25519")
 	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})

@@ -14,6 +14,8 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"gateway/internal/sshdtest"
 )
 
 // numberedKey returns the same ed25519 key for the same number.
@@ -141,7 +143,7 @@ func TestParseKnownHosts(t *testing.T) {
 func TestKnownHostsLikeSSHKeygen(t *testing.T) {
 	keygen, err := exec.LookPath("ssh-keygen")
 	if err != nil {
-		t.Skip("no ssh-keygen here: install the package openssh-client")
+		sshdtest.Skip(t, "no ssh-keygen here: install the package openssh-client")
 	}
 	k1, k2 := keyText(1), keyText(2)
 	names := []string{"web1", "web1.example.com", "10.0.0.7", "[10.0.0.7]:2222", "[web1]:2222", "[::1]:22022", "::1", "db-1"}

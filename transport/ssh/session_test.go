@@ -51,7 +51,7 @@ func TestDrivenShells(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			program, _, _ := strings.Cut(shell, " ")
 			if _, err := exec.LookPath(program); err != nil {
-				t.Skip(err)
+				sshdtest.Skip(t, "no %s here: %v", program, err)
 			}
 			term := terminal(t, tr, "PS1= ENV= exec "+shell, transport.TerminalOptions{})
 			if _, err := io.WriteString(term, "echo 'a\tb'; echo \"$TERM\"; exit 3\n"); err != nil {
