@@ -23,7 +23,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if command.TTY && s.tty == "" {
 		return nil, &transport.Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
 	}
-	if s.rotate {
+	if s.rotate || s.keeper.isGone() {
 		if err := s.renewKeeper(ctx); err != nil {
 			return nil, err
 		}

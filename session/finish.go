@@ -164,11 +164,12 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 		return err
 	}
 	if k != nil {
-		_ = k.arm(s.pid) // a keeper that is gone is noticed elsewhere
+		s.install(k)
 	}
 	s.mu.Lock()
 	old := s.keeper
 	s.keeper = k
+	delete(s.replies, old.secret)
 	s.late = false
 	s.retired = append(s.retired, old)
 	var oldest *keeper

@@ -23,6 +23,10 @@ type keeper struct {
 	// stdout and stderr are the paths that frames write to, and dir that of a
 	// private directory, or empty. They need no quotes.
 	stdout, stderr, dir string
+	// secret is the nonce of the marks that the frame file makes, which is there
+	// once stored is closed; see [Session.install].
+	secret string
+	stored chan struct{}
 	// ended is closed when both streams are, exited when the keeper is gone.
 	ended, exited chan struct{}
 }
@@ -37,7 +41,7 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{pipe: pipe, ended: make(chan struct{}), exited: make(chan struct{})}
+	k := &keeper{pipe: pipe, secret: newNonce(), stored: make(chan struct{}), ended: make(chan struct{}), exited: make(chan struct{})}
 	var streams sync.WaitGroup
 	streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
 	streams.Go(func() { s.pump(pipe.Stderr, k, Stderr) })
@@ -73,7 +77,40 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 // Files in the keeper's directory.
 func (k *keeper) stdin() string  { return k.dir + "/i" }
 func (k *keeper) text() string   { return k.dir + "/t" }
-func (k *keeper) runner() string { return k.dir + "/r" } // evaluates $_gw
+func (k *keeper) frames() string { return k.held("/fd/7", "/f") } // see [frameFile]
+func (k *keeper) runner() string { return k.held("/fd/8", "/r") } // evaluates $_gw
+
+// held returns the name of a file that the keeper holds open, by descriptor
+// where that is possible: whoever empties /tmp does not end the session.
+func (k *keeper) held(descriptor, name string) string {
+	if proc, named := strings.CutSuffix(k.stdout, "/fd/3"); named {
+		return proc + descriptor
+	}
+	return k.dir + name
+}
+
+// isGone reports whether there was a keeper, and is no more.
+func (k *keeper) isGone() bool {
+	if k == nil {
+		return false
+	}
+	select {
+	case <-k.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// isStored reports whether the frame file is there.
+func (k *keeper) isStored() bool {
+	select {
+	case <-k.stored:
+		return true
+	default:
+		return false
+	}
+}
 
 // release tells the keeper that nobody listens any more.
 func (k *keeper) release() { k.pipe.Stdin.Close() }
@@ -101,6 +138,31 @@ func (k *keeper) upload(nonce, text string) error {
 	}
 	_, err := io.WriteString(k.pipe.Stdin, text)
 	return err
+}
+
+// install gives a new keeper what the shell's coming has made known: whom to
+// hang up, and the frames of its dialect. Nobody waits for it; until the frame
+// file is there, frames are typed.
+func (s *Session) install(k *keeper) {
+	if k.arm(s.pid) != nil || k.dir == "" {
+		return // a keeper that is gone is noticed elsewhere
+	}
+	nonce := newNonce()
+	stored := s.expect(nonce)
+	if k.control(`printf "`+octal(frameFile(s.dialect, k))+`" >`+k.dir+`/f && exec 7<`+k.dir+`/f && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
+		return
+	}
+	s.pumps.Go(func() {
+		select {
+		case <-stored:
+			s.mu.Lock()
+			s.replies[k.secret] = nil
+			s.mu.Unlock()
+			close(k.stored)
+		case <-k.ended:
+		}
+		s.forget(nonce)
+	})
 }
 
 // retire lets go of the streams: they end with their last writer. Hanging up is

@@ -159,6 +159,9 @@ func (m mark) wellFormed() bool {
 	case 'P': // status:#
 		status, ok := strings.CutSuffix(m.payload, ":#")
 		return ok && isStatus(status)
+	case 'D': // the nonce of the command, and what E has
+		nonce, rest, _ := strings.Cut(m.payload, ":")
+		return (nonce == "" || isNonce(nonce)) && mark{kind: 'E', payload: rest}.wellFormed()
 	case 'E': // nothing, or status:job:directory
 		fields := strings.SplitN(m.payload, ":", 3)
 		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || fields[0] == noCwd) && (fields[1] == "" || isStatus(fields[1]))
@@ -177,6 +180,16 @@ func isStatus(s string) bool {
 		}
 	}
 	return len(s) > 0 && len(s) < 10
+}
+
+// isNonce reports whether s has the shape of a nonce.
+func isNonce(s string) bool {
+	for _, c := range []byte(s) {
+		if !isHex(c) {
+			return false
+		}
+	}
+	return len(s) == nonceLen
 }
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }

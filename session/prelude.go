@@ -26,9 +26,8 @@ func shellPrelude(config Config, nonce string) string {
 		`case $f in sh) f=$($s -c "echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}"); f=${f:-sh};; esac; ` +
 		`t=; if [ -t 0 ]; then t=$(tty); else exec 2>&1; TERM=dumb; export TERM; fi; ` +
 		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$f" "$p" "$PWD"; ` +
-		`unset ENV BASH_ENV; PS1="` + strings.ReplaceAll(promptString, "$", `\$`) + `"; PS2=; ` +
-		`_gw1=$(printf "\036P` + nonce + `:"); _gw2=$(printf "\036` + nonce + `;"); ` +
-		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gw1 _gw2 GATEWAY_SESSION; `
+		`unset ENV BASH_ENV; PS1=$(printf "` + octal(promptString) + `"); PS2=; _gwn=` + nonce + `; ` +
+		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
 	if config.Term == "" {
 		script += `PAGER=cat; GIT_PAGER=cat; MANPAGER=cat; SYSTEMD_PAGER=cat; export PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER; `
 	}
@@ -44,11 +43,27 @@ func shellPrelude(config Config, nonce string) string {
 	return `exec /bin/sh -c '` + script + `esac; exit 127'`
 }
 
-// promptString is PS1. It holds no nonce: dash can't take PS1 out of the
-// environment again, and a shell that the user starts must not print our
-// prompt. The nonce is in two variables, which every frame sets anew. mksh, as
-// root, throws away a prompt without a #.
-const promptString = `${_gw1-}$?:#${_gw2-}`
+// promptString is PS1: mark P while there is a nonce in _gwn, else nothing. It
+// holds no nonce itself: dash can't take PS1 out of the environment again, and
+// a shell that the user starts must not print our prompt. mksh, as root, throws
+// away a prompt without a #.
+const promptString = "${_gwn:+\x1eP${_gwn}:$?:#\x1e${_gwn};}"
+
+// octal returns s as a printf format that may stand between any quotes.
+func octal(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(" /._:;-", c) >= 0:
+			b.WriteByte(c)
+		case c == '%':
+			b.WriteString("%%")
+		default:
+			fmt.Fprintf(&b, `\%03o`, c)
+		}
+	}
+	return b.String()
+}
 
 // shellChoice returns the words that the prelude tries: bash where there is
 // one, else sh.
@@ -95,7 +110,7 @@ func parseReady(payload string) (ready, error) {
 func keeperPrelude(nonce string) string {
 	script := `trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
 		`for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|*[!A-Za-z0-9/._-]*) continue;; esac; ` +
-		`d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "eval \042\044_gw\042\n" >$d/r && break; d=; done 2>/dev/null; ` +
+		`d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "eval \042\044_gw\042\n" >$d/r && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +

@@ -131,8 +131,13 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			}
 		case <-grace:
 			// The shell reads commands again, and a mark is missing: the text made
-			// it leave the line.
+			// it leave the line. Or nothing could be written to the streams, and
+			// the prompt's status is not the command's.
 			s.drain(r)
+			if r.keeper.isGone() {
+				return s.finish(r, Unknown, nil)
+			}
+			s.locate(r)
 			return s.finish(r, "", nil)
 		case <-s.ended:
 			return s.shellEnded(r)

@@ -149,7 +149,7 @@ func (s *Session) start(ctx context.Context) error {
 		err = failed
 	}
 	if err == nil && s.keeper != nil {
-		_ = s.keeper.arm(s.pid) // a keeper that is gone is noticed elsewhere
+		s.install(s.keeper)
 	}
 	return err
 }
@@ -168,7 +168,7 @@ func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
 					return err
 				}
 			case 'P':
-				s.once = "unset PS1 PS2 _gw1 _gw2;PS2=;" // takes them out of the environment (dash keeps PS1 there)
+				s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment (dash keeps PS1 there)
 				s.mu.Lock()
 				s.ready = true
 				s.mu.Unlock()

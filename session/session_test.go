@@ -118,7 +118,7 @@ func TestStreamsStatusAndDirectory(t *testing.T) {
 			{"a heredoc and more", "cat <<'E'\n$foo\nE\necho z", "$foo\nz\n", "", 0},
 			{"two lines", "false\necho $?", "1\n", "", 0},
 			{"a continuation", "echo a\\\n b", "a b\n", "", 0},
-			{"a prompt that is printed is none", `echo "$PS1" | wc -l; set | grep -c ^_gw1`, "1\n1\n", "", 0},
+			{"a prompt that is printed is none", `echo "$PS1" | wc -l; set | grep -c ^_gwn=`, "1\n1\n", "", 0},
 			{"a TAB and quotes", "echo 'a\tb' \"it's\"", "a\tb it's\n", "", 0},
 			{"exclamation marks", `echo "wow!!" '!x'`, "wow!! !x\n", "", 0},
 			{"control bytes in the text", "printf %s 'a\x01\x03\x04\x15\x1a\x1b\x1c\x7fb\r' | od -An -tx1", " 61 01 03 04 15 1a 1b 1c 7f 62 0d\n", "", 0},

@@ -21,12 +21,20 @@ type dialect struct {
 	// eval and friends name the builtins in a way that neither an alias (the
 	// backslash) nor a function (command, builtin) can take over.
 	eval, dot, printf, cd string
+	// stored runs the keeper's frame file, whose path is the verb. zsh does not
+	// source it: there its messages would name the file, and a pipeline's
+	// subshell writes a newline to stdout when it is interrupted.
+	stored string
 	// exports: an assignment in front of eval is not exported by itself.
 	exports bool
 	// sourced: the text is put into a variable, which a file evaluates. What is
 	// read from a file, bash does not take for typed: it keeps its "exit", and
 	// its "[1] 1234" for every background job, off stderr.
 	sourced bool
+	// returns: a return at top level ends the shell, but not in a file.
+	returns bool
+	// setup runs before the first command.
+	setup string
 	// frame is put into every frame, before the text.
 	frame string
 	// profile reads what a login shell of this family reads.
@@ -39,8 +47,20 @@ var posix = dialect{
 	name:    "sh",
 	options: "-i -o ignoreeof",
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
+	stored:  `\command . %s`,
+	returns: true,
 	profile: posixProfile,
 }
+
+// ash is busybox's. Its handler of an interrupt jumps to the prompt from
+// wherever it is, with glibc also from within stdio, whose lock then is never
+// released: one loop in thirty did not come back. With a trap it waits for a
+// safe place, and an expansion that fails brings it to the prompt.
+var ash = func() dialect {
+	d := posix
+	d.setup = "trap '{ : ${_gwi?}; } 2>/dev/null' INT;"
+	return d
+}()
 
 // dialects maps the base name of a shell to its dialect. What is plain "sh" is
 // told apart on the machine itself, in the prelude.
@@ -49,7 +69,7 @@ var dialects = map[string]dialect{
 	"dash": posix,
 	// busybox ash with ECHO off takes the end of a background job for the end
 	// of its input, and leaves; hence ignoreeof.
-	"ash": posix,
+	"ash": ash,
 	"bash": {
 		name:    "bash",
 		options: "--noprofile --norc --noediting -i +H",
@@ -57,6 +77,7 @@ var dialects = map[string]dialect{
 		// ~/.bash_history when it ends.
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
+		stored: `\command . %s`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt.
 		frame:   "PROMPT_COMMAND=;",
 		sourced: true,
@@ -69,6 +90,7 @@ var dialects = map[string]dialect{
 		// the first exit while jobs run; HUP kills them.
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
+		stored:  `\builtin eval "$(<%s)"`,
 		exports: true,
 		profile: `for f in /etc/zsh/zshenv /etc/zshenv ~/.zshenv /etc/zsh/zprofile /etc/zprofile ~/.zprofile /etc/zsh/zlogin /etc/zlogin ~/.zlogin; ` +
 			`do [ -r "$f" ] && . "$f"; done; unset f`,

@@ -1,6 +1,9 @@
 package session
 
-import "io"
+import (
+	"io"
+	"strings"
+)
 
 // pump reads one stream to its end and hands out what comes: data to the
 // command it belongs to, marks to who waits for them. It is the only reader of
@@ -49,6 +52,12 @@ func (s *Session) found(from Stream, m mark) {
 	m.from = from
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m.kind == 'D' && s.run != nil {
+		m.nonce, m.payload, _ = strings.Cut(m.payload, ":")
+		if m.kind = 'E'; m.nonce == "" {
+			m.nonce = s.run.nonce
+		}
+	}
 	if s.run != nil && m.nonce == s.run.nonce {
 		s.run.take(m)
 		return
