@@ -93,7 +93,7 @@ func prompt(nonce string) string { return "PS1='" + promptString + "';_gwn=" + n
 func (f frame) stored() bool {
 	c := f.command
 	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0
-	return plain && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced && !strings.Contains(c.Text, "return")
+	return plain && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced && !strings.Contains(c.Text, "return")
 }
 
 // frameFile returns the frame of a plain command whose nonce is in _gwn and
@@ -105,12 +105,9 @@ func (f frame) stored() bool {
 // marks the nonce is taken away, and the prompt says nothing: it is
 // the sentinel of a line that was left before its marks.
 func frameFile(d dialect, k *keeper) string {
-	print := func(payload, args, to string) string {
-		return d.printf + " " + printMark('D', k.secret, payload, args) + " >" + to
-	}
-	return "PS2=;" + d.frame + "PS1='" + promptString + "';{ " + d.eval + ` "$_gw" </dev/null >` + k.stdout + " 2>" + k.stderr + ";" +
-		print("%s:%s:%s:%s", `"${_gwn-}" "$?" "${!-}" "${PWD-}"`, k.stdout) + "&&" +
-		print("%s", `"${_gwn-}"`, k.stderr) + "&&_gwn=;}\n"
+	return "PS2=;" + d.frame + "PS1='" + promptString + "';{ " + d.eval + ` "$_gw"` + " </dev/null >" + k.stdout + " 2>" + k.stderr + ";" +
+		d.mark('D', k.secret, `"${_gwn-}:$?:${!-}:${PWD-}"`) + " >" + k.stdout + "&&" +
+		d.mark('D', k.secret, `"${_gwn-}"`) + " >" + k.stderr + "&&_gwn=;}\n"
 }
 
 // typable reports whether encode may be typed as it is.
@@ -148,7 +145,7 @@ func (f frame) run() string {
 	run += f.redirections()
 	switch {
 	case f.command.Stdin != nil:
-		begun := f.dialect.printf + " " + printMark('B', f.nonce, "", "") + " >" + f.keeper.stdout
+		begun := f.dialect.mark('B', f.nonce, "") + " >" + f.keeper.stdout
 		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin()
 	case f.command.TTY && f.command.Echo:
 		return "\\command stty " + personModes + ";" + run
@@ -204,20 +201,18 @@ func (f frame) redirections() string {
 // and directory behind stdout, an empty one behind stderr. Both streams are
 // open before the first of them is written: the far side then finds both at
 // once.
-func (f frame) marks() string {
-	return f.ends("%s", `"$?" "${!-}" "${PWD-}"`) + f.afterTTY()
-}
+func (f frame) marks() string { return f.ends("$?") + f.afterTTY() }
 
 // noDirectory returns what tells that the directory could not be entered.
-func (f frame) noDirectory() string { return f.ends(noCwd, `"${!-}" "${PWD-}"`) }
+func (f frame) noDirectory() string { return f.ends(noCwd) }
 
-func (f frame) ends(status, args string) string {
+func (f frame) ends(status string) string {
 	out, err := "/dev/tty", "/dev/tty"
 	if f.keeper != nil {
 		out, err = f.keeper.stdout, f.keeper.stderr
 	}
-	return "{ " + f.dialect.printf + " " + printMark('E', f.nonce, status+":%s:%s", args) + ";" +
-		f.dialect.printf + " " + printMark('E', f.nonce, "", "") + " >&3;} >" + out + " 3>" + err
+	return "{ " + f.dialect.mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + ";" +
+		f.dialect.mark('E', f.nonce, "") + " >&3;} >" + out + " 3>" + err
 }
 
 // A command on the terminal itself gets the modes that a terminal has for a

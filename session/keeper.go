@@ -144,7 +144,7 @@ func (k *keeper) upload(nonce, text string) error {
 // hang up, and the frames of its dialect. Nobody waits for it; until the frame
 // file is there, frames are typed.
 func (s *Session) install(k *keeper) {
-	if k.arm(s.pid) != nil || k.dir == "" {
+	if k.arm(s.pid) != nil || k.dir == "" || s.dialect.stored == "" {
 		return // a keeper that is gone is noticed elsewhere
 	}
 	nonce := newNonce()

@@ -44,14 +44,17 @@ type mark struct {
 	payload string
 }
 
-// printMark returns the shell words that follow a printf command and write a
-// mark; payload is a printf format and args its arguments. What is typed holds
-// the digits \036 and never the byte.
-func printMark(kind byte, nonce, payload, args string) string {
-	if args != "" {
-		args = " " + args
+// mark returns the command that writes a mark; payload is a shell word, or
+// nothing. What is typed holds the digits \036 and never the byte.
+func (d dialect) mark(kind byte, nonce, payload string) string {
+	head, tail := `\036`+string(kind)+nonce+`:`, `\036`+nonce+`;`
+	switch {
+	case d.print != "":
+		return d.print + " $'" + head + "'" + payload + "$'" + tail + "'"
+	case payload == "":
+		return d.printf + " '" + head + tail + "'"
 	}
-	return `'\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;'` + args
+	return d.printf + " '" + head + "%s" + tail + "' " + payload
 }
 
 // scanner takes the marks out of one stream. The zero value is ready. It is

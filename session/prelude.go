@@ -22,8 +22,8 @@ import (
 func shellPrelude(config Config, nonce string) string {
 	script := `p=; for s in ` + shellChoice(config.Shell) + `; do p=$(command -v "${s%% *}") && break; done; ` +
 		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
-		// What is called sh says itself what it is.
-		`case $f in sh) f=$($s -c "echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}"); f=${f:-sh};; esac; ` +
+		// What is called sh or ksh says itself what it is.
+		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
 		`t=; if [ -t 0 ]; then t=$(tty); else exec 2>&1; TERM=dumb; export TERM; fi; ` +
 		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS1=$(printf "` + octal(promptString) + `"); PS2=; _gwn=` + nonce + `; ` +

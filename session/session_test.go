@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var shells = []string{"bash", "dash", "zsh", "busybox ash"}
+var shells = []string{"bash", "dash", "zsh", "ksh", "mksh", "yash", "busybox ash"}
 
 // eachShell runs test in a session of each shell.
 func eachShell(t *testing.T, test func(*testing.T, *session.Session)) {
@@ -161,7 +161,7 @@ func TestStatePersists(t *testing.T) {
 }
 
 func umaskOf(s *session.Session) string {
-	if strings.Contains(s.Shell(), "zsh") {
+	if strings.Contains(s.Shell(), "zsh") || strings.Contains(s.Shell(), "mksh") {
 		return "027"
 	}
 	return "0027"

@@ -21,8 +21,10 @@ type dialect struct {
 	// eval and friends name the builtins in a way that neither an alias (the
 	// backslash) nor a function (command, builtin) can take over.
 	eval, dot, printf, cd string
-	// stored runs the keeper's frame file, whose path is the verb. zsh does not
-	// source it: there its messages would name the file, and a pipeline's
+	// print writes its one word as it is, where printf is no builtin.
+	print string
+	// stored runs the keeper's frame file, whose path is the verb. It is empty
+	// for ksh93, which mixes up the texts of nested evals. zsh does not source it: there its messages would name the file, and a pipeline's
 	// subshell writes a newline to stdout when it is interrupted.
 	stored string
 	// exports: an assignment in front of eval is not exported by itself.
@@ -48,6 +50,18 @@ var posix = dialect{
 	options: "-i -o ignoreeof",
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored:  `\command . %s`,
+	returns: true,
+	profile: posixProfile,
+}
+
+// ksh93 loses a ^C that meets a pipeline into a subshell if jobs are controlled
+// (+m). Without ENV or HISTFILE it takes files in the home.
+var ksh = dialect{
+	name:        "ksh",
+	options:     "-i +m +o emacs +o vi +o gmacs -o ignoreeof",
+	environment: "ENV= HISTFILE=/dev/null HISTSIZE=1",
+	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
+	setup:   "unset ENV;",
 	returns: true,
 	profile: posixProfile,
 }
@@ -84,6 +98,26 @@ var dialects = map[string]dialect{
 		profile: `[ -r /etc/profile ] && . /etc/profile; ` +
 			`for f in ~/.bash_profile ~/.bash_login ~/.profile; do [ -r "$f" ] && { . "$f"; break; }; done; unset f`,
 	},
+	"ksh":   ksh,
+	"ksh93": ksh,
+	"mksh": {
+		name:        "mksh",
+		options:     "-i +o emacs +o vi -o ignoreeof",
+		environment: "ENV=",
+		eval:        `\command eval`, dot: `\command .`, cd: `\command cd`,
+		print:   `\builtin print -nr --`,
+		stored:  `\command eval "$(<%s)"`,
+		setup:   "unset ENV;",
+		profile: posixProfile,
+	},
+	"yash": {
+		name:    "yash",
+		options: "-i --noprofile --norcfile +o vi -o ignoreeof",
+		eval:    `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
+		stored:  `\command . %s`,
+		returns: true,
+		profile: `[ -r ~/.yash_profile ] && . ~/.yash_profile`,
+	},
 	"zsh": {
 		name: "zsh",
 		// PROMPT_SP and PROMPT_CR would draw around the prompt; CHECK_JOBS refuses
@@ -114,7 +148,7 @@ func checkShell(shell string) error {
 		return &transport.Error{
 			Code:    "shell.unsupported",
 			Message: fmt.Sprintf("session: shell %q is not one that a session can drive", shell),
-			Hint:    "use bash, dash, zsh, sh or busybox ash",
+			Hint:    "use bash, dash, zsh, ksh, mksh, yash, busybox ash or sh",
 		}
 	}
 	return nil

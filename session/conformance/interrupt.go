@@ -1,0 +1,112 @@
+package conformance
+
+import (
+	"gateway/session"
+)
+
+const noSubstitution = "the shell has no process substitution"
+
+// interrupts is group E.
+var interrupts = []Case{
+	{ID: "E1", Name: "a loop is interrupted", Steps: []Step{
+		interrupted("echo part; while :; do :; done"),
+		{Text: "echo on", Stdout: "on\n"},
+	}},
+	{ID: "E2", Name: "the status of an interrupt", Steps: []Step{
+		with(interrupted("echo part; while :; do :; done"), func(s *Step) { s.Codes = []int{130} }),
+		with(interrupted("echo part; sleep 60"), func(s *Step) { s.Codes = []int{130} }),
+	}},
+	{ID: "E3", Name: "last words after an interrupt", Steps: []Step{
+		with(interrupted(`sh -c 'trap "echo bye; exit 42" INT; echo part; while :; do sleep 0.02; done'`), func(s *Step) {
+			s.Stdout, s.Codes = "part\nbye\n", []int{42, 130}
+		}),
+	}},
+	{ID: "E4", Name: "what does not listen", Steps: []Step{
+		interrupted(`sh -c 'trap "" INT; echo part; while :; do sleep 0.05; done'`),
+		interrupted(`sh -c 'trap "" INT QUIT; echo part; while :; do sleep 0.05; done'`),
+		{Text: "echo on", Stdout: "on\n"},
+	}},
+	{ID: "E5", Name: "the shell itself does not listen", Steps: []Step{
+		interrupted(`trap '' INT; echo part; sleep 60`),
+		{Text: "trap - INT; echo on", Stdout: "on\n"},
+	}},
+	{ID: "E7", Name: "a pager is interrupted", Needs: Terminal, Steps: []Step{
+		{Text: `seq 1 500 >"$T/long"`},
+		{
+			Text: `busybox less "$T/long"`, With: session.Command{TTY: true}, React: []Reaction{{After: "20", Cancel: true}},
+			Verdict: session.Interrupted, Codes: endings, Error: "cmd.interrupted", StdoutLike: Like("20"), StderrLike: Like(""), TerminalLike: Like(""),
+		},
+		{Text: "echo on; (exit 3)", Stdout: "on\n", Code: 3},
+	}},
+	{ID: "E9", Name: "^D", Needs: Terminal, Steps: []Step{
+		{Text: "echo up; cat", With: session.Command{TTY: true}, React: []Reaction{{After: "up", Type: "line\n\x04"}}, Stdout: "up\nline\n"},
+	}},
+	{ID: "E10", Name: "^C to a program on the terminal", Needs: Terminal, Steps: []Step{
+		{
+			Text: `sh -c 'trap "echo interrupted; exit 3" INT; echo up; while :; do sleep 0.02; done'`, With: session.Command{TTY: true},
+			React: []Reaction{{After: "up", Type: "\x03"}}, StdoutLike: Like(`\Aup\n(\^C|\n)*interrupted\n\z`), Codes: []int{3, 130},
+		},
+		{Text: "echo on", Stdout: "on\n"},
+		{Text: `sh -c 'echo up; exec sleep 60'`, With: session.Command{TTY: true}, React: []Reaction{{After: "up", Type: "\x03"}}, StdoutLike: Like(`\Aup\n`), Code: 130},
+	}},
+	{ID: "E12", Name: "late output of a job", Steps: []Step{
+		{Text: "(sleep 0.3; echo LATE; echo LATE >&2) & echo now", Stdout: "now\n", Most: ms(5000)},
+		{Text: "echo mine; (exit 3)", Stdout: "mine\n", Code: 3},
+		{Text: "echo mine; sleep 0.3", Stdout: "mine\n", TerminalLike: Without("LATE", "_gw")},
+		{Text: "wait; echo mine", Stdout: "mine\n", StderrLike: Without("LATE"), TerminalLike: Without("LATE", "_gw")},
+	}},
+	{ID: "E13", Name: "a job that is let go", Steps: []Step{
+		{Text: `setsid nohup sleep 20 >/dev/null 2>&1 & echo now`, Stdout: "now\n", Most: ms(5000)},
+		{Text: "(setsid sleep 20 &); echo now", Stdout: "now\n", Most: ms(5000)},
+		{Text: "nohup sleep 20 & echo now; kill $!", Stdout: "now\n", StderrLike: Like(""), TerminalLike: Like("")},
+	}},
+	{ID: "E15", Name: "a process substitution that lasts", Except: on("dash, busybox ash, mksh, yash", noSubstitution), Steps: []Step{
+		{Text: "echo hi > >(cat >/dev/null; sleep 20); cat <(echo in)", Stdout: "in\n", Most: ms(5000)},
+	}},
+	{ID: "E16", Name: "a job does not outlive its command's deadline", Steps: []Step{
+		timedOut(`echo part; sh -c 'sleep 0.6; touch "$T/f"' & wait`),
+		{Text: `sleep 0.6; test -e "$T/f"`, Code: 1, TerminalLike: Like("")},
+	}},
+	{ID: "E18", Name: "no terminal to open", Needs: NoTerminal, Steps: []Step{
+		{Text: "(: </dev/tty) 2>/dev/null", Code: Failure, Most: ms(3000)},
+		{Text: "echo x", With: session.Command{TTY: true}, Verdict: session.NotStarted, Code: -1, Error: "session.pty_refused"},
+	}},
+	{ID: "E21", Name: "what nothing but KILL ends", Steps: []Step{
+		timedOut(`echo part; sh -c 'trap "" INT QUIT TERM HUP; while :; do sleep 0.05; done'`),
+		{Text: "echo on", Stdout: "on\n"},
+	}},
+	{ID: "E25", Name: "an interrupt that meets the end", Steps: race(8)},
+	{ID: "E60", Name: "a child that an interrupt kills", Steps: []Step{
+		{Text: "sh -c 'kill -INT $$'; echo on", StdoutLike: Like(`\A(on\n)?\z`), StderrLike: Like(""), TerminalLike: Like(""), Codes: []int{0, 130}},
+		{Text: "sh -c 'kill -TERM $$'; echo $?", Stdout: "143\n", StderrLike: Like(""), TerminalLike: Like("")},
+	}},
+	{ID: "E61", Name: "a child that stops itself", Needs: Terminal, Steps: []Step{
+		timedOut("echo part; sh -c 'kill -STOP $$; echo on'; sleep 60"),
+		{Text: "echo on", Stdout: "on\n", TerminalLike: Like(""), StderrLike: Like("")},
+	}},
+	{ID: "E62", Name: "an older job lives on", Steps: []Step{
+		{Text: "sleep 60 & J=$!"},
+		timedOut("echo part; sleep 60"),
+		{Text: "kill -0 $J && kill $J"},
+		{Text: "wait $J 2>/dev/null; true", StderrLike: Like(""), TerminalLike: Like("")},
+	}},
+}
+
+func with(s Step, change func(*Step)) Step {
+	change(&s)
+	return s
+}
+
+// race interrupts commands at the moment of their end: there is one result,
+// and the session goes on.
+func race(n int) (steps []Step) {
+	for range n {
+		steps = append(steps,
+			Step{
+				Text: "echo part", React: []Reaction{{After: "part\n", Cancel: true}}, Stdout: "part\n", Either: true,
+				Codes: []int{0, 130}, TerminalLike: Like(""),
+			},
+			Step{Text: "echo next; (exit 3)", Stdout: "next\n", Code: 3})
+	}
+	return steps
+}

@@ -1,0 +1,230 @@
+package conformance
+
+import (
+	"gateway/session"
+)
+
+const (
+	noDebug   = "the shell has no DEBUG trap"
+	noSpecial = "a function can't have the name of a special builtin"
+)
+
+// state is group C.
+var state = []Case{
+	{ID: "C1", Name: "the directory", Steps: []Step{
+		{Text: "cd /tmp; pwd", Stdout: "/tmp\n", Cwd: "/tmp", Moves: true},
+		{Text: "pwd", Stdout: "/tmp\n", Cwd: "/tmp"},
+	}},
+	{ID: "C3", Name: "names of directories", Steps: directories("a b", "it's", "new\nline", "end\n", "\x1fsep:0::", "ümläut ✓", "-dash", "\x1eE0123456789abcdef:0::/\x1e0123456789abcdef;", "a\tb", "*", "$HOME", `back\slash`, `"quoted"`)},
+	{ID: "C4", Name: "a directory that is removed", Steps: []Step{
+		{Text: `mkdir "$T/gone"; cd "$T/gone"`, Cwd: "$T/gone"},
+		{Text: `rmdir "$T/gone"; echo out; echo err >&2`, Stdout: "out\n", Stderr: "err\n"},
+		{Text: "echo still; (exit 3)", Stdout: "still\n", Code: 3},
+		{Text: "echo there", With: session.Command{Cwd: "/"}, Stdout: "there\n"},
+		{Text: `cd "$T"`, Cwd: "$T"},
+	}},
+	{ID: "C6", Name: "variables, functions, parameters", Steps: []Step{
+		{Text: "A=1; export B='two words'; f() { echo f:$1; }; set -- x y"},
+		{Text: `echo $A; sh -c 'echo "$A$B"'; f z; echo $2`, Stdout: "1\ntwo words\nf:z\ny\n"},
+	}},
+	{ID: "C9", Name: "environment for one command", Steps: []Step{
+		{Text: "K=old; export K; unset L"},
+		{Text: `echo "$K$L"; sh -c 'echo "$K$L"'`, With: session.Command{Env: map[string]string{"K": "it's $new\n\"", "L": "l"}}, Stdout: "it's $new\n\"l\nit's $new\n\"l\n"},
+		{Text: `echo "$K${L-unset}"; sh -c 'echo "$K${L-unset}"'`, Stdout: "oldunset\noldunset\n"},
+	}},
+	{ID: "C10", Name: "names that no variable has", Steps: []Step{
+		refusedEnv("A B"), refusedEnv("1A"), refusedEnv("A=B"), refusedEnv(""), refusedEnv("Ä"), refusedEnv("A;b"),
+	}},
+	{ID: "C12", Name: "directory for one command", Steps: []Step{
+		{Text: "pwd", With: session.Command{Cwd: "/usr"}, Stdout: "/usr\n"},
+		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
+		{Text: "cd /; pwd", With: session.Command{Cwd: "/usr"}, Stdout: "/\n"},
+		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
+	}},
+	{ID: "C13", Name: "a directory that is not there", Steps: []Step{
+		{Text: `: >"$T/side effect"`, With: session.Command{Cwd: "/nonexistent"}, Verdict: session.NotStarted, Code: -1, Error: "cmd.cwd"},
+		{Text: `ls "$T/side effect" 2>/dev/null; test -e "$T/side effect"`, Code: 1, Cwd: "$T"},
+	}},
+	{ID: "C15", Name: "set -u", Steps: []Step{
+		{Text: "set -u"},
+		{Text: "echo on", Stdout: "on\n"},
+		{Text: "echo ${unset_variable-none}; sleep 0 & wait", Stdout: "none\n", TerminalLike: Like(""), StderrLike: Like("")},
+		{Text: "set +u"},
+	}},
+	{ID: "C16", Name: "set -eu, and a failure", Steps: []Step{
+		{Text: "set -eu"},
+		{Text: "echo on; true", Stdout: "on\n"},
+		{Text: "echo last; false; echo never", Stdout: "last\n", Code: 1, Ended: true},
+	}},
+	{ID: "C18", Name: "set -x, set -v", Steps: []Step{
+		{Text: "set -x", StderrLike: Like(""), TerminalLike: Without("_gw")},
+		{Text: "echo hi; (exit 3)", Stdout: "hi\n", StderrLike: Like(`echo hi`), Code: 3, TerminalLike: Without("_gw")},
+		{Text: "set +x", StderrLike: Without("_gw", "printf"), TerminalLike: Without("_gw")},
+		{Text: "set -v", TerminalLike: Without("_gw")},
+		{Text: "echo hi; (exit 3)", Stdout: "hi\n", StderrLike: Without("_gw", "printf"), Code: 3, TerminalLike: Without("_gw")},
+		{Text: "set +v", StderrLike: Without("_gw", "printf"), TerminalLike: Without("_gw")},
+	}},
+	{ID: "C19", Name: "trap DEBUG", Except: on("dash, busybox ash, yash", noDebug), Steps: []Step{
+		{Text: "trap 'echo D' DEBUG", StdoutLike: Like(`\A(D\n)*\z`), TerminalLike: Like(`\A(D\n)*\z`)},
+		{Text: "echo hi; (exit 3)", StdoutLike: Like(`\A(D\n)*hi\n(D\n)*\z`), Code: 3, TerminalLike: Like(`\A(D\n)*\z`)},
+		{Text: "trap - DEBUG", StdoutLike: Like(`\A(D\n)*\z`), TerminalLike: Like(`\A(D\n)*\z`)},
+	}},
+	{ID: "C21", Name: "modes of the terminal", Needs: Terminal, Steps: []Step{
+		{Text: "stty sane </dev/tty"}, {Text: "echo a; echo b >&2", Stdout: "a\n", Stderr: "b\n"},
+		{Text: "stty echo </dev/tty"}, {Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
+		{Text: "stty raw </dev/tty"}, {Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
+		{Text: "stty -icanon min 1 time 0 </dev/tty"}, {Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
+		{Text: `stty sane -echo -onlcr </dev/tty; printf '\033c\033[!p' >/dev/tty`, Terminal: "\x1bc\x1b[!p"}, {Text: "echo a", Stdout: "a\n"},
+		{Text: "stty rows 5 cols 20 </dev/tty; echo " + lettered(300), Stdout: lettered(300) + "\n"},
+	}},
+	{ID: "C22", Name: "functions named like builtins", Steps: []Step{
+		{Text: `printf() { :; }; cat() { :; }; test() { :; }; true() { (exit 4); }`},
+		{Text: "echo hi; true", Stdout: "hi\n", Code: 4},
+		{Text: "unset -f printf cat test true"},
+		{Text: `echo() { printf 'my %s\n' "$*"; }; alias() { (exit 4); }; pwd() { :; }; cd() { (exit 5); }; kill() { (exit 6); }`},
+		{Text: "echo hi; (exit 3)", Stdout: "my hi\n", Code: 3},
+		{Text: "echo hi; (exit 3)", With: session.Command{Cwd: "/"}, Stdout: "my hi\n", Code: 3},
+		{Text: "unset -f echo alias pwd cd kill"},
+	}},
+	{ID: "C80", Name: "functions named command and builtin", Steps: []Step{
+		{Text: `command() { (exit 7); }; builtin() { (exit 8); }`},
+		{Text: "echo hi; (exit 3)", Stdout: "hi\n", Code: 3},
+		{Text: "command; echo $?", Stdout: "7\n"},
+		{Text: "unset -f command builtin"},
+	}},
+	{ID: "C23", Name: "a function named like a special builtin", Except: and(on("dash, busybox ash, ksh, mksh, yash", noSpecial)), Steps: []Step{
+		{Text: `eval() { (exit 9); }; .() { (exit 9); }; :() { (exit 9); }`},
+		{Text: "echo hi; (exit 3)", Stdout: "hi\n", Code: 3},
+		{Text: "unset -f eval . :"},
+	}},
+	{ID: "C60", Name: "aliases named like builtins", Steps: []Step{
+		{Text: `alias printf=false cat=false eval=false command=false echo='echo aliased'; alias .=false test=false builtin=false 2>/dev/null; true`, StderrLike: Like("")},
+		{Text: "echo hi; (exit 3)", Stdout: "aliased hi\n", Code: 3},
+		{Text: `unalias printf; unalias cat; unalias eval; unalias command; unalias echo; unalias . test builtin 2>/dev/null; true`},
+		{Text: "echo hi", Stdout: "hi\n"},
+	}},
+	{ID: "C24", Name: "no PATH", Steps: []Step{
+		{Text: "P=$PATH; unset PATH"}, {Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: "PATH="}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "PATH=/nonexistent; export PATH"}, {Text: "echo " + lettered(5000) + "; (exit 3)", Stdout: lettered(5000) + "\n", Code: 3},
+		{Text: "read a; echo $a", Stdin: in("line\n"), Stdout: "line\n"},
+		{Text: "PATH=$P; export PATH"},
+	}},
+	{ID: "C25", Name: "IFS, options and locale", Steps: []Step{
+		{Text: "old=$IFS; IFS=xX0369abcdef:/"}, {Text: "echo axb; (exit 3)", Stdout: "axb\n", Code: 3},
+		{Text: "read a b; echo $b", Stdin: in("1x2\n"), Stdout: "2\n"},
+		{Text: "IFS=; sleep 0"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "IFS=$old; set -f"}, {Text: "echo *; (exit 3)", Stdout: "*\n", Code: 3},
+		{Text: "set +f; set -C"}, {Text: `: >"$T/c"; echo a >&2; (exit 3)`, Stderr: "a\n", Code: 3},
+		{Text: `(: >"$T/c") 2>/dev/null`, Code: Failure},
+		{Text: "set +C; set -a"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "set +a; LANG=C; LC_ALL=POSIX"}, {Text: "echo ✓; (exit 3)", Stdout: "✓\n", Code: 3},
+		{Text: "unset LANG LC_ALL"},
+	}},
+	{ID: "C61", Name: "set -n", Steps: []Step{
+		{Text: "set -n", StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "set +n; echo on", Stdout: "on\n", StderrLike: Like("")},
+	}},
+	{ID: "C62", Name: "options of one shell", Except: on("dash, busybox ash, ksh, mksh, yash", "the shell has no shopt and no setopt"), Steps: []Step{
+		{Text: "shopt -s extglob nullglob 2>/dev/null || setopt ksh_glob null_glob sh_word_split"},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "shopt -u extglob nullglob 2>/dev/null || unsetopt ksh_glob null_glob sh_word_split"},
+	}},
+	{ID: "C63", Name: "set -o posix", Except: on("dash, zsh, busybox ash, ksh, yash", "the shell has no such option"), Steps: []Step{
+		{Text: "set -o posix"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3}, {Text: "set +o posix"},
+	}},
+	{ID: "C27", Name: "exit with a status", Steps: []Step{{Text: "exit 7", Code: 7, Ended: true}}},
+	{ID: "C28", Name: "a program in place of the shell", Steps: []Step{{Text: "echo last; exec sh -c 'sleep 0.1; exit 4'", Stdout: "last\n", Code: 4, Ended: true}}},
+	{ID: "C29", Name: "exec true", Steps: []Step{{Text: "exec true", Ended: true}}},
+	{ID: "C64", Name: "exec of a shell, whose input is at its end", Steps: []Step{{Text: "exec sh", Ended: true}}},
+	{ID: "C65", Name: "exec >file", Steps: []Step{
+		{Text: `exec >"$T/away" 2>&1; echo lost`},
+		{Text: `echo here; echo there >&2; cat "$T/away"`, Stdout: "here\nlost\n", Stderr: "there\n"},
+		{Text: "exec >/dev/null 2>/dev/null"}, {Text: "echo here; echo there >&2", Stdout: "here\n", Stderr: "there\n"},
+		{Text: "exec >&- 2>&-"}, {Text: "echo here; echo there >&2", Stdout: "here\n", Stderr: "there\n"},
+		{Text: "exec </dev/null"}, {Text: "echo here", Stdout: "here\n"},
+	}},
+	{ID: "C66", Name: "descriptors of the user's", Steps: []Step{
+		{Text: `exec 9>"$T/lock"; echo held >&9`},
+		{Text: `echo more >&9; exec 9>&-; cat "$T/lock"`, Stdout: "held\nmore\n"},
+		{Text: `exec 8>&- 7>&- 6>&- 5>&- 4>&- 3>&-`}, {Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: `exec 3>"$T/3" 4>"$T/4"; echo three >&3`}, {Text: `echo four >&4; cat "$T/3" "$T/4"; exec 3>&- 4>&-`, Stdout: "three\nfour\n"},
+	}},
+	{ID: "C67", Name: "trap EXIT", Steps: []Step{
+		{Text: `trap 'echo bye >"$T/bye"' EXIT`},
+		{Text: `echo on; test ! -e "$T/bye"`, Stdout: "on\n"},
+		{Text: "trap - EXIT"},
+		{Text: `trap 'echo bye >"$T/bye"; exit 6' EXIT`},
+		{Text: "exit 5", Codes: []int{5, 6}, Ended: true},
+	}},
+	{ID: "C68", Name: "trap INT, TERM, HUP, CHLD, USR1", Steps: []Step{
+		{Text: "trap 'echo T' INT TERM HUP USR1; kill -USR1 $$; trap '' CHLD 2>/dev/null; echo on", Stdout: "T\non\n"},
+		{Text: "(exit 3)", Code: 3},
+		{Text: "trap - INT TERM HUP USR1 CHLD"},
+	}},
+	{ID: "C69", Name: "few descriptors", Steps: []Step{
+		{Text: "n=$(ulimit -S -n); ulimit -S -n 10"},
+		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: "ulimit -S -n $n"},
+	}},
+	{ID: "C70", Name: "a TMPDIR of nonsense", Steps: []Step{
+		{Text: "TMPDIR=/nonexistent; export TMPDIR"},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "echo " + lettered(5000), Stdout: lettered(5000) + "\n"},
+		{Text: "TMPDIR='a b\n*'"},
+		{Text: "cat <<E\n" + lettered(3000) + "\nE", StdoutLike: Like(""), StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "unset TMPDIR"},
+	}},
+	{ID: "C71", Name: "umask 777", Steps: []Step{
+		{Text: `u=$(umask); umask 777`},
+		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: "echo " + lettered(5000), Stdout: lettered(5000) + "\n"},
+		{Text: "cat", Stdin: in("in\n"), Stdout: "in\n"},
+		{Text: "umask $u"},
+	}},
+	{ID: "C72", Name: "a script that sets the prompts", Steps: []Step{
+		{Text: `_OLD_PS1="${PS1-}"; PS1="(venv) ${PS1-}"; export PS1; PS2='more> '; PS4='trace '; PROMPT='% '; RPROMPT=right; PROMPT_COMMAND='echo P'`, TerminalLike: Like("")},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `PS1='$ '; unset PS2`}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `unset PS1 PS4 PROMPT RPROMPT PROMPT_COMMAND _OLD_PS1`}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+	}},
+	{ID: "C73", Name: "its own variables", Steps: []Step{
+		{Text: "unset _gwn _gw PWD OLDPWD"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `_gwn=x; _gw='echo never'`}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `cd "$T"`, Cwd: "$T"},
+	}},
+	{ID: "C74", Name: "history and job control", Steps: []Step{
+		{Text: "set -m", StderrLike: Like(""), Codes: []int{0, Failure}}, {Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "set +m", StderrLike: Like(""), Codes: []int{0, Failure}}, {Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "history", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "fc -l", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
+	}},
+	{ID: "C75", Name: "a shell within", Steps: []Step{
+		{Text: "sh -i -c 'echo in; exit 3'", Stdout: "in\n", StderrLike: Like(""), Code: 3, TerminalLike: Without("_gw")},
+		{Text: "sh -c 'cd /; V=lost; exit 4'", Code: 4},
+		{Text: "sh -l -c 'echo login' 2>/dev/null | tail -n 1", Stdout: "login\n"},
+	}},
+}
+
+func refusedEnv(name string) Step {
+	return Step{Text: `: >"$T/never"`, With: session.Command{Env: map[string]string{name: "x"}}, Verdict: session.NotStarted, Code: -1, Error: "usage"}
+}
+
+// directories goes into a directory of each name.
+func directories(names ...string) (steps []Step) {
+	for _, name := range names {
+		quoted := "'"
+		for _, c := range name {
+			if c == '\'' {
+				quoted += `'\''`
+			} else {
+				quoted += string(c)
+			}
+		}
+		quoted += "'"
+		steps = append(steps,
+			Step{Text: `cd "$T" && mkdir -p ./` + quoted + ` && cd ./` + quoted, Cwd: "$T/" + name},
+			Step{Text: "pwd", Stdout: "$T/" + name + "\n", Cwd: "$T/" + name})
+	}
+	return append(steps, Step{Text: `cd "$T"`, Cwd: "$T"})
+}

@@ -1,0 +1,71 @@
+package conformance
+
+import (
+	"strings"
+
+	"gateway/session"
+)
+
+// deadlines is group D.
+var deadlines = []Case{
+	{ID: "D12", Name: "a deadline", Steps: []Step{timedOut("echo part; sleep 60"), {Text: "echo on", Stdout: "on\n"}}},
+	{ID: "D13", Name: "a deadline of a loop, a pipeline, a group", Steps: []Step{
+		timedOut("echo part; while :; do :; done"),
+		timedOut("echo part; sleep 60 | cat"),
+		timedOut("(echo part; (sleep 60; echo never))"),
+		timedOut(`echo part; sh -c 'while :; do sleep 0.05; done'`),
+	}},
+	{ID: "D15", Name: "late output of what timed out", Steps: []Step{
+		with(timedOut(`echo part; sh -c 'trap "" INT QUIT TERM; sleep 0.6; echo LATE; echo LATE >&2; sleep 60'`), func(s *Step) {
+			s.Stdout, s.StdoutLike = "", Like(`\Apart\n(LATE\n)?\z`)
+		}),
+		{Text: "echo mine; sleep 0.3", Stdout: "mine\n"},
+		{Text: "echo mine; sleep 0.3", Stdout: "mine\n"},
+	}},
+	{ID: "D18", Name: "a deadline of what never stops to write", Steps: []Step{
+		{Text: "yes", With: session.Command{Timeout: ms(200), Limit: 10}, Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", Stdout: strings.Repeat("y\n", 5), Truncated: true, Most: ms(9000)},
+		{Text: "echo on", Stdout: "on\n"},
+	}},
+	{ID: "D21", Name: "a context that has ended", Steps: []Step{
+		{Text: `: >"$T/never"`, Canceled: true, Verdict: session.NotStarted, Code: -1, Error: "session: context canceled"},
+		{Text: `test -e "$T/never"`, Code: 1},
+	}},
+	{ID: "D26", Name: "deadlines and interrupts, again and again", Steps: rounds(5)},
+	{ID: "D60", Name: "what a deadline leaves alone", Steps: []Step{
+		{Text: "cd /usr; V=kept; f() { echo $V; }", Cwd: "/usr", Moves: true},
+		timedOut("echo part; V=changed; sleep 60"),
+		{Text: "pwd; f", Stdout: "/usr\nchanged\n"},
+	}},
+	{ID: "D61", Name: "an end before its deadline", Steps: []Step{{Text: "echo on; (exit 3)", With: session.Command{Timeout: ms(20_000)}, Stdout: "on\n", Code: 3}}},
+}
+
+// endings are what a command may say when it is ended: its own status after an
+// interrupt, a quit, a TERM or a KILL, or nothing.
+var endings = []int{-1, 0, 1, 130, 131, 137, 143}
+
+// timedOut is a command that says "part" and has to be ended.
+func timedOut(text string) Step {
+	return Step{
+		Text: text, With: session.Command{Timeout: ms(150)}, Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout",
+		Stdout: "part\n", StderrLike: Like(""), TerminalLike: Without("_gw"), Least: ms(150), Most: ms(9000),
+	}
+}
+
+// interrupted is one that is interrupted once it has said "part".
+func interrupted(text string) Step {
+	return Step{
+		Text: text, React: []Reaction{{After: "part\n", Cancel: true}}, Verdict: session.Interrupted, Codes: endings, Error: "cmd.interrupted",
+		Stdout: "part\n", StderrLike: Like(""), TerminalLike: Without("_gw"), Most: ms(9000),
+	}
+}
+
+func rounds(n int) (steps []Step) {
+	for range n {
+		steps = append(steps,
+			timedOut("echo part; sleep 60"),
+			interrupted("echo part; sleep 60"),
+			interrupted("echo part; while :; do :; done"),
+			Step{Text: "echo clean; (exit 3)", Stdout: "clean\n", Code: 3})
+	}
+	return append(steps, timedOut(`echo part; sh -c 'trap "" INT; while :; do sleep 0.05; done'`), Step{Text: "echo clean", Stdout: "clean\n"})
+}
