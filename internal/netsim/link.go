@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,10 +21,15 @@ type link struct {
 	ends [2]*net.TCPConn
 	once sync.Once
 	done chan struct{} // closed when the link is cut: what is under way is lost
+	hung atomic.Bool   // what comes is dropped
 }
 
-// cut ends the link for both ends.
+// cut ends the link for both ends. One that hangs may be cut for good.
 func (l *link) cut(how How) {
+	if how == Hang {
+		l.hung.Store(true)
+		return
+	}
 	l.once.Do(func() {
 		close(l.done)
 		for _, end := range l.ends {
@@ -97,6 +103,9 @@ func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) {
 		if !p.wait(l, d, c.due) {
 			return
 		}
+		if l.hung.Load() {
+			continue // until the link is cut or closed by an end
+		}
 		if len(c.data) == 0 {
 			to.CloseWrite()
 			return
@@ -108,7 +117,9 @@ func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) {
 		}
 		if cut {
 			l.cut(how)
-			return
+			if how != Hang {
+				return
+			}
 		}
 	}
 }

@@ -21,13 +21,16 @@ const (
 
 func (d Direction) String() string { return [...]string{"up", "down"}[d] }
 
-// How says how a connection is cut.
+// How says how a connection breaks.
 type How int
 
 const (
-	RST How = iota // both ends see a reset
-	FIN            // both ends see an end of file
+	RST  How = iota // both ends see a reset
+	FIN             // both ends see an end of file
+	Hang            // neither end sees anything: what comes is taken, and never arrives
 )
+
+func (h How) String() string { return [...]string{"RST", "FIN", "hang"}[h] }
 
 // A Proxy forwards TCP connections to one target. All methods may be called
 // concurrently.
@@ -108,8 +111,8 @@ func (p *Proxy) Conns() int {
 	return p.conns
 }
 
-// Cut ends all connections. Bytes under way are lost. Later connections are
-// served.
+// Cut ends all connections, or makes them hang for ever. Bytes under way are
+// lost. Later connections are served.
 func (p *Proxy) Cut(how How) {
 	for _, l := range p.current() {
 		l.cut(how)
@@ -156,7 +159,7 @@ func orBoth(directions []Direction) []Direction {
 }
 
 // Truncate lets n more bytes through in the direction, over all connections,
-// and cuts the connection that brings more. A negative n takes the limit away.
+// and cuts the connection that brings more, in both directions. A negative n takes the limit away.
 func (p *Proxy) Truncate(d Direction, n int64, how How) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

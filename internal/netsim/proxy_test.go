@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -167,6 +168,32 @@ func TestTruncate(t *testing.T) {
 	}
 	if n := p.Bytes(netsim.Down); n != 5 {
 		t.Errorf("Bytes(Down) = %d, want 5", n)
+	}
+}
+
+// A link that hangs swallows everything, the end of file included, until it is
+// cut; later connections are served.
+func TestHang(t *testing.T) {
+	p := netsim.Start(t, echo(t), 0)
+	c := connect(t, p)
+	trip(t, c, "x")
+	p.Truncate(netsim.Up, 2, netsim.Hang)
+	io.WriteString(c, "0123")
+	back := make([]byte, 4)
+	c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := io.ReadFull(c, back); n > 2 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %q, %v, want at most two bytes and silence", back[:n], err)
+	}
+	c.(*net.TCPConn).CloseWrite()
+	if n, err := c.Read(back); n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %q, %v, want silence", back[:n], err)
+	}
+	p.Truncate(netsim.Up, -1, netsim.Hang)
+	trip(t, connect(t, p), "a later connection")
+	c.SetReadDeadline(time.Now().Add(30 * time.Second))
+	p.Cut(netsim.RST)
+	if _, err := c.Read(back); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("read after RST = %v, want ECONNRESET", err)
 	}
 }
 

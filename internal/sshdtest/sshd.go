@@ -80,6 +80,10 @@ type Server struct {
 // Log returns what the server has logged up to now.
 func (s *Server) Log() string { return s.log.String() }
 
+// Processes returns the processes that the server has started and that still
+// are, those of its sessions included.
+func (s *Server) Processes() []int { return descendants(s.Pid, s.Port) }
+
 // Start starts an OpenSSH server and ends it with the test.
 func Start(t testing.TB, opts Options) *Server {
 	t.Helper()
