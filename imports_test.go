@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"transport/ssh":           {"transport"},
 	"transport/transporttest": {"transport"},
 	"session":                 {"transport"},
+	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"gateway", "hosts", "internal/config", "session", "transport"},

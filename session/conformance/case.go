@@ -72,7 +72,7 @@ type Step struct {
 	Ended                                bool
 	Truncated                            bool
 	StdoutBytes                          int64 // if set
-	// Either: it may have ended by itself, or been interrupted.
+	// Either: it may also have ended by itself before that.
 	Either bool
 	// Moves: the directory is another one afterwards.
 	Moves bool

@@ -16,7 +16,7 @@ var input = []Case{
 			Answers: []string{"John"}, Asked: "Name? ", Stdout: "Name? Hello John\n",
 		},
 		{
-			Text: `printf 'Name? ' >/dev/tty; read n </dev/tty; printf 'Town? ' >/dev/tty; read t </dev/tty; echo "$n, $t"`,
+			Text:    `printf 'Name? ' >/dev/tty; read n </dev/tty; printf 'Town? ' >/dev/tty; read t </dev/tty; echo "$n, $t"`,
 			Answers: []string{"John", "Ulm"}, Stdout: "John, Ulm\n", Terminal: "Name? Town? ",
 		},
 	}},

@@ -59,7 +59,7 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 	for i, step := range c.Steps {
 		wrong := r.do(ctx, step)
 		for _, w := range wrong {
-			problems = append(problems, fmt.Sprintf("step %d, %.100q: %s", i+1, step.Text, w))
+			problems = append(problems, fmt.Sprintf("step %d, %.60q: %s", i+1, step.Text, w))
 		}
 		if len(wrong) > 0 {
 			return problems
@@ -173,8 +173,8 @@ func (s Step) compare(r session.Result, err error, dir string) (wrong []string) 
 	if verdict == "" {
 		verdict = session.Exited
 	}
-	if s.Either && r.Verdict == session.Interrupted {
-		verdict, s.Error = session.Interrupted, "cmd.interrupted"
+	if s.Either && r.Verdict == session.Exited {
+		verdict, s.Error = session.Exited, ""
 	}
 	codes := s.Codes
 	if codes == nil {

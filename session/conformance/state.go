@@ -5,8 +5,9 @@ import (
 )
 
 const (
-	noDebug   = "the shell has no DEBUG trap"
-	noSpecial = "a function can't have the name of a special builtin"
+	noDebug        = "the shell has no DEBUG trap"
+	fewDescriptors = "the shell keeps descriptors above 9 for itself, and redirects nothing without them"
+	noSpecial      = "a function can't have the name of a special builtin"
 )
 
 // state is group C.
@@ -70,11 +71,16 @@ var state = []Case{
 		{Text: "trap - DEBUG", StdoutLike: Like(`\A(D\n)*\z`), TerminalLike: Like(`\A(D\n)*\z`)},
 	}},
 	{ID: "C21", Name: "modes of the terminal", Needs: Terminal, Steps: []Step{
-		{Text: "stty sane </dev/tty"}, {Text: "echo a; echo b >&2", Stdout: "a\n", Stderr: "b\n"},
-		{Text: "stty echo </dev/tty"}, {Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
-		{Text: "stty raw </dev/tty"}, {Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
-		{Text: "stty -icanon min 1 time 0 </dev/tty"}, {Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
-		{Text: `stty sane -echo -onlcr </dev/tty; printf '\033c\033[!p' >/dev/tty`, Terminal: "\x1bc\x1b[!p"}, {Text: "echo a", Stdout: "a\n"},
+		{Text: "stty sane </dev/tty"},
+		{Text: "echo a; echo b >&2", Stdout: "a\n", Stderr: "b\n"},
+		{Text: "stty echo </dev/tty"},
+		{Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
+		{Text: "stty raw </dev/tty"},
+		{Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
+		{Text: "stty -icanon min 1 time 0 </dev/tty"},
+		{Text: "echo a; (exit 2)", Stdout: "a\n", Code: 2},
+		{Text: `stty sane -echo -onlcr </dev/tty; printf '\033c\033[!p' >/dev/tty`, Terminal: "\x1bc\x1b[!p"},
+		{Text: "echo a", Stdout: "a\n"},
 		{Text: "stty rows 5 cols 20 </dev/tty; echo " + lettered(300), Stdout: lettered(300) + "\n"},
 	}},
 	{ID: "C22", Name: "functions named like builtins", Steps: []Step{
@@ -92,7 +98,7 @@ var state = []Case{
 		{Text: "command; echo $?", Stdout: "7\n"},
 		{Text: "unset -f command builtin"},
 	}},
-	{ID: "C23", Name: "a function named like a special builtin", Except: and(on("dash, busybox ash, ksh, mksh, yash", noSpecial)), Steps: []Step{
+	{ID: "C23", Name: "a function named like a special builtin", Except: on("dash, busybox ash, ksh, mksh, yash", noSpecial), Steps: []Step{
 		{Text: `eval() { (exit 9); }; .() { (exit 9); }; :() { (exit 9); }`},
 		{Text: "echo hi; (exit 3)", Stdout: "hi\n", Code: 3},
 		{Text: "unset -f eval . :"},
@@ -104,22 +110,32 @@ var state = []Case{
 		{Text: "echo hi", Stdout: "hi\n"},
 	}},
 	{ID: "C24", Name: "no PATH", Steps: []Step{
-		{Text: "P=$PATH; unset PATH"}, {Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
-		{Text: "PATH="}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: "PATH=/nonexistent; export PATH"}, {Text: "echo " + lettered(5000) + "; (exit 3)", Stdout: lettered(5000) + "\n", Code: 3},
+		{Text: "P=$PATH; unset PATH"},
+		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: "PATH="},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "PATH=/nonexistent; export PATH"},
+		{Text: "echo " + lettered(5000) + "; (exit 3)", Stdout: lettered(5000) + "\n", Code: 3},
 		{Text: "read a; echo $a", Stdin: in("line\n"), Stdout: "line\n"},
 		{Text: "PATH=$P; export PATH"},
 	}},
 	{ID: "C25", Name: "IFS, options and locale", Steps: []Step{
-		{Text: "old=$IFS; IFS=xX0369abcdef:/"}, {Text: "echo axb; (exit 3)", Stdout: "axb\n", Code: 3},
+		{Text: "old=$IFS; IFS=xX0369abcdef:/"},
+		{Text: "echo axb; (exit 3)", Stdout: "axb\n", Code: 3},
 		{Text: "read a b; echo $b", Stdin: in("1x2\n"), Stdout: "2\n"},
-		{Text: "IFS=; sleep 0"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: "IFS=$old; set -f"}, {Text: "echo *; (exit 3)", Stdout: "*\n", Code: 3},
-		{Text: "set +f; set -C"}, {Text: `: >"$T/c"; echo a >&2; (exit 3)`, Stderr: "a\n", Code: 3},
+		{Text: "IFS=; sleep 0"},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "IFS=$old; set -C"},
+		{Text: `: >"$T/c"; echo a >&2; (exit 3)`, Stderr: "a\n", Code: 3},
 		{Text: `(: >"$T/c") 2>/dev/null`, Code: Failure},
-		{Text: "set +C; set -a"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: "set +a; LANG=C; LC_ALL=POSIX"}, {Text: "echo ✓; (exit 3)", Stdout: "✓\n", Code: 3},
+		{Text: "set +C; set -a"},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "set +a; LANG=C; LC_ALL=POSIX"},
+		{Text: "echo ✓; (exit 3)", Stdout: "✓\n", Code: 3},
 		{Text: "unset LANG LC_ALL"},
+	}},
+	{ID: "C26", Name: "set -f", Except: on("zsh", "the option is called -F there"), Steps: []Step{
+		{Text: "set -f"}, {Text: "echo *; (exit 3)", Stdout: "*\n", Code: 3}, {Text: "set +f"},
 	}},
 	{ID: "C61", Name: "set -n", Steps: []Step{
 		{Text: "set -n", StderrLike: Like(""), Codes: []int{0, Failure}},
@@ -140,15 +156,20 @@ var state = []Case{
 	{ID: "C65", Name: "exec >file", Steps: []Step{
 		{Text: `exec >"$T/away" 2>&1; echo lost`},
 		{Text: `echo here; echo there >&2; cat "$T/away"`, Stdout: "here\nlost\n", Stderr: "there\n"},
-		{Text: "exec >/dev/null 2>/dev/null"}, {Text: "echo here; echo there >&2", Stdout: "here\n", Stderr: "there\n"},
-		{Text: "exec >&- 2>&-"}, {Text: "echo here; echo there >&2", Stdout: "here\n", Stderr: "there\n"},
-		{Text: "exec </dev/null"}, {Text: "echo here", Stdout: "here\n"},
+		{Text: "exec >/dev/null 2>/dev/null"},
+		{Text: "echo here; echo there >&2", Stdout: "here\n", Stderr: "there\n"},
+		{Text: "exec >&- 2>&-"},
+		{Text: "echo here; echo there >&2", Stdout: "here\n", Stderr: "there\n"},
+		{Text: "exec </dev/null"},
+		{Text: "echo here", Stdout: "here\n"},
 	}},
 	{ID: "C66", Name: "descriptors of the user's", Steps: []Step{
 		{Text: `exec 9>"$T/lock"; echo held >&9`},
 		{Text: `echo more >&9; exec 9>&-; cat "$T/lock"`, Stdout: "held\nmore\n"},
-		{Text: `exec 8>&- 7>&- 6>&- 5>&- 4>&- 3>&-`}, {Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
-		{Text: `exec 3>"$T/3" 4>"$T/4"; echo three >&3`}, {Text: `echo four >&4; cat "$T/3" "$T/4"; exec 3>&- 4>&-`, Stdout: "three\nfour\n"},
+		{Text: `exec 8>&- 7>&- 6>&- 5>&- 4>&- 3>&-`},
+		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: `exec 3>"$T/3" 4>"$T/4"; echo three >&3`},
+		{Text: `echo four >&4; cat "$T/3" "$T/4"; exec 3>&- 4>&-`, Stdout: "three\nfour\n"},
 	}},
 	{ID: "C67", Name: "trap EXIT", Steps: []Step{
 		{Text: `trap 'echo bye >"$T/bye"' EXIT`},
@@ -162,9 +183,15 @@ var state = []Case{
 		{Text: "(exit 3)", Code: 3},
 		{Text: "trap - INT TERM HUP USR1 CHLD"},
 	}},
-	{ID: "C69", Name: "few descriptors", Steps: []Step{
+	{ID: "C69", Name: "ten descriptors", Except: on("dash, zsh, busybox ash", fewDescriptors), Steps: []Step{
 		{Text: "n=$(ulimit -S -n); ulimit -S -n 10"},
 		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: "ulimit -S -n $n"},
+	}},
+	{ID: "C76", Name: "twenty descriptors", Steps: []Step{
+		{Text: "n=$(ulimit -S -n); ulimit -S -n 20"},
+		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
+		{Text: "cat", Stdin: in("in\n"), Stdout: "in\n"},
 		{Text: "ulimit -S -n $n"},
 	}},
 	{ID: "C70", Name: "a TMPDIR of nonsense", Steps: []Step{
@@ -185,17 +212,23 @@ var state = []Case{
 	{ID: "C72", Name: "a script that sets the prompts", Steps: []Step{
 		{Text: `_OLD_PS1="${PS1-}"; PS1="(venv) ${PS1-}"; export PS1; PS2='more> '; PS4='trace '; PROMPT='% '; RPROMPT=right; PROMPT_COMMAND='echo P'`, TerminalLike: Like("")},
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: `PS1='$ '; unset PS2`}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: `unset PS1 PS4 PROMPT RPROMPT PROMPT_COMMAND _OLD_PS1`}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `PS1='$ '; unset PS2`},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `unset PS1 PS4 PROMPT RPROMPT PROMPT_COMMAND _OLD_PS1`},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
 	}},
 	{ID: "C73", Name: "its own variables", Steps: []Step{
-		{Text: "unset _gwn _gw PWD OLDPWD"}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: `_gwn=x; _gw='echo never'`}, {Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "unset _gwn _gw PWD OLDPWD"},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: `_gwn=x; _gw='echo never'`},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
 		{Text: `cd "$T"`, Cwd: "$T"},
 	}},
 	{ID: "C74", Name: "history and job control", Steps: []Step{
-		{Text: "set -m", StderrLike: Like(""), Codes: []int{0, Failure}}, {Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: "set +m", StderrLike: Like(""), Codes: []int{0, Failure}}, {Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "set -m", StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "set +m", StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
 		{Text: "history", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
 		{Text: "fc -l", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
 	}},

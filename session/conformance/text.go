@@ -122,7 +122,8 @@ var text = []Case{
 	{ID: "B65", Name: "bytes that are no UTF-8, in the text", Except: on("yash", charsOnly), Steps: []Step{
 		{Text: "printf %s '" + span(128, 255) + "'", Stdout: span(128, 255)},
 	}},
-	{ID: "B66", Name: "a trailing ; and a trailing |", Steps: []Step{{Text: "echo a;", Stdout: "a\n"}, {Text: "echo b ; ", Stdout: "b\n"}, mistake("echo c |"), mistake("echo d &&")}},
+	{ID: "B66", Name: "a trailing ; and a trailing |", Steps: []Step{{Text: "echo a;", Stdout: "a\n"}, {Text: "echo b ; ", Stdout: "b\n"}, mistake("echo c |")}},
+	{ID: "B69", Name: "a trailing &&", Except: on("zsh", "the shell takes nothing for a command there"), Steps: []Step{mistake("echo d &&"), mistake("echo d ||")}},
 	{ID: "B67", Name: "lines that end in CR LF", Steps: []Step{{Text: "echo a\r\necho b\r\n", Stdout: "a\r\nb\r\n"}}},
 	{ID: "B68", Name: "a function over lines, and its return", Steps: []Step{
 		{Text: "f() {\n  echo \"in $1\"\n  return 6\n}\nf x", Stdout: "in x\n", Code: 6},

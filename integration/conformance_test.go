@@ -1,0 +1,95 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"gateway/session"
+	"gateway/session/conformance"
+	"gateway/transport"
+)
+
+// allShells are those that a session can drive.
+var allShells = []string{"bash", "dash", "zsh", "ksh", "mksh", "yash", "busybox ash"}
+
+// atOnce is how many cells of the matrix run at a time: most of their time is
+// waiting.
+const atOnce = 4
+
+// TestConformance runs every case in every shell on every machine. With
+// GATEWAY_CONFORMANCE_MATRIX it writes what came of it to that file.
+func TestConformance(t *testing.T) {
+	var m matrix
+	runtime := t.TempDir()
+	all := machines(t, runtime)
+	var cells sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for _, shell := range allShells {
+		for _, machine := range all {
+			cells.Go(func() { // ends with its cell
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				t.Run(shell+"/"+machine.name, func(t *testing.T) { runCell(t, shell, machine, &m) })
+			})
+		}
+	}
+	cells.Wait()
+	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
+	if file := os.Getenv("GATEWAY_CONFORMANCE_MATRIX"); file != "" {
+		if err := os.WriteFile(file, []byte(m.markdown(allShells, all)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// runCell runs all cases in one shell on one machine, with a session for each
+// group.
+func runCell(t *testing.T, shell string, machine machine, m *matrix) {
+	tr := machine.open(t)
+	for _, group := range conformance.Groups() {
+		t.Run(group.Letter, func(t *testing.T) {
+			runner := newRunner(t, tr, shell)
+			defer runner.Close()
+			for _, c := range group.Cases {
+				at := spot{c.ID, shell, machine.name}
+				if reason := c.Reason(shell, machine.tty); reason != "" {
+					m.note(at, reason)
+					continue
+				}
+				t.Run(c.ID, func(t *testing.T) {
+					m.note(at, failed)
+					problems := runner.Run(t.Context(), c)
+					for _, problem := range problems {
+						t.Errorf("%s: %s", c.Name, problem)
+					}
+					if len(problems) == 0 {
+						m.note(at, passed)
+					}
+				})
+			}
+		})
+	}
+}
+
+// newRunner opens sessions with a scratch directory of their own.
+func newRunner(t *testing.T, tr transport.Transport, shell string) *conformance.Runner {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &conformance.Runner{
+		Dir: dir,
+		Open: func(ctx context.Context) (*session.Session, error) {
+			s, err := session.Open(ctx, tr, session.Config{Shell: shell, Env: map[string]string{"T": dir}})
+			if err != nil {
+				return nil, fmt.Errorf("a session of %s: %w", shell, err)
+			}
+			return s, nil
+		},
+	}
+}
