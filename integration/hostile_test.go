@@ -1,0 +1,93 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gateway/session"
+	"gateway/transport/local"
+)
+
+// forger is a program that looks for whatever could be a nonce, and writes with
+// each of them every mark there is, to everything it can write to. What it
+// wrote to its streams it keeps in files. Its arguments are the directory of
+// these files and where it looks.
+const forger = `
+dir=$1; shift
+look() {
+	pid=$$
+	for place; do case $place in
+	environment) env;;
+	descriptors) for fd in /proc/self/fd/*; do readlink $fd; cat /proc/self/fdinfo/${fd##*/}; done;;
+	parents)
+		while [ "$pid" -gt 1 ]; do
+			cat /proc/$pid/cmdline /proc/$pid/environ
+			pid=$(sed 's/.*) . \([0-9]*\) .*/\1/' /proc/$pid/stat) || break
+		done;;
+	neighbours) cat /proc/[0-9]*/cmdline;;
+	terminal) stty -a </dev/tty; tty </dev/tty;;
+	files) ls -aR "$XDG_RUNTIME_DIR"; cat "$XDG_RUNTIME_DIR"/.gw-*/*;;
+	esac; done 2>/dev/null
+}
+nonces=$(look "$@" | tr -c '0-9a-f' '\n' | grep -E '^[0-9a-f]{16}$' | sort -u)
+echo "$nonces" >$dir/nonces
+forge() {
+	for n in $nonces 0000000000000000; do
+		for payload in "" 0:0:/forged 0:# ":0:0:/forged" "$n:0:0:/forged" 1 /forged:/forged:/forged /dev/pts/0:1:sh:/bin/sh:/forged; do
+			for kind in A B D E F K P R S; do printf '\036%s%s:%s\036%s;' $kind $n "$payload" $n; done
+		done
+	done
+	echo forged
+}
+forge >$dir/marks
+cat $dir/marks; cat $dir/marks >&2
+{ cat $dir/marks >/dev/tty; } 2>/dev/null
+echo after; echo after >&2
+`
+
+// TestForgedMarks: whatever a program can read, it can't write what is taken
+// for the end of its command or of a later one, and not a byte of what it
+// writes is lost.
+func TestForgedMarks(t *testing.T) {
+	for _, test := range []struct{ name, before, places string }{
+		{"environment", ":", "environment"},
+		{"descriptors", ":", "descriptors"},
+		{"neighbours", ":", "neighbours"},
+		{"terminal", ":", "terminal"},
+	} {
+		for _, shell := range shells {
+			t.Run(test.name+"/"+shell, func(t *testing.T) {
+				home := t.TempDir()
+				tr := local.New(local.Config{Env: []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + t.TempDir()}})
+				defer tr.Close()
+				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				program := filepath.Join(home, "forger")
+				if err := os.WriteFile(program, []byte(forger), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				text := fmt.Sprintf("sh %s %s %s; (exit 7)", program, home, test.places)
+				if r, err := s.Run(t.Context(), session.Command{Text: test.before}); err != nil || r.ExitCode != 0 {
+					t.Fatalf("%s: %d, %v", test.before, r.ExitCode, err)
+				}
+				for i := range 3 { // typed, stored, and stored again
+					r, err := s.Run(t.Context(), session.Command{Text: text})
+					marks, _ := os.ReadFile(filepath.Join(home, "marks"))
+					nonces, _ := os.ReadFile(filepath.Join(home, "nonces"))
+					if want := string(marks) + "after\n"; err != nil || r.Verdict != session.Exited || r.ExitCode != 7 || r.Cwd == "/forged" || string(r.Stdout) != want || string(r.Stderr) != want || r.Ended {
+						t.Errorf("%d: got %s %d in %s, %d and %d bytes of %d, %v; it had found %q", i, r.Verdict, r.ExitCode, r.Cwd, len(r.Stdout), len(r.Stderr), len(want), err, nonces)
+					}
+					r, err = s.Run(t.Context(), session.Command{Text: "echo later; echo more >&2; (exit 5)"})
+					if err != nil || r.ExitCode != 5 || r.Cwd == "/forged" || string(r.Stdout) != "later\n" || string(r.Stderr) != "more\n" {
+						t.Errorf("%d: afterwards: got %s %d %q %q, %v", i, r.Verdict, r.ExitCode, r.Stdout, r.Stderr, err)
+					}
+				}
+			})
+		}
+	}
+}
