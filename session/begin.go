@@ -56,7 +56,11 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 		r.outputs[i] = newOutput(command.Limit, spool)
 	}
-	s.expect(r.nonce)
+	kinds := "PE"
+	if command.Stdin != nil {
+		kinds = "PEB"
+	}
+	s.expect(r.nonce, kinds)
 	typed := f.encode()
 	r.started = time.Now()
 	s.mu.Lock()
@@ -139,7 +143,7 @@ func (s *Session) terminalGone(err error) error {
 // leave ends the command's claim on the streams.
 func (s *Session) leave(r *run) {
 	s.detach(r)
-	s.outlive(r.nonce)
+	s.outlive(r.nonce, "PE")
 	if r.feeder != nil {
 		r.feeder.close()
 	}
@@ -166,7 +170,7 @@ func (s *Session) progress(r *run) progress {
 // upload stores a text that can't be typed in the keeper's directory.
 func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	nonce := newNonce()
-	marks := s.expect(nonce)
+	marks := s.expect(nonce, "A")
 	defer s.forget(nonce)
 	if err := k.upload(nonce, text); err != nil {
 		return s.terminalGone(err)

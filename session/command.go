@@ -50,6 +50,9 @@ type Command struct {
 	Merge bool
 	// Timeout ends the command that long after its start; 0 means never.
 	Timeout time.Duration
+	// Idle ends the command when nothing has come from it for that long; 0 means
+	// never.
+	Idle time.Duration
 	// Limit is how many bytes of each stream are kept; 0 means 1 MiB.
 	Limit int
 	// Spool opens the spool for a stream of which more comes than is kept. It

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
 	"time"
 
 	"gateway/transport"
@@ -99,7 +100,7 @@ func (s *Session) drain(r *run) {
 		return
 	}
 	nonce := newNonce()
-	flushed := s.expect(nonce)
+	flushed := s.expect(nonce, "F")
 	defer s.forget(nonce)
 	if r.keeper.flush(nonce) != nil {
 		return
@@ -142,12 +143,18 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 			Err:     ErrLost,
 		}
 	case exit.Signal != "":
-		result.Verdict, result.Signal, result.ExitCode = Signaled, exit.Signal, exit.Code
+		result.Verdict, result.Signal, result.ExitCode = Signaled, signalName(exit.Signal), exit.Code
 	default:
 		result.Verdict, result.ExitCode = Exited, exit.Code
 	}
 	return result, nil
 }
+
+var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)
+
+// signalName returns the name in what a server says of a signal. One that is not
+// of RFC 4254 has its author behind an @.
+func signalName(s string) string { return signalNames.FindString(s) }
 
 // renewKeeper turns to new FIFOs, because somebody may still hold the old
 // ones. What the old keeper still carries is background output.
@@ -169,7 +176,6 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	s.mu.Lock()
 	old := s.keeper
 	s.keeper = k
-	delete(s.replies, old.secret)
 	s.late = false
 	s.retired = append(s.retired, old)
 	var oldest *keeper

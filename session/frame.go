@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -48,86 +49,108 @@ type frame struct {
 //
 //   - The nonce of the prompt is in a variable: neither set -v nor an echo
 //     shows a whole mark. The next prompt then is mark P with the status of the
-//     line.
+//     line. A text that changes PS1 may leave its line as well as one that does
+//     not: PS1 is set anew before it and behind it.
 //   - A simple command stands in front: bash, after a text that ended in an
-//     open quote, takes a line that starts with { for a syntax error.
+//     open quote, takes a line that starts with { for a syntax error. A blank
+//     keeps the line out of zsh's history.
 //   - The text is one quoted word for eval, so that no comment, heredoc, open
 //     quote or trailing operator in it reaches the frame.
-//   - The streams are named by path. Descriptors 0 to 9 are all the user's.
+//   - The streams are named by path, in spite of noclobber. Descriptors 0 to 9
+//     are all the user's.
+//   - What is assigned is not exported, in spite of allexport: a program could
+//     end its own command with the nonce.
 //   - The group's own output goes nowhere in a session whose shell traces, or
 //     has a DEBUG trap. It costs 15 µs, so the others do without.
 func (f frame) encode() string {
 	var b strings.Builder
 	if f.stored() {
-		b.WriteString("_gwn=" + f.nonce + ";_gw=" + quote(f.command.Text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
-		if f.quiet {
-			b.WriteString(" >/dev/null 2>&1")
-		}
-		b.WriteString("\n")
-		return b.String()
-	}
-	b.WriteString("PS2=;{ ")
-	b.WriteString(f.dialect.frame)
-	b.WriteString(f.once)
-	b.WriteString(prompt(f.nonce) + ";")
-	run := f.run()
-	if cwd := f.command.Cwd; cwd == "" {
-		b.WriteString(run + ";" + f.marks())
+		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(f.command.Text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
 	} else {
-		b.WriteString("if " + f.dialect.cd + " " + directory(cwd) + " 2>/dev/null;then " + run + ";" + f.marks() +
-			";else " + f.noDirectory() + ";fi;" + f.dialect.cd + " " + quote(f.cwd))
+		b.WriteString(" PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;" + prompt(f.nonce) + ";")
+		if f.sourced() {
+			b.WriteString("_gw=" + quote(f.command.Text) + ";")
+		}
+		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";PS1='" + promptString + "';}")
 	}
-	b.WriteString(";}")
 	if f.quiet {
-		b.WriteString(" >/dev/null 2>&1")
+		b.WriteString(" >|/dev/null 2>&1")
 	}
 	b.WriteString("\n")
 	return b.String()
 }
 
+// inDirectory returns the text and the marks, in the command's directory.
+func (f frame) inDirectory() string {
+	run := f.run() + ";" + f.marks()
+	if f.command.Cwd == "" {
+		return run
+	}
+	cd := func(word string) string { return f.dialect.cd + " " + word + " 2>/dev/null" }
+	return "if " + cd(directory(f.command.Cwd)) + ";then " + run + ";else " + f.noDirectory() + ";fi;" + cd(quote(f.cwd))
+}
+
 // prompt returns the assignments that make the next prompt mark P.
 func prompt(nonce string) string { return "PS1='" + promptString + "';_gwn=" + nonce }
 
+// special matches what the frame file is not for: a return would leave it, and
+// it stands on its variables and on words that the text may take away.
+var special = regexp.MustCompile(`return|unset|_gw|` + masking)
+
 // stored reports whether the frame file can do it. A shell that traces would
-// show the file's lines, and a return would leave the file.
+// show the file's lines.
 func (f frame) stored() bool {
 	c := f.command
-	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0
-	return plain && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced && !strings.Contains(c.Text, "return")
+	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && !special.MatchString(c.Text)
+	return plain && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
 }
 
 // frameFile returns the frame of a plain command whose nonce is in _gwn and
-// whose text is in _gw. Marks D are those of any command on these streams, and
-// carry its nonce in the payload: a text that takes every variable away still
-// is the one that runs.
+// whose text is in _gw. It is one line: what a text says about lines counts
+// from there.
 //
-// It is one line: what a text says about lines counts from there. Behind the
-// marks the nonce is taken away, and the prompt says nothing: it is
+// Behind the marks the nonce is taken away, and the prompt says nothing: it is
 // the sentinel of a line that was left before its marks.
 func frameFile(d dialect, k *keeper) string {
-	return "PS2=;" + d.frame + "PS1='" + promptString + "';{ " + d.eval + ` "$_gw"` + " </dev/null >" + k.stdout + " 2>" + k.stderr + ";" +
-		d.mark('D', k.secret, `"${_gwn-}:$?:${!-}:${PWD-}"`) + " >" + k.stdout + "&&" +
-		d.mark('D', k.secret, `"${_gwn-}"`) + " >" + k.stderr + "&&_gwn=;}\n"
+	ps1 := "PS1='" + promptString + "';"
+	return "PS2=;" + d.frame + ps1 +
+		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;" +
+		"{ " + d.eval + ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";" +
+		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
+		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&_gwn=;" + ps1 + "}\n"
 }
 
 // typable reports whether encode may be typed as it is.
 func (f frame) typable() bool {
-	if !f.uploaded && (len(f.command.Text) > maxTyped || !typable(f.command.Text) || !typable(f.environment())) {
+	if !f.uploaded && (len(f.command.Text) > maxTyped || !f.dialect.typable(f.command.Text) || !f.dialect.typable(f.environment())) {
 		return false
 	}
-	if f.command.Cwd != "" && !typable(f.cwd) {
+	if f.command.Cwd != "" && !f.dialect.typable(f.cwd) {
 		return false
 	}
 	typed := f.encode()
 	return len(typed) <= maxTyped && longestLine(typed) <= maxLine
 }
 
+// typable reports whether the terminal hands s to the shell, and the shell
+// reads it.
+func (d dialect) typable(s string) bool {
+	return typable(s) && !(d.oneLine && strings.Contains(s, "\n"))
+}
+
 // file returns what is uploaded in place of a text that can't be typed.
 func (f frame) file() string {
-	if len(f.command.Env) == 0 {
-		return f.command.Text
+	if f.typedEnvironment() {
+		return f.exported() + f.command.Text
 	}
 	return f.environment() + f.evaluate()
+}
+
+// typedEnvironment reports whether the environment stands in front of an
+// uploaded text's dot, and not in the file.
+func (f frame) typedEnvironment() bool {
+	environment := f.environment()
+	return f.dialect.typable(environment) && len(environment) < maxLine/2
 }
 
 // run returns the text as it runs. A command with a stdin of its own says with
@@ -136,16 +159,19 @@ func (f frame) run() string {
 	var run string
 	switch {
 	case f.uploaded:
-		run = f.dialect.dot + " " + f.keeper.text()
+		if f.typedEnvironment() {
+			run = f.environment()
+		}
+		run += f.dialect.dot + " " + f.keeper.text()
 	case f.sourced():
-		run = "_gw=" + quote(f.command.Text) + ";" + f.environment() + f.dialect.dot + " " + f.keeper.runner()
+		run = f.environment() + f.dialect.dot + " " + f.keeper.runner()
 	default:
 		run = f.environment() + f.evaluate()
 	}
 	run += f.redirections()
 	switch {
 	case f.command.Stdin != nil:
-		begun := f.dialect.mark('B', f.nonce, "") + " >" + f.keeper.stdout
+		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout
 		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin()
 	case f.command.TTY && f.command.Echo:
 		return "\\command stty " + personModes + ";" + run
@@ -155,11 +181,21 @@ func (f frame) run() string {
 
 // evaluate returns the eval of the text.
 func (f frame) evaluate() string {
-	text := f.command.Text
-	if names := slices.Sorted(maps.Keys(f.command.Env)); f.dialect.exports && len(names) > 0 {
-		text = "export " + strings.Join(names, " ") + "\n" + text
+	eval := f.dialect.eval
+	if f.dialect.evalWith != "" && len(f.command.Env) > 0 {
+		eval = f.dialect.evalWith
 	}
-	return f.dialect.eval + " " + quote(text)
+	return eval + " " + quote(f.exported()+f.command.Text)
+}
+
+// exported returns what stands in front of the text where assignments alone do
+// not export.
+func (f frame) exported() string {
+	names := slices.Sorted(maps.Keys(f.command.Env))
+	if !f.dialect.exports || len(names) == 0 {
+		return ""
+	}
+	return "export " + strings.Join(names, " ") + "\n"
 }
 
 // sourced reports whether the text is evaluated by a file. A shell that traces
@@ -185,23 +221,28 @@ func (f frame) redirections() string {
 	case f.command.TTY:
 		return ""
 	case f.keeper == nil:
-		return " </dev/null >/dev/tty 2>&1"
+		return " </dev/null >|/dev/tty 2>&1"
 	}
-	in, err := " </dev/null", " 2>"+f.keeper.stderr
+	in, err := " </dev/null", " 2>|"+f.keeper.stderr
 	if f.command.Stdin != nil {
 		in = "" // the group around it has it
 	}
 	if f.command.Merge {
 		err = " 2>&1"
 	}
-	return in + " >" + f.keeper.stdout + err
+	return in + " >|" + f.keeper.stdout + err
 }
 
 // marks returns what tells the end: mark E with status, last background job
 // and directory behind stdout, an empty one behind stderr. Both streams are
 // open before the first of them is written: the far side then finds both at
 // once.
-func (f frame) marks() string { return f.ends("$?") + f.afterTTY() }
+func (f frame) marks() string {
+	if masks.MatchString(f.command.Text) {
+		return "_gws=" + f.dialect.status() + ";" + f.dialect.unmask + f.ends("$_gws") + f.afterTTY()
+	}
+	return f.ends(f.dialect.status()) + f.afterTTY()
+}
 
 // noDirectory returns what tells that the directory could not be entered.
 func (f frame) noDirectory() string { return f.ends(noCwd) }
@@ -212,22 +253,22 @@ func (f frame) ends(status string) string {
 		out, err = f.keeper.stdout, f.keeper.stderr
 	}
 	return "{ " + f.dialect.mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + ";" +
-		f.dialect.mark('E', f.nonce, "") + " >&3;} >" + out + " 3>" + err
+		f.dialect.mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
 }
 
 // A command on the terminal itself gets the modes that a terminal has for a
 // person, and the session takes its own back afterwards, whatever state the
 // command left them in.
 const (
-	personModes  = "icanon isig iexten icrnl opost onlcr echo echoe echok"
-	sessionModes = "icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef"
+	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
+	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null"
 )
 
 func (f frame) afterTTY() string {
 	if !f.command.TTY {
 		return ""
 	}
-	return ";\\command stty " + sessionModes + " 2>/dev/null"
+	return ";" + resetModes
 }
 
 // directory returns a word for cd. "./" keeps CDPATH and a leading dash out of

@@ -23,9 +23,7 @@ type keeper struct {
 	// stdout and stderr are the paths that frames write to, and dir that of a
 	// private directory, or empty. They need no quotes.
 	stdout, stderr, dir string
-	// secret is the nonce of the marks that the frame file makes, which is there
-	// once stored is closed; see [Session.install].
-	secret string
+	// stored is closed once the frame file is there; see [Session.install].
 	stored chan struct{}
 	// ended is closed when both streams are, exited when the keeper is gone.
 	ended, exited chan struct{}
@@ -35,13 +33,13 @@ type keeper struct {
 // error, on a machine where nothing can be written to by name.
 func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	nonce := newNonce()
-	marks := s.expect(nonce)
+	marks := s.expect(nonce, "K")
 	defer s.forget(nonce)
 	pipe, err := s.transport.Pipe(ctx, keeperPrelude(nonce))
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{pipe: pipe, secret: newNonce(), stored: make(chan struct{}), ended: make(chan struct{}), exited: make(chan struct{})}
+	k := &keeper{pipe: pipe, stored: make(chan struct{}), ended: make(chan struct{}), exited: make(chan struct{})}
 	var streams sync.WaitGroup
 	streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
 	streams.Go(func() { s.pump(pipe.Stderr, k, Stderr) })
@@ -148,16 +146,13 @@ func (s *Session) install(k *keeper) {
 		return // a keeper that is gone is noticed elsewhere
 	}
 	nonce := newNonce()
-	stored := s.expect(nonce)
+	stored := s.expect(nonce, "A")
 	if k.control(`printf "`+octal(frameFile(s.dialect, k))+`" >`+k.dir+`/f && exec 7<`+k.dir+`/f && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
 		return
 	}
 	s.pumps.Go(func() {
 		select {
 		case <-stored:
-			s.mu.Lock()
-			s.replies[k.secret] = nil
-			s.mu.Unlock()
 			close(k.stored)
 		case <-k.ended:
 		}

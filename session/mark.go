@@ -44,17 +44,17 @@ type mark struct {
 	payload string
 }
 
-// mark returns the command that writes a mark; payload is a shell word, or
-// nothing. What is typed holds the digits \036 and never the byte.
+// mark returns the command that writes a mark; nonce and payload are shell
+// words, and payload may be nothing. What is typed holds the digits \036 and
+// never the byte.
 func (d dialect) mark(kind byte, nonce, payload string) string {
-	head, tail := `\036`+string(kind)+nonce+`:`, `\036`+nonce+`;`
 	switch {
 	case d.print != "":
-		return d.print + " $'" + head + "'" + payload + "$'" + tail + "'"
+		return d.print + ` $'\036'` + string(kind) + nonce + ":" + payload + `$'\036'` + nonce + `\;`
 	case payload == "":
-		return d.printf + " '" + head + tail + "'"
+		return d.printf + ` '\036'` + string(kind) + nonce + `':\036'` + nonce + `\;`
 	}
-	return d.printf + " '" + head + "%s" + tail + "' " + payload
+	return d.printf + ` '\036'` + string(kind) + nonce + `':%s\036'` + nonce + `\; ` + payload
 }
 
 // scanner takes the marks out of one stream. The zero value is ready. It is
@@ -162,9 +162,6 @@ func (m mark) wellFormed() bool {
 	case 'P': // status:#
 		status, ok := strings.CutSuffix(m.payload, ":#")
 		return ok && isStatus(status)
-	case 'D': // the nonce of the command, and what E has
-		nonce, rest, _ := strings.Cut(m.payload, ":")
-		return (nonce == "" || isNonce(nonce)) && mark{kind: 'E', payload: rest}.wellFormed()
 	case 'E': // nothing, or status:job:directory
 		fields := strings.SplitN(m.payload, ":", 3)
 		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || fields[0] == noCwd) && (fields[1] == "" || isStatus(fields[1]))
@@ -183,16 +180,6 @@ func isStatus(s string) bool {
 		}
 	}
 	return len(s) > 0 && len(s) < 10
-}
-
-// isNonce reports whether s has the shape of a nonce.
-func isNonce(s string) bool {
-	for _, c := range []byte(s) {
-		if !isHex(c) {
-			return false
-		}
-	}
-	return len(s) == nonceLen
 }
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }

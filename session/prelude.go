@@ -90,7 +90,7 @@ func parseReady(payload string) (ready, error) {
 			return ready{tty: fields[0], pid: pid, family: fields[2], path: fields[3], cwd: fields[4]}, nil
 		}
 	}
-	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %q", payload)}
+	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %.200q", payload)}
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K

@@ -9,10 +9,12 @@ func quote(s string) string {
 }
 
 // typable reports whether the terminal hands s to the shell unchanged. Control
-// bytes other than newline and TAB are commands to the line discipline.
+// bytes other than newline and TAB are commands to the line discipline, and so
+// is 0xff on dropbear, which takes the 255 of "no such character" (RFC 4254
+// section 8) for one.
 func typable(s string) bool {
 	for i := 0; i < len(s); i++ {
-		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c == 0xff {
 			return false
 		}
 	}

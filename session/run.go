@@ -22,16 +22,23 @@ type run struct {
 	// to act on: not for every mark, for each waking costs more than the mark.
 	wake     chan struct{}
 	progress progress // guarded by Session.mu
+	asking   bool     // it waits for input; guarded by Session.mu
 
 	started  time.Time
 	handed   chan struct{} // closed once Command.Started has been called
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
+	ordered  atomic.Bool   // Session.Interrupt ended it
 
 	// Used by the goroutine of Run only.
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder
+}
+
+// quiet returns for how long nothing has come.
+func (r *run) quiet() time.Duration {
+	return time.Since(r.started) - time.Duration(r.activity.Load())
 }
 
 // takes reports whether bytes of a stream are the command's. The caller holds
@@ -60,14 +67,15 @@ func (r *run) write(from Stream, b []byte) {
 // nil only if the verdict is exited or signaled. Otherwise it wraps, along
 // with the Result of what is known,
 //
-//   - context.DeadlineExceeded after Command.Timeout, or the context's cause
+//   - context.DeadlineExceeded after Command.Timeout or Command.Idle, or the context's cause
 //     after its end: the command was ended, the session lives unless
 //     Result.Ended;
 //   - [ErrNeedsInput] when a prompt went unanswered;
 //   - [ErrLost] when the outcome is unknown. Nothing is sent a second time;
 //   - [ErrClosed], [ErrBusy] or any other error with verdict not_started.
 //
-// After the context's end Run takes up to two seconds more to end the command.
+// After the deadline or the context's end Run takes up to two seconds more to end
+// the command, and up to ten where the link carries nothing.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	notStarted := Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
 	if err := command.check(); err != nil {
@@ -112,6 +120,11 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 		defer timer.Stop()
 		deadline = timer.C
 	}
+	idle := time.NewTimer(r.command.Idle)
+	defer idle.Stop()
+	if r.command.Idle <= 0 {
+		idle.Stop()
+	}
 	w := newWatch(s, ctx, r)
 	defer w.stop()
 	var grace <-chan time.Time
@@ -122,7 +135,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			p := s.progress(r)
 			switch {
 			case r.complete(p):
-				return s.finish(r, "", nil)
+				return s.over(r)
 			case p.prompted && grace == nil:
 				grace = time.After(promptGrace)
 			case p.begun && !fed:
@@ -138,13 +151,24 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 				return s.finish(r, Unknown, nil)
 			}
 			s.locate(r)
-			return s.finish(r, "", nil)
+			return s.over(r)
 		case <-s.ended:
 			return s.shellEnded(r)
 		case <-deadline:
 			return s.stop(r, TimedOut, &transport.Error{
 				Code:    "cmd.timeout",
 				Message: fmt.Sprintf("session: command ended after its timeout of %v", r.command.Timeout),
+				Err:     context.DeadlineExceeded,
+			})
+		case <-idle.C:
+			quiet := r.quiet()
+			if quiet < r.command.Idle {
+				idle.Reset(r.command.Idle - quiet)
+				break
+			}
+			return s.stop(r, TimedOut, &transport.Error{
+				Code:    "cmd.timeout",
+				Message: fmt.Sprintf("session: command ended after %v without output", r.command.Idle),
 				Err:     context.DeadlineExceeded,
 			})
 		case <-ctx.Done():

@@ -71,15 +71,15 @@ type Session struct {
 	retired []*keeper
 
 	mu      sync.Mutex
-	keeper  *keeper              // where commands write; nil if the terminal carries everything
-	merged  bool                 // there is no keeper, and will be none
-	run     *run                 // the command in progress
-	replies map[string]chan mark // by nonce: who waits for marks
-	late    bool                 // bytes came while no command ran
-	past    []string             // nonces of the last commands, whose prompts may still come
-	noisy   bool                 // the shell has said something of its own on the terminal
-	ready   bool                 // the first prompt has come
-	noise   []byte               // the beginning of what the terminal said before it
+	keeper  *keeper          // where commands write; nil if the terminal carries everything
+	merged  bool             // there is no keeper, and will be none
+	run     *run             // the command in progress
+	replies map[string]reply // by nonce: who waits for which marks
+	late    bool             // bytes came while no command ran
+	past    []string         // nonces of the last commands, whose prompts may still come
+	noisy   bool             // the shell has said something of its own on the terminal
+	ready   bool             // the first prompt has come
+	noise   []byte           // the beginning of what the terminal said before it
 }
 
 // Open starts a session's shell on a machine. The context covers the opening
@@ -104,7 +104,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		config:    config,
 		ended:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
-		replies:   map[string]chan mark{},
+		replies:   map[string]reply{},
 	}
 	if err := s.start(ctx); err != nil {
 		s.abandon()
@@ -123,8 +123,8 @@ var errOpenTimeout = errors.New("the shell did not answer in time")
 // for the other: a session costs no more round trips than one channel.
 func (s *Session) start(ctx context.Context) error {
 	nonce := newNonce()
-	ready := s.expect(nonce)
-	defer s.outlive(nonce) // bash repeats an old prompt after some syntax errors
+	ready := s.expect(nonce, "SP")
+	defer s.outlive(nonce, "P") // bash repeats an old prompt after some syntax errors
 
 	opened := make(chan error, 1)
 	go func() {
@@ -168,7 +168,7 @@ func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
 					return err
 				}
 			case 'P':
-				s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment (dash keeps PS1 there)
+				s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment
 				s.mu.Lock()
 				s.ready = true
 				s.mu.Unlock()
@@ -271,8 +271,18 @@ func (s *Session) Terminal() bool { return s.tty != "" }
 // Resize tells the terminal its new size.
 func (s *Session) Resize(size transport.Size) error { return s.terminal.Resize(size) }
 
-// Write types b to the command that runs.
-func (s *Session) Write(b []byte) (int, error) { return s.terminal.Write(b) }
+// Write types b to the command that runs: one with TTY, or one that waits for
+// input. Anything else would leave it to the shell, as its next command, and is
+// refused.
+func (s *Session) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	reads := s.run != nil && (s.run.command.TTY || s.run.asking)
+	s.mu.Unlock()
+	if !reads {
+		return 0, &transport.Error{Code: "usage", Message: "session: no command reads what is typed", Hint: "type to a command with a terminal, or to one that waits for input"}
+	}
+	return s.terminal.Write(b)
+}
 
 // Close ends the session in order: the shell exits, background jobs go on as
 // they do after a logout, and what is left of the session's own goes away on

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -37,6 +38,15 @@ type dialect struct {
 	returns bool
 	// setup runs before the first command.
 	setup string
+	// oneLine: what is typed must be one line, else it is sourced.
+	oneLine bool
+	// evalWith is eval with assignments in front, which are for it alone, where
+	// the other one keeps them.
+	evalWith string
+	// unmask takes away functions that would stand in for the words of a frame.
+	unmask string
+	// ended is the expansion that is a text's status; empty means $?.
+	ended string
 	// frame is put into every frame, before the text.
 	frame string
 	// profile reads what a login shell of this family reads.
@@ -51,30 +61,41 @@ var posix = dialect{
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored:  `\command . %s`,
 	returns: true,
+	unmask:  unmask,
 	profile: posixProfile,
 }
 
-// ksh93 loses a ^C that meets a pipeline into a subshell if jobs are controlled
-// (+m). Without ENV or HISTFILE it takes files in the home.
+// ksh93 loses a ^C that meets a pipeline into a subshell if jobs are controlled.
+// Without ENV or HISTFILE it takes files in the home.
 var ksh = dialect{
 	name:        "ksh",
-	options:     "-i +m +o emacs +o vi +o gmacs -o ignoreeof",
+	options:     "-i +o emacs +o vi +o gmacs -o ignoreeof",
 	environment: "ENV= HISTFILE=/dev/null HISTSIZE=1",
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
-	setup:   "unset ENV;",
+	setup: "unset ENV;set +m;",
+	// Of a quoted word of two lines at the terminal, it evaluates what the memory
+	// happens to hold.
+	oneLine: true,
 	returns: true,
+	unmask:  unmask,
 	profile: posixProfile,
 }
 
 // ash is busybox's. Its handler of an interrupt jumps to the prompt from
 // wherever it is, with glibc also from within stdio, whose lock then is never
 // released: one loop in thirty did not come back. With a trap it waits for a
-// safe place, and an expansion that fails brings it to the prompt.
+// safe place, and an expansion that fails ends the text. The status is the
+// trap's to keep.
 var ash = func() dialect {
 	d := posix
-	d.setup = "trap '{ : ${_gwi?}; } 2>/dev/null' INT;"
+	d.frame = "_gwi=;"
+	d.setup = "trap '_gwi=$?;[ $_gwi != 0 ]||_gwi=130;{ : ${_gwx?};} 2>/dev/null' INT;"
+	d.ended = "${_gwi:-$?}"
 	return d
 }()
+
+// status returns the expansion that is a text's status.
+func (d dialect) status() string { return cmp.Or(d.ended, "$?") }
 
 // dialects maps the base name of a shell to its dialect. What is plain "sh" is
 // told apart on the machine itself, in the prelude.
@@ -92,9 +113,11 @@ var dialects = map[string]dialect{
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 		stored: `\command . %s`,
+		setup:  `\command history -c;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt.
 		frame:   "PROMPT_COMMAND=;",
 		sourced: true,
+		unmask:  unmaskBash,
 		profile: `[ -r /etc/profile ] && . /etc/profile; ` +
 			`for f in ~/.bash_profile ~/.bash_login ~/.profile; do [ -r "$f" ] && { . "$f"; break; }; done; unset f`,
 	},
@@ -104,32 +127,53 @@ var dialects = map[string]dialect{
 		name:        "mksh",
 		options:     "-i +o emacs +o vi -o ignoreeof",
 		environment: "ENV=",
-		eval:        `\command eval`, dot: `\command .`, cd: `\command cd`,
+		// With command in front, eval loses what "set --" set; with builtin, it keeps
+		// assignments.
+		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
 		print:   `\builtin print -nr --`,
-		stored:  `\command eval "$(<%s)"`,
+		stored:  `\builtin eval "$(<%s)"`,
 		setup:   "unset ENV;",
+		returns: true,
+		unmask:  unmask,
 		profile: posixProfile,
 	},
 	"yash": {
 		name:    "yash",
 		options: "-i --noprofile --norcfile +o vi -o ignoreeof",
-		eval:    `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
+		// It takes a PS1 of its own, but not of this name.
+		environment: `YASH_PS1="$PS1"`,
+		setup:       "unset YASH_PS1;",
+		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored:  `\command . %s`,
 		returns: true,
+		unmask:  unmask,
 		profile: `[ -r ~/.yash_profile ] && . ~/.yash_profile`,
 	},
 	"zsh": {
 		name: "zsh",
 		// PROMPT_SP and PROMPT_CR would draw around the prompt; CHECK_JOBS refuses
 		// the first exit while jobs run; HUP kills them.
-		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup",
+		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored:  `\builtin eval "$(<%s)"`,
 		exports: true,
+		unmask:  unmask,
 		profile: `for f in /etc/zsh/zshenv /etc/zshenv ~/.zshenv /etc/zsh/zprofile /etc/zprofile ~/.zprofile /etc/zsh/zlogin /etc/zlogin ~/.zlogin; ` +
 			`do [ -r "$f" ] && . "$f"; done; unset f`,
 	},
 }
+
+// masking matches texts that may define functions named like the words of a
+// frame; masks is the same alone. Special builtins, unset among them, come
+// before functions (POSIX XCU 2.9.1.4), in bash in its POSIX mode.
+const masking = `\b(command|builtin|unset)\s*\(|\bfunction\s`
+
+var masks = regexp.MustCompile(masking)
+
+const (
+	unmask     = `\unset -f command builtin 2>/dev/null;`
+	unmaskBash = `POSIXLY_CORRECT=1;\unset -f unset command builtin;\unset POSIXLY_CORRECT;`
+)
 
 // shellWords are the characters that a configured shell may have: it stands
 // within single quotes in an exec request that any login shell may read.

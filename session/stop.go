@@ -26,7 +26,9 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	// command's.
 	s.signal(r, "KILL")
 	s.drain(r)
-	s.locate(r)
+	if !s.resume(r) {
+		return s.giveUp(r, verdict, cause)
+	}
 	return s.finish(r, verdict, cause)
 }
 
@@ -48,13 +50,13 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT") }, time.Second},
 	} {
 		rung.do()
-		if s.over(r, rung.grace+s.trip) {
+		if s.ends(r, rung.grace+s.trip) {
 			return true
 		}
 		// The text may have changed the prompt. This line brings it back if the
 		// shell reads lines; typed any earlier, it would race the interrupt.
 		s.typeKeys("PS2=;" + prompt(r.nonce) + "\n")
-		if s.over(r, promptGrace+s.trip) {
+		if s.ends(r, promptGrace+s.trip) {
 			return true
 		}
 	}
@@ -97,8 +99,8 @@ func (s *Session) signalShell(r *run, name string) {
 	}
 }
 
-// over waits until the shell reads commands again, or is gone.
-func (s *Session) over(r *run, grace time.Duration) bool {
+// ends waits until the shell reads commands again, or is gone.
+func (s *Session) ends(r *run, grace time.Duration) bool {
 	timeout := time.NewTimer(grace)
 	defer timeout.Stop()
 	for {
@@ -115,35 +117,61 @@ func (s *Session) over(r *run, grace time.Duration) bool {
 	}
 }
 
-// locate asks the shell where it is after it left a line without a word.
-func (s *Session) locate(r *run) {
-	if s.progress(r).stdout {
-		return
+// resume makes sure that the shell reads commands again after it was
+// interrupted. An interrupt may meet it when the command is over already, and
+// take the next line that it reads. It reports whether there is a shell.
+func (s *Session) resume(r *run) bool {
+	s.mu.Lock()
+	if p := &r.progress; !p.stdout && p.prompted {
+		// The line was left. Shells have their own numbers for that: 258, 386, 2.
+		p.promptStatus = "130"
 	}
+	s.mu.Unlock()
+	for range 3 {
+		if s.locate(r) {
+			return true
+		}
+		select {
+		case <-s.ended:
+			return false
+		default:
+		}
+	}
+	return false
+}
+
+// locate asks the shell where it is, and reports whether it said so.
+func (s *Session) locate(r *run) bool {
 	nonce := newNonce()
-	marks := s.expect(nonce)
-	defer s.outlive(nonce)
+	marks := s.expect(nonce, "PE")
+	defer s.outlive(nonce, "PE")
 	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}}
-	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
-		return
+	if r.command.TTY {
+		f.once = resetModes + ";"
 	}
-	timeout := time.NewTimer(time.Second)
+	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
+		return false
+	}
+	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
-	for {
+	for ends := 0; ends < 2; { // both: the streams may be another keeper's next
 		select {
 		case m := <-marks:
-			if m.kind == 'E' && m.payload != "" {
+			if m.kind != 'E' {
+				break
+			}
+			if ends++; m.payload != "" {
 				s.mu.Lock()
 				_, r.progress.job, r.progress.cwd = parseEnd(m.payload)
 				s.mu.Unlock()
-				return
 			}
 		case <-s.ended:
-			return
+			return false
 		case <-timeout.C:
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // giveUp ends a session whose shell can't be brought back.

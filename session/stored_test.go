@@ -37,7 +37,7 @@ func TestDirectoryOfTheSessionIsEmptied(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		run(t, s, "true")
 		pid := strings.TrimSpace(string(run(t, s, keeperOf).Stdout))
-		want(t, run(t, s, `rm -rf "$(dirname "$(readlink /proc/`+pid+`/fd/7)")"`), 0, "", "")
+		want(t, run(t, s, `rm -rf "$(dirname "$(readlink /proc/`+pid+`/fd/8)")"`), 0, "", "")
 		want(t, run(t, s, "echo on"), 0, "on\n", "")
 		r, err := s.Run(t.Context(), session.Command{Text: "echo $A", Env: map[string]string{"A": "b"}})
 		if err != nil || string(r.Stdout) != "b\n" {

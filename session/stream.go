@@ -52,40 +52,43 @@ func (s *Session) found(from Stream, m mark) {
 	m.from = from
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.kind == 'D' && s.run != nil {
-		m.nonce, m.payload, _ = strings.Cut(m.payload, ":")
-		if m.kind = 'E'; m.nonce == "" {
-			m.nonce = s.run.nonce
-		}
-	}
 	if s.run != nil && m.nonce == s.run.nonce {
 		s.run.take(m)
 		return
 	}
 	select {
-	case s.replies[m.nonce] <- m:
+	case s.replies[m.nonce].marks <- m:
 	default: // nobody waits (any more), or a forgery repeats itself
 	}
 }
 
+// reply is a nonce that the engine has made, with the kinds of marks that may
+// carry it.
+type reply struct {
+	kinds string
+	marks chan mark // nil: nobody waits any more
+}
+
 // expect announces a nonce and returns where its marks will come.
-func (s *Session) expect(nonce string) <-chan mark {
+func (s *Session) expect(nonce, kinds string) <-chan mark {
 	marks := make(chan mark, 8)
 	s.mu.Lock()
-	s.replies[nonce] = marks
+	s.replies[nonce] = reply{kinds, marks}
 	s.mu.Unlock()
 	return marks
 }
 
-// maxPast is how many commands back a prompt is still known as one. It comes
-// on a stream of its own, behind the marks that end the command.
-const maxPast = 8
+// maxPast is how many nonces back a mark is still known as one: a prompt comes
+// on a stream of its own, behind the marks that end the command, and a probe's
+// answer may come when its command is over.
+const maxPast = 16
 
-// outlive forgets the nonce of a command after a while.
-func (s *Session) outlive(nonce string) {
+// outlive forgets a nonce after a while. Until then marks of these kinds are
+// no output.
+func (s *Session) outlive(nonce, kinds string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.replies[nonce] = nil
+	s.replies[nonce] = reply{kinds: kinds}
 	if s.past = append(s.past, nonce); len(s.past) > maxPast {
 		delete(s.replies, s.past[0])
 		s.past = s.past[1:]
@@ -104,7 +107,7 @@ func (s *Session) forget(nonce string) {
 func (s *Session) expected(from Stream, kind byte, nonce []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.replies[string(nonce)]
+	r, ok := s.replies[string(nonce)]
 	onTerminal := kind == 'P' || kind == 'S' || s.merged
-	return ok && onTerminal == (from == Terminal)
+	return ok && strings.IndexByte(r.kinds, kind) >= 0 && onTerminal == (from == Terminal)
 }

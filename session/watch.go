@@ -57,7 +57,7 @@ func (w *watch) stop() {
 		w.cancel()
 	}
 	if w.nonce != "" {
-		w.session.forget(w.nonce)
+		w.session.outlive(w.nonce, "R")
 	}
 }
 
@@ -66,7 +66,7 @@ func (w *watch) look() {
 	if w.cancel != nil || w.nonce != "" {
 		return // a question or a probe is open; both start the timer again
 	}
-	idle := time.Since(w.run.started) - time.Duration(w.run.activity.Load())
+	idle := w.run.quiet()
 	patience := w.quiet
 	if w.suspicious() {
 		patience = silence
@@ -77,7 +77,7 @@ func (w *watch) look() {
 	}
 	w.quiet = min(2*w.quiet, lastLook)
 	w.nonce = newNonce()
-	w.probed = w.session.expect(w.nonce)
+	w.probed = w.session.expect(w.nonce, "R")
 	w.asked = w.run.activity.Load()
 	if w.run.keeper.control(probeLine(w.nonce, w.session.pid, w.session.tty)) != nil {
 		w.probed = nil // the keeper is gone; its end is noticed elsewhere
@@ -108,6 +108,7 @@ func (w *watch) judge(m mark) {
 // ask puts the question to whoever can answer it.
 func (w *watch) ask() {
 	w.run.prompt = newPrompt(w.promptText())
+	w.asking(true)
 	if w.run.command.Answer == nil {
 		w.answers <- answer{err: fmt.Errorf("nobody to ask")}
 		return
@@ -118,6 +119,13 @@ func (w *watch) ask() {
 		text, err := w.run.command.Answer(ctx, w.run.prompt)
 		w.answers <- answer{text, err}
 	}()
+}
+
+// asking tells Session.Write whether somebody reads.
+func (w *watch) asking(now bool) {
+	w.session.mu.Lock()
+	w.run.asking = now
+	w.session.mu.Unlock()
 }
 
 // answer types what came back, or explains why the command is interrupted.
@@ -139,7 +147,8 @@ func (w *watch) answer(a answer) error {
 	}
 	w.quiet = firstLook
 	w.timer.Reset(silence)
-	_, _ = w.session.Write([]byte(a.text + "\n")) // a terminal that is gone is noticed elsewhere
+	w.asking(false)
+	w.session.typeKeys(a.text + "\n")
 	return nil
 }
 

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"gateway/transport"
+)
+
+// Level says how firmly a command is asked to end.
+type Level string
+
+const (
+	// Int is what ^C does: the foreground program is interrupted, and a loop of
+	// the shell's own is left.
+	Int Level = "int"
+	// Term and Kill are signals to all that the command has started. The shell
+	// is spared.
+	Term Level = "term"
+	Kill Level = "kill"
+)
+
+// ErrInterrupted is what the error of a Run wraps that [Session.Interrupt]
+// ended.
+var ErrInterrupted = errors.New("interrupted")
+
+// Interrupt asks the command that runs to end, once. It does not wait: Run
+// returns when the command has ended, with verdict interrupted and the status
+// that it ended with. One that goes on regardless goes on; ask again, with
+// another level. A ^C that meets a shell in the moment of starting a program may
+// be lost, as it is for a person.
+//
+// The error is a *[transport.Error] with the code usage where no command runs.
+func (s *Session) Interrupt(level Level) error {
+	if level != Int && level != Term && level != Kill {
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("session: level %q: use int, term or kill", level)}
+	}
+	s.mu.Lock()
+	r := s.run
+	s.mu.Unlock()
+	if r == nil {
+		return &transport.Error{Code: "usage", Message: "session: no command runs: nothing to interrupt"}
+	}
+	switch r.ordered.Store(true); level {
+	case Int:
+		s.press(r, "\x03", "INT")
+	case Term:
+		s.signal(r, "TERM")
+	case Kill:
+		s.signal(r, "KILL")
+		s.signalShell(r, "CONT")
+	}
+	return nil
+}
+
+// over makes the result of a command that has ended while its shell lives.
+func (s *Session) over(r *run) (Result, error) {
+	if !r.ordered.Load() {
+		return s.finish(r, "", nil)
+	}
+	s.drain(r)
+	cause := &transport.Error{Code: "cmd.interrupted", Message: "session: command interrupted", Err: ErrInterrupted}
+	if !s.resume(r) {
+		return s.giveUp(r, Interrupted, cause)
+	}
+	return s.finish(r, Interrupted, cause)
+}

@@ -1,0 +1,108 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport"
+)
+
+func TestInterruptLevels(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		level      session.Level
+		code       int
+	}{
+		{"a program", "sh -c 'echo up; exec sleep 1000'", session.Int, 130},
+		{"a program with a handler", `echo up; sh -c 'trap "exit 42" INT; while :; do sleep 0.01; done'`, session.Int, 42},
+		{"a loop of the shell's own", "i=0; while :; do i=$((i+1)); [ $i != 99 ] || echo up; done", session.Int, 130},
+		{"one that ignores it", `sh -c 'trap "" INT; echo up; while :; do sleep 0.01; done'`, session.Term, 143},
+		{"one that ignores all", `sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.01; done'`, session.Kill, 137},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				run(t, s, "cd /usr; V=kept")
+				interrupted := make(chan error, 1)
+				r, err := s.Run(t.Context(), session.Command{Text: test.text, Timeout: 5 * time.Second, Output: func(_ session.Stream, b []byte) {
+					if strings.Contains(string(b), "up") {
+						go func() { interrupted <- s.Interrupt(test.level) }()
+					}
+				}})
+				if r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || string(r.Stdout) != "up\n" {
+					t.Errorf("got %s %q %q, %v, want interrupted with the output", r.Verdict, r.Stdout, r.Terminal, err)
+				}
+				if r.ExitCode != test.code && !(test.level == session.Int && r.ExitCode == 130) {
+					t.Errorf("status %d, want %d", r.ExitCode, test.code)
+				}
+				if err := <-interrupted; err != nil {
+					t.Errorf("Interrupt = %v", err)
+				}
+				want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
+			})
+		})
+	}
+}
+
+func TestNothingToInterrupt(t *testing.T) {
+	s := open(t, session.Config{Shell: "sh"})
+	var e *transport.Error
+	if err := s.Interrupt(session.Int); !errors.As(err, &e) || e.Code != "usage" {
+		t.Errorf("Interrupt = %v, want usage", err)
+	}
+	if err := s.Interrupt("hard"); !errors.As(err, &e) || e.Code != "usage" {
+		t.Errorf("Interrupt = %v, want usage", err)
+	}
+	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+}
+
+// TestInterruptThatComesLate cancels a command at the moment of its end, when
+// the ^C may meet the shell between two commands.
+func TestInterruptThatComesLate(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for range 10 {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := s.Run(ctx, session.Command{Text: "echo part", Output: func(session.Stream, []byte) { cancel() }})
+			cancel()
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatalf("Run = %v", err)
+			}
+			want(t, run(t, s, "echo next; (exit 3)"), 3, "next\n", "")
+		}
+	})
+}
+
+func TestIdleDeadline(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		r, err := s.Run(t.Context(), session.Command{Text: "for i in 1 2 3 4; do echo $i; sleep 0.2; done; sleep 1000", Idle: 600 * time.Millisecond, Timeout: time.Minute})
+		if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "1\n2\n3\n4\n" {
+			t.Errorf("got %s %q, %v, want timed_out after the fourth line", r.Verdict, r.Stdout, err)
+		}
+		want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+	})
+}
+
+func TestTypingIsForWhoReads(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		var wrote error
+		run(t, s, "V=kept")
+		started := make(chan struct{})
+		go func() {
+			<-started
+			_, wrote = s.Write([]byte("V=typed\n"))
+			close(started)
+		}()
+		if _, err := s.Run(t.Context(), session.Command{Text: "sleep 0.2", Started: func() { started <- struct{}{} }}); err != nil {
+			t.Fatal(err)
+		}
+		<-started
+		var e *transport.Error
+		if !errors.As(wrote, &e) || e.Code != "usage" {
+			t.Errorf("Write = %v, want usage", wrote)
+		}
+		want(t, run(t, s, "echo $V"), 0, "kept\n", "")
+	})
+}
