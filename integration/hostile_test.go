@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"gateway/session"
 	"gateway/transport/local"
@@ -53,9 +54,13 @@ echo after; echo after >&2
 func TestForgedMarks(t *testing.T) {
 	for _, test := range []struct{ name, before, places string }{
 		{"environment", ":", "environment"},
+		{"exported variables", "set -a", "environment"},
 		{"descriptors", ":", "descriptors"},
+		{"parents", ":", "parents"},
 		{"neighbours", ":", "neighbours"},
 		{"terminal", ":", "terminal"},
+		{"files", ":", "files"},
+		{"everything", "set -a; export -p >/dev/null", "environment descriptors parents neighbours terminal files"},
 	} {
 		for _, shell := range shells {
 			t.Run(test.name+"/"+shell, func(t *testing.T) {
@@ -89,5 +94,48 @@ func TestForgedMarks(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestForgingJob: a job that is left behind writes marks without end, to what
+// were its command's streams and to the terminal, with all that it finds
+// meanwhile. The commands that run beside it have their own outcome.
+func TestForgingJob(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			home, tag := t.TempDir(), tag(t)
+			tr := local.New(local.Config{Env: []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + t.TempDir()}})
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer gone(t, tag)
+			defer s.Close()
+			program := filepath.Join(home, "forger")
+			if err := os.WriteFile(program, []byte(forger+"echo again >>$dir/rounds\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			job := fmt.Sprintf("%s sh -c 'while [ -d %s ] && [ ! -e %s/stop ]; do sh %s %s environment descriptors parents terminal files; done' & job=$!", tag, home, home, program, home)
+			if r, err := s.Run(t.Context(), session.Command{Text: job}); err != nil || r.ExitCode != 0 {
+				t.Fatalf("the job: %d %q, %v", r.ExitCode, r.Stderr, err)
+			}
+			rounds := func() int {
+				text, _ := os.ReadFile(filepath.Join(home, "rounds"))
+				return len(text)
+			}
+			for i := 0; i < 30 || rounds() < 3*len("again\n") && i < 10_000; i++ {
+				r, err := s.Run(t.Context(), session.Command{Text: fmt.Sprintf("echo %d; echo %d >&2; (exit %d)", i, -i, i%250)})
+				if err != nil || r.ExitCode != i%250 || r.Cwd == "/forged" || string(r.Stdout) != fmt.Sprintln(i) || string(r.Stderr) != fmt.Sprintln(-i) {
+					t.Fatalf("command %d: got %s %d in %s, %.200q %.200q, %v", i, r.Verdict, r.ExitCode, r.Cwd, r.Stdout, r.Stderr, err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(home, "stop"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "wait $job", Timeout: 20 * time.Second}); err != nil || r.ExitCode != 0 {
+				t.Errorf("the job ended: %s %d %q, %v", r.Verdict, r.ExitCode, r.Stderr, err)
+			}
+		})
 	}
 }

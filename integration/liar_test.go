@@ -227,6 +227,7 @@ func TestLiarOpens(t *testing.T) {
 		"no process number":         {absurd("/dev/pts/9:x:bash:/bin/bash:/"), false, unreadable, ""},
 		"a large process number":    {absurd("/dev/pts/9:99999999999999999999:bash:/bin/bash:/"), false, unreadable, ""},
 		"an empty report":           {absurd(""), false, unreadable, ""},
+		"a report of colons":        {absurd(strings.Repeat(":", 10_000)), false, unreadable, ""},
 		"an unknown shell":          {absurd("/dev/pts/9:4242:emacs:/bin/emacs:/"), false, unreadable, ""},
 		"exits before it speaks":    {liar{terminal: func(p *program) { p.exit(0); p.say("late"); p.Close() }}, false, noSync, "late"},
 		"an absurd status":          {liar{terminal: func(p *program) { p.exit(1<<32 - 1); p.Close() }}, false, noSync, "255"},
@@ -316,13 +317,14 @@ func TestLiarRuns(t *testing.T) {
 		verdicts []session.Verdict
 		code     int
 	}{
-		"honest":               {func(c *liarConn, n string) { end(c, n, "3::/home") }, []session.Verdict{session.Exited}, 3},
-		"silent":               {func(*liarConn, string) {}, anything, -1},
-		"no number":            {func(c *liarConn, n string) { end(c, n, "three::/home") }, anything, -1},
-		"a negative number":    {func(c *liarConn, n string) { end(c, n, "-1::/home") }, anything, -1},
-		"a large number":       {func(c *liarConn, n string) { end(c, n, "99999999999999999999::/home") }, anything, -1},
-		"no job's number":      {func(c *liarConn, n string) { end(c, n, "0:$(reboot):/home") }, anything, -1},
-		"an endless directory": {func(c *liarConn, n string) { end(c, n, "0::/"+strings.Repeat("x", 1<<20)) }, anything, -1},
+		"honest":                    {func(c *liarConn, n string) { end(c, n, "3::/home") }, []session.Verdict{session.Exited}, 3},
+		"silent":                    {func(*liarConn, string) {}, anything, -1},
+		"no number":                 {func(c *liarConn, n string) { end(c, n, "three::/home") }, anything, -1},
+		"a negative number":         {func(c *liarConn, n string) { end(c, n, "-1::/home") }, anything, -1},
+		"a large number":            {func(c *liarConn, n string) { end(c, n, "99999999999999999999::/home") }, anything, -1},
+		"no job's number":           {func(c *liarConn, n string) { end(c, n, "0:$(reboot):/home") }, anything, -1},
+		"an endless directory":      {func(c *liarConn, n string) { end(c, n, "0::/"+strings.Repeat("x", 1<<20)) }, anything, -1},
+		"a stdin that nobody wants": {func(c *liarConn, n string) { c.keeper.say(markOf("B", n, "")) }, anything, -1},
 		"marks again and again": {func(c *liarConn, n string) {
 			for range 10_000 {
 				end(c, n, "3::/home")
@@ -343,6 +345,14 @@ func TestLiarRuns(t *testing.T) {
 		"the shell's status first": {func(c *liarConn, n string) { c.terminal.exit(4); c.keeper.say("more"); c.terminal.Close() }, []session.Verdict{session.Exited}, 4},
 		"the keeper leaves":        {func(c *liarConn, n string) { c.keeper.Close() }, anything, -1},
 		"no status":                {func(c *liarConn, n string) { c.terminal.Close() }, []session.Verdict{session.Unknown}, -1},
+		"an unknown signal": {func(c *liarConn, n string) {
+			c.terminal.SendRequest("exit-signal", false, gossh.Marshal(struct {
+				Signal string
+				Core   bool
+				M, L   string
+			}{"X\x1b[2J@example.com", true, "m", "l"}))
+			c.terminal.Close()
+		}, []session.Verdict{session.Unknown, session.Signaled}, 128},
 	} {
 		cases = append(cases, func(t *testing.T) {
 			tr, err := ssh.Dial(t.Context(), liar{typed: test.typed}.start(t))
@@ -365,6 +375,9 @@ func TestLiarRuns(t *testing.T) {
 			took := time.Since(begun)
 			if !slices.Contains(test.verdicts, r.Verdict) || r.ExitCode != test.code {
 				t.Errorf("%s: Run = %s %d, %v, want one of %v and %d", name, r.Verdict, r.ExitCode, err, test.verdicts, test.code)
+			}
+			if strings.ContainsAny(r.Signal, "\x1b@") {
+				t.Errorf("%s: the signal is %q", name, r.Signal)
 			}
 			if (err == nil) != (r.Verdict == session.Exited || r.Verdict == session.Signaled) {
 				t.Errorf("%s: Run = %s, %v", name, r.Verdict, err)
