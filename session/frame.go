@@ -102,7 +102,7 @@ var special = regexp.MustCompile(`return|unset|_gw|` + masking)
 func (f frame) stored() bool {
 	c := f.command
 	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && !special.MatchString(c.Text)
-	return plain && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
+	return plain && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
 }
 
 // frameFile returns the frame of a plain command whose nonce is in _gwn and
@@ -201,7 +201,15 @@ func (f frame) exported() string {
 // sourced reports whether the text is evaluated by a file. A shell that traces
 // would show that file's line too.
 func (f frame) sourced() bool {
-	return (f.dialect.sourced || f.dialect.returns && strings.Contains(f.command.Text, "return")) && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !f.traced
+	return (f.dialect.sourced || f.dialect.returns && strings.Contains(f.command.Text, "return")) && !f.unclosed() && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !f.traced
+}
+
+// unclosed reports whether the text may end within $( or <(. From a file, that
+// makes bash 5.2 read, and soon write, in front of its line buffer (valgrind);
+// three such texts end it.
+func (f frame) unclosed() bool {
+	text := f.command.Text
+	return f.dialect.sourced && strings.Count(text, "(") > strings.Count(text, ")")
 }
 
 // environment returns the assignments in front of eval. With command (or

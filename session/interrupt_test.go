@@ -27,11 +27,25 @@ func TestInterruptLevels(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				run(t, s, "cd /usr; V=kept")
 				interrupted := make(chan error, 1)
+				done := make(chan struct{})
 				r, err := s.Run(t.Context(), session.Command{Text: test.text, Timeout: 5 * time.Second, Output: func(_ session.Stream, b []byte) {
 					if strings.Contains(string(b), "up") {
-						go func() { interrupted <- s.Interrupt(test.level) }()
+						go func() {
+							interrupted <- s.Interrupt(test.level)
+							again := time.NewTicker(300 * time.Millisecond)
+							defer again.Stop()
+							for {
+								select {
+								case <-again.C:
+									_ = s.Interrupt(test.level) // it may be over
+								case <-done:
+									return
+								}
+							}
+						}()
 					}
 				}})
+				close(done)
 				if r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || string(r.Stdout) != "up\n" {
 					t.Errorf("got %s %q %q, %v, want interrupted with the output", r.Verdict, r.Stdout, r.Terminal, err)
 				}

@@ -109,8 +109,8 @@ func parseReady(payload string) (ready, error) {
 // otherwise block or die of it, and remove the directory with the last of them.
 func keeperPrelude(nonce string) string {
 	script := `trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
-		`for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|*[!A-Za-z0-9/._-]*) continue;; esac; ` +
-		`d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "eval \042\044_gw\042\n" >$d/r && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
+		`n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|$n) continue;; esac; ` +
+		`d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +

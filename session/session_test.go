@@ -141,7 +141,7 @@ func TestStreamsStatusAndDirectory(t *testing.T) {
 
 func TestSyntaxErrorsLeaveTheSessionAlone(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		for _, text := range []string{"echo 'abc", `echo "abc`, "(a", `echo a\`, "if then", "for", "a='", "echo `", "cat <<'E", "}", ")", ";;", "&& true"} {
+		for _, text := range []string{"echo $(abc", "cat <(abc", "echo $(abc", "echo $(abc", "echo $(abc", "echo 'abc", `echo "abc`, "(a", `echo a\`, "if then", "for", "a='", "echo `", "cat <<'E", "}", ")", ";;", "&& true"} {
 			r, err := s.Run(t.Context(), session.Command{Text: text})
 			if err != nil || r.Verdict != session.Exited || len(r.Stderr) == 0 && r.ExitCode != 0 {
 				t.Errorf("Run(%q) = %s %d, stderr %q, %v, want an exit with a message", text, r.Verdict, r.ExitCode, r.Stderr, err)

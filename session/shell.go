@@ -70,7 +70,7 @@ var posix = dialect{
 var ksh = dialect{
 	name:        "ksh",
 	options:     "-i +o emacs +o vi +o gmacs -o ignoreeof",
-	environment: "ENV= HISTFILE=/dev/null HISTSIZE=1",
+	environment: "ENV=/dev/null HISTFILE=/dev/null HISTSIZE=1",
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	setup: "unset ENV;set +m;",
 	// Of a quoted word of two lines at the terminal, it evaluates what the memory
@@ -126,7 +126,7 @@ var dialects = map[string]dialect{
 	"mksh": {
 		name:        "mksh",
 		options:     "-i +o emacs +o vi -o ignoreeof",
-		environment: "ENV=",
+		environment: "ENV=/dev/null",
 		// With command in front, eval loses what "set --" set; with builtin, it keeps
 		// assignments.
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,

@@ -118,8 +118,9 @@ func (s *Session) ends(r *run, grace time.Duration) bool {
 }
 
 // resume makes sure that the shell reads commands again after it was
-// interrupted. An interrupt may meet it when the command is over already, and
-// take the next line that it reads. It reports whether there is a shell.
+// interrupted. An interrupt may meet it when the command is over already; zsh,
+// mksh and ash then throw the next line away, which is an empty one for them. It
+// reports whether there is a shell.
 func (s *Session) resume(r *run) bool {
 	s.mu.Lock()
 	if p := &r.progress; !p.stdout && p.prompted {
@@ -128,6 +129,7 @@ func (s *Session) resume(r *run) bool {
 	}
 	s.mu.Unlock()
 	for range 3 {
+		s.typeKeys("\n")
 		if s.locate(r) {
 			return true
 		}
@@ -136,6 +138,7 @@ func (s *Session) resume(r *run) bool {
 			return false
 		default:
 		}
+		s.signalShell(r, "CONT")
 	}
 	return false
 }
@@ -145,7 +148,7 @@ func (s *Session) locate(r *run) bool {
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
-	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}}
+	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, traced: true}
 	if r.command.TTY {
 		f.once = resetModes + ";"
 	}
