@@ -8,7 +8,7 @@ TESTFLAGS =
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: ## bin/gateway, a static binary
@@ -21,6 +21,13 @@ deps: ## install the servers and shells that the tests need, or say which
 .PHONY: test
 test: deps ## all tests, with the race detector, against real servers
 	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 5m $(TESTFLAGS) ./...
+
+.PHONY: conformance
+conformance: deps ## the conformance matrix: every shell on every transport
+	mkdir -p docs
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 GATEWAY_CONFORMANCE_MATRIX=$(CURDIR)/docs/conformance.md \
+		go test -race -count 1 -timeout 10m $(TESTFLAGS) -run '^TestConformance$$' ./integration; \
+		status=$$?; cat docs/conformance.md; exit $$status
 
 .PHONY: bench
 bench: deps ## all benchmarks, BENCHTIME=1s each

@@ -54,6 +54,9 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 		t.Run(group.Letter, func(t *testing.T) {
 			runner := newRunner(t, tr, shell)
 			defer runner.Close()
+			if err := runner.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			for _, c := range group.Cases {
 				at := spot{c.ID, shell, machine.name}
 				if reason := c.Reason(shell, machine.tty); reason != "" {
@@ -83,7 +86,7 @@ func newRunner(t *testing.T, tr transport.Transport, shell string) *conformance.
 		t.Fatal(err)
 	}
 	return &conformance.Runner{
-		Dir: dir,
+		Shell: shell, Dir: dir,
 		Open: func(ctx context.Context) (*session.Session, error) {
 			s, err := session.Open(ctx, tr, session.Config{Shell: shell, Env: map[string]string{"T": dir}})
 			if err != nil {

@@ -27,6 +27,10 @@ type Case struct {
 	Steps  []Step
 }
 
+// announces are the shells that say "[1] 4711" on stderr, whatever their
+// options, for a job that they start.
+var announces = []string{"ksh", "mksh"}
+
 // Need says on which machines a case makes sense.
 type Need int
 
@@ -74,6 +78,8 @@ type Step struct {
 	StdoutBytes                          int64 // if set
 	// Either: it may also have ended by itself before that.
 	Either bool
+	// Job: it starts jobs, which some shells announce on stderr.
+	Job bool
 	// Moves: the directory is another one afterwards.
 	Moves bool
 }

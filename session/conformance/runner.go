@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,8 @@ import (
 type Runner struct {
 	// Open opens a session whose environment has the scratch directory as T.
 	Open func(context.Context) (*session.Session, error)
+	// Shell is the session's shell.
+	Shell string
 	// Dir is that directory.
 	Dir string
 
@@ -36,6 +39,25 @@ func (r *Runner) Close() {
 	}
 }
 
+// Start opens a session, if there is none.
+func (r *Runner) Start(ctx context.Context) error {
+	if r.session != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := r.Open(ctx)
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	r.session, r.kept = s, 0
+	if wrong := r.do(ctx, Step{Text: `cd "$T"; kept=0`, Cwd: "$T"}); len(wrong) > 0 {
+		r.Close()
+		return fmt.Errorf("open: %s", strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
 // Run runs a case and returns what was wrong.
 func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 	defer func() {
@@ -43,17 +65,8 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 			r.Close()
 		}
 	}()
-	if r.session == nil {
-		opening, cancel := context.WithTimeout(ctx, patience)
-		s, err := r.Open(opening)
-		cancel()
-		if err != nil {
-			return []string{fmt.Sprintf("open: %v", err)}
-		}
-		r.session, r.kept = s, 0
-		if wrong := r.do(ctx, Step{Text: `cd "$T"; kept=0`, Cwd: "$T"}); len(wrong) > 0 {
-			return wrong
-		}
+	if err := r.Start(ctx); err != nil {
+		return []string{err.Error()}
 	}
 	cwd := r.Dir
 	for i, step := range c.Steps {
@@ -112,6 +125,9 @@ func (r *Runner) do(ctx context.Context, step Step) []string {
 	}
 	result, err := r.session.Run(ctx, command)
 	a.typing.Wait()
+	if step.Job && slices.Contains(announces, r.Shell) {
+		result.Stderr = announced.ReplaceAll(result.Stderr, nil)
+	}
 	return append(a.wrong, step.compare(result, err, r.Dir)...)
 }
 
@@ -222,6 +238,8 @@ func (s Step) compare(r session.Result, err error, dir string) (wrong []string) 
 
 // notices are what a shell says on the terminal of its jobs, when it pleases.
 var notices = Like(`\A\n?(\[\d+\][^\n]*(\n|\z))*\z`)
+
+var announced = regexp.MustCompile(`(?m)^\[\d+\]\s+\d+\n`)
 
 // code returns the code of an error.
 func code(err error) string {

@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"gateway/internal/sshdtest"
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// inside is this machine as a mount namespace of its own sees it.
+type inside struct {
+	*local.Transport
+	pid int // of a process in it
+}
+
+func (m inside) enter(command string) string {
+	return fmt.Sprintf("exec nsenter -t %d -m sh -c '%s'", m.pid, strings.ReplaceAll(command, "'", `'\''`))
+}
+
+func (m inside) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return m.Transport.Terminal(ctx, m.enter(command), options)
+}
+
+func (m inside) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	return m.Transport.Pipe(ctx, m.enter(command))
+}
+
+// mounted returns a machine on which the mounts have been made.
+func mounted(t *testing.T, mounts string) transport.Transport {
+	t.Helper()
+	cmd := exec.Command("unshare", "-m", "--propagation", "private", "sh", "-c", mounts+" && echo up && exec cat")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		sshdtest.Skip(t, "no mounts here: %v", err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Wait()
+	})
+	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "up\n" {
+		sshdtest.Skip(t, "no mounts here: it takes root, and unshare")
+	}
+	tr := inside{local.New(local.Config{Env: []string{"HOME=/nonexistent", "XDG_RUNTIME_DIR=/nonexistent"}}), cmd.Process.Pid}
+	t.Cleanup(func() { tr.Close() })
+	return tr
+}
+
+const big = 20_000
+
+// C70: the session finds another place where /tmp is full, read-only or not
+// there for it.
+func TestC70NoRoomInTmp(t *testing.T) {
+	for name, mounts := range map[string]string{
+		"full":      "mount -t tmpfs -o size=16k none /tmp && ! dd if=/dev/zero of=/tmp/x bs=4k 2>/dev/null",
+		"read-only": "mount -t tmpfs -o ro none /tmp",
+		"noexec":    "mount -t tmpfs -o noexec,nodev,nosuid none /tmp",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := mounted(t, mounts)
+			for _, shell := range allShells {
+				t.Run(shell, func(t *testing.T) {
+					s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Close()
+					replies(t, s, "echo on", "on\n")
+					replies(t, s, "v='"+strings.Repeat("x", big)+"'; echo ${#v}", fmt.Sprintln(big))
+					r, err := s.Run(t.Context(), session.Command{Text: "cat; echo err >&2; (exit 3)", Stdin: strings.NewReader("in\n")})
+					if err != nil || r.ExitCode != 3 || string(r.Stdout) != "in\n" || string(r.Stderr) != "err\n" {
+						t.Errorf("got %d %q %q, %v", r.ExitCode, r.Stdout, r.Stderr, err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// C70: /tmp becomes full under a session that lives there. What needs room does
+// not start and says so; all else goes on.
+func TestC70TmpFills(t *testing.T) {
+	tr := mounted(t, "mount -t tmpfs -o size=64k none /tmp")
+	for _, shell := range allShells {
+		t.Run(shell, func(t *testing.T) {
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			replies(t, s, "dd if=/dev/zero of=/tmp/x bs=4k 2>/dev/null; echo full", "full\n")
+			replies(t, s, "echo on; cd /usr; pwd", "on\n/usr\n")
+			r, err := s.Run(t.Context(), session.Command{Text: "v='" + strings.Repeat("x", big) + "'; echo ${#v}"})
+			if r.Verdict != session.NotStarted || err == nil {
+				t.Errorf("a long text: %s %d %q, %v, want not_started", r.Verdict, r.ExitCode, r.Stdout, err)
+			}
+			r, err = s.Run(t.Context(), session.Command{Text: "cat; pwd; (exit 3)", Stdin: strings.NewReader("in\n")})
+			if err != nil || r.ExitCode != 3 || string(r.Stdout) != "in\n/usr\n" {
+				t.Errorf("a stdin: %d %q %q, %v", r.ExitCode, r.Stdout, r.Stderr, err)
+			}
+			replies(t, s, "rm /tmp/x; pwd", "/usr\n")
+			replies(t, s, "v='"+strings.Repeat("x", big)+"'; echo ${#v}", fmt.Sprintln(big))
+		})
+	}
+}
