@@ -32,6 +32,9 @@ type Command struct {
 	Shell string
 	Login bool
 	User  string
+	// Sudo runs it as another user: SudoUser, else the host's sudo.user, else root.
+	Sudo     bool
+	SudoUser string
 	// Size and Term describe the terminal of whoever looks; an empty Term means
 	// nobody does.
 	Size transport.Size
@@ -77,7 +80,11 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 		return err
 	}
 	defer g.release(t)
-	s, err := session.Open(ctx, t, sessionConfig(host, command))
+	config := sessionConfig(host, command)
+	if command.Sudo {
+		config.Sudo, config.OpenTimeout = g.sudo(host, command.SudoUser), sudoTimeout
+	}
+	s, err := session.Open(ctx, t, config)
 	result.Connect = time.Since(begun)
 	if err != nil {
 		return err

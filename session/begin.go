@@ -23,6 +23,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if command.TTY && s.tty == "" {
 		return nil, &transport.Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
 	}
+	if s.config.Sudo != nil && s.keeper.isGone() {
+		return nil, s.terminalGone(io.ErrUnexpectedEOF)
+	}
 	if s.rotate || s.keeper.isGone() {
 		if err := s.renewKeeper(ctx); err != nil {
 			return nil, err
@@ -86,6 +89,9 @@ func (s *Session) possible(f frame) error {
 			Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO or a file, which is needed for " + fmt.Sprintf(format, args...),
 			Hint: "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable",
 		}
+	}
+	if u := s.config.Sudo; f.command.Stdin != nil && u != nil && u.User != "" && u.User != "root" {
+		return &transport.Error{Code: "shell.unsupported", Message: "session: " + u.User + " can't read what the account's own processes feed", Hint: "write the input to a file, or leave --stdin out"}
 	}
 	if f.keeper != nil && f.keeper.dir != "" {
 		return nil

@@ -30,7 +30,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	s.late = false
 	s.mu.Unlock()
 	// Somebody may hold the streams for longer than the command lived.
-	if s.rotate = s.keeper != nil && (result.Background || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
+	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
 		s.job = p.job
 	}
 	switch {

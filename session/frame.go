@@ -122,7 +122,8 @@ func frameFile(d dialect, k *keeper) string {
 
 // typable reports whether encode may be typed as it is.
 func (f frame) typable() bool {
-	if !f.uploaded && (len(f.command.Text) > maxTyped || !f.dialect.typable(f.command.Text) || !f.dialect.typable(f.environment())) {
+	leaves := f.dialect.leaves && f.keeper != nil && f.keeper.dir != "" && strings.Contains(f.command.Text, "return")
+	if !f.uploaded && (leaves || len(f.command.Text) > maxTyped || !f.dialect.typable(f.command.Text) || !f.dialect.typable(f.environment())) {
 		return false
 	}
 	if f.command.Cwd != "" && !f.dialect.typable(f.cwd) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -23,6 +24,9 @@ type keeper struct {
 	// stdout and stderr are the paths that frames write to, and dir that of a
 	// private directory, or empty. They need no quotes.
 	stdout, stderr, dir string
+	// feed is the directory for stdin, where that is another: a feeder is the
+	// account's own, also where the keeper is not.
+	feed string
 	// stored is closed once the frame file is there; see [Session.install].
 	stored chan struct{}
 	// ended is closed when both streams are, exited when the keeper is gone.
@@ -39,6 +43,20 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	if err != nil {
 		return nil, err
 	}
+	k := s.newKeeper(pipe)
+	if err := s.awaitKeeper(ctx, k, marks); err != nil {
+		return nil, err
+	}
+	if k.stdout != "" {
+		return k, nil
+	}
+	pipe.Close()
+	<-k.ended
+	return nil, nil
+}
+
+// newKeeper reads what a keeper's pipe brings.
+func (s *Session) newKeeper(pipe *transport.Pipe) *keeper {
 	k := &keeper{pipe: pipe, stored: make(chan struct{}), ended: make(chan struct{}), exited: make(chan struct{})}
 	var streams sync.WaitGroup
 	streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
@@ -51,29 +69,33 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 		_, _ = pipe.Wait() // how it ended is nobody's business
 		close(k.exited)
 	})
+	return k
+}
+
+// awaitKeeper waits for a keeper's report. A keeper without paths found nothing
+// that can be written to by name.
+func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark) (err error) {
 	select {
 	case m := <-marks:
-		paths := strings.SplitN(m.payload, ":", 3)
-		if len(paths) == 3 && paths[0] != "" {
+		if paths := strings.SplitN(m.payload, ":", 3); len(paths) == 3 && paths[0] != "" {
 			k.stdout, k.stderr, k.dir = paths[0], paths[1], paths[2]
-			return k, nil
 		}
-		err = nil
+		return nil
 	case <-k.ended:
 		err = &transport.Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, or an account that may not run sh, does this"}
-		if _, lost := pipe.Wait(); lost != nil {
+		if _, lost := k.pipe.Wait(); lost != nil {
 			err = fmt.Errorf("session: open the side channel: %w", lost)
 		}
 	case <-ctx.Done():
 		err = &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: no answer on the side channel: %v", context.Cause(ctx)), Err: context.Cause(ctx)}
 	}
-	pipe.Close()
+	k.pipe.Close()
 	<-k.ended
-	return nil, err
+	return err
 }
 
 // Files in the keeper's directory.
-func (k *keeper) stdin() string  { return k.dir + "/i" }
+func (k *keeper) stdin() string  { return cmp.Or(k.feed, k.dir) + "/i" }
 func (k *keeper) text() string   { return k.dir + "/t" }
 func (k *keeper) frames() string { return k.held("/fd/7", "/f") } // see [frameFile]
 func (k *keeper) runner() string { return k.held("/fd/8", "/r") } // evaluates $_gw
@@ -127,9 +149,10 @@ func (k *keeper) flush(nonce string) error {
 }
 
 // upload stores text in the keeper's directory; mark A tells whether it is
-// there, whole.
+// there, whole. Where there is no room, the rest of it is read all the same: it
+// would be taken for control lines.
 func (k *keeper) upload(nonce, text string) error {
-	line := fmt.Sprintf(`head -c %d >%s; [ $(wc -c <%s) -eq %d ] && x=1 || x=0; printf %s "$x" >&3`,
+	line := fmt.Sprintf(`head -c %d | { cat >%s || cat; }; [ $(wc -c <%s) -eq %d ] && x=1 || x=0; printf %s "$x" >&3`,
 		len(text), k.text(), k.text(), len(text), controlMark('A', nonce, "%s"))
 	if err := k.control(line); err != nil {
 		return err
@@ -208,7 +231,7 @@ func signalLine(sig string, pid int, id string, age time.Duration) string {
 		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,
 		`k=; ` + eachProcess +
 			`if [ "$4" != $sid ]; then case "$g" in *"$p/environ"*) ;; *) continue;; esac; fi; ` +
-			`younger $i ${20} || continue; ` +
+			`[ $2 = $$ ] && continue; younger $i ${20} || continue; ` +
 			`if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*) }; younger $j ${20} || continue; fi; ` +
 			`k="$k $i"; done`,
 		`[ -z "$k" ] || kill -` + sig + ` $k`,

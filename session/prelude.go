@@ -19,7 +19,12 @@ import (
 // what it found with mark S (payload: its terminal if it has one, its pid, the
 // shell's family, its path, the directory) and becomes the shell, whose first prompt, mark P,
 // is the proof that it reads commands.
-func shellPrelude(config Config, nonce string) string {
+func shellPrelude(config Config, nonce string) string { return inSh(shellScript(config, nonce)) }
+
+// inSh returns the exec request that runs a script of the kind described above.
+func inSh(script string) string { return `exec /bin/sh -c '` + script + `'` }
+
+func shellScript(config Config, nonce string) string {
 	script := `p=; for s in ` + shellChoice(config.Shell) + `; do p=$(command -v "${s%% *}") && break; done; ` +
 		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
@@ -40,7 +45,7 @@ func shellPrelude(config Config, nonce string) string {
 		}
 		script += `exec $s ` + d.options + `;; `
 	}
-	return `exec /bin/sh -c '` + script + `esac; exit 127'`
+	return script + `esac; exit 127`
 }
 
 // promptString is PS1: mark P while there is a nonce in _gwn, else nothing. It
@@ -107,10 +112,14 @@ func parseReady(payload string) (ready, error) {
 // Once stdin ends, because of a close or because the link is gone, they let a
 // last process read into the void what background jobs still write, which would
 // otherwise block or die of it, and remove the directory with the last of them.
-func keeperPrelude(nonce string) string {
-	script := `trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
-		`n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|$n) continue;; esac; ` +
-		`d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
+func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
+
+// anywhere begins a loop over the places for a private directory, $x.
+const anywhere = `n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|$n) continue;; esac; `
+
+func keeperScript(nonce string) string {
+	return `trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +
@@ -123,5 +132,4 @@ func keeperPrelude(nonce string) string {
 		`exec >/dev/null 2>&1; gone() { :; }; while read -r x; do eval "$x"; done; gone; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & wait; rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`
-	return `exec /bin/sh -c '` + script + `'`
 }

@@ -81,8 +81,8 @@ func (p progress) verdict() Verdict {
 	switch {
 	case p.status == noCwd:
 		return NotStarted
-	case p.exitCode() < 0:
-		return Unknown
+	case p.exitCode() < 0, !p.stdout && p.promptStatus == "0":
+		return Unknown // nothing leaves its line with 0: it was thrown away, or never ran
 	}
 	return Exited
 }

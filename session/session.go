@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,8 @@ type Config struct {
 	Env map[string]string
 	// Cwd is where the session starts; empty means home.
 	Cwd string
+	// Sudo, if there is one, makes the session another user's.
+	Sudo *Sudo
 	// Size and Term describe the terminal. An empty Term means a terminal that
 	// nobody looks at: TERM=dumb, and cat for every pager.
 	Size transport.Size
@@ -86,9 +89,13 @@ type Session struct {
 // only. The transport stays the caller's and must outlive the session.
 //
 // Its errors are those of the transport and *[transport.Error], with the codes
-// shell.unsupported, shell.no_sync, cmd.cwd.
+// usage, shell.unsupported, shell.no_sync, cmd.cwd, sudo.needs_password,
+// sudo.rejected.
 func Open(ctx context.Context, t transport.Transport, config Config) (*Session, error) {
 	if err := checkShell(config.Shell); err != nil {
+		return nil, err
+	}
+	if err := config.Sudo.check(); err != nil {
 		return nil, err
 	}
 	if config.ID == "" {
@@ -122,6 +129,9 @@ var errOpenTimeout = errors.New("the shell did not answer in time")
 // start opens the terminal and the keeper at the same time, neither waiting
 // for the other: a session costs no more round trips than one channel.
 func (s *Session) start(ctx context.Context) error {
+	if s.config.Sudo != nil {
+		return s.startSudo(ctx)
+	}
 	nonce := newNonce()
 	ready := s.expect(nonce, "SP")
 	defer s.outlive(nonce, "P") // bash repeats an old prompt after some syntax errors
@@ -142,7 +152,7 @@ func (s *Session) start(ctx context.Context) error {
 			close(s.ended)
 		})
 		opened := time.Now()
-		err = s.awaitReady(ctx, ready)
+		err = s.awaitReady(ctx, ready, nil)
 		s.trip = min(time.Since(opened), maxTrip)
 	}
 	if failed := <-opened; err == nil {
@@ -157,10 +167,17 @@ func (s *Session) start(ctx context.Context) error {
 // maxTrip bounds what is added to the patience of the ladder.
 const maxTrip = 2 * time.Second
 
-// awaitReady waits for the shell's report and its first prompt.
-func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
+// awaitReady waits for the shell's report and its first prompt. Questions are
+// sudo's.
+func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) error {
+	attempt := 0
 	for {
 		select {
+		case <-questions:
+			attempt++
+			if err := s.answerSudo(ctx, attempt); err != nil {
+				return err
+			}
 		case m := <-marks:
 			switch m.kind {
 			case 'S':
@@ -175,6 +192,9 @@ func (s *Session) awaitReady(ctx context.Context, marks <-chan mark) error {
 				return nil
 			}
 		case <-s.ended:
+			if s.config.Sudo != nil && s.shell == "" {
+				return s.sudoRejected("no shell")
+			}
 			return s.noShell()
 		case <-ctx.Done():
 			return &transport.Error{
@@ -220,7 +240,7 @@ func (s *Session) said() string {
 	if len(s.noise) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; it said %q", s.noise)
+	return fmt.Sprintf("; it said %q", strings.TrimSpace(string(s.noise)))
 }
 
 // setUp brings the session where its Config wants it.

@@ -43,6 +43,8 @@ type dialect struct {
 	// evalWith is eval with assignments in front, which are for it alone, where
 	// the other one keeps them.
 	evalWith string
+	// leaves: a return at top level leaves the line, but of a file only that.
+	leaves bool
 	// unmask takes away functions that would stand in for the words of a frame.
 	unmask string
 	// ended is the expansion that is a text's status; empty means $?.
@@ -106,8 +108,9 @@ var dialects = map[string]dialect{
 	// of its input, and leaves; hence ignoreeof.
 	"ash": ash,
 	"bash": {
-		name:    "bash",
-		options: "--noprofile --norc --noediting -i +H",
+		name: "bash",
+		// After one interrupt in fifteen it takes its input for ended (ignoreeof).
+		options: "--noprofile --norc --noediting -i +H -o ignoreeof",
 		// Run before the first prompt: without it bash would write the frames to
 		// ~/.bash_history when it ends.
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
@@ -141,8 +144,8 @@ var dialects = map[string]dialect{
 		name:    "yash",
 		options: "-i --noprofile --norcfile +o vi -o ignoreeof",
 		// It takes a PS1 of its own, but not of this name.
-		environment: `YASH_PS1="$PS1"`,
-		setup:       "unset YASH_PS1;",
+		environment: `YASH_PS1="$PS1" YASH_PS2=`,
+		setup:       "unset YASH_PS1 YASH_PS2;",
 		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored:  `\command . %s`,
 		returns: true,
@@ -157,6 +160,7 @@ var dialects = map[string]dialect{
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored:  `\builtin eval "$(<%s)"`,
 		exports: true,
+		leaves:  true,
 		unmask:  unmask,
 		profile: `for f in /etc/zsh/zshenv /etc/zshenv ~/.zshenv /etc/zsh/zprofile /etc/zprofile ~/.zprofile /etc/zsh/zlogin /etc/zlogin ~/.zlogin; ` +
 			`do [ -r "$f" ] && . "$f"; done; unset f`,

@@ -24,7 +24,15 @@ const feederReady = "ready"
 
 // openFeeder starts a feeder and waits until its FIFO is there.
 func openFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder, error) {
-	script := `f=` + k.dir + `/i; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo ` + feederReady + ` && read -r x && rm -f $f && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
+	f, err := tryFeeder(ctx, t, k)
+	if err != nil && ctx.Err() == nil {
+		f, err = tryFeeder(ctx, t, k) // see renewKeeper: dropbear ends new channels now and then
+	}
+	return f, err
+}
+
+func tryFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder, error) {
+	script := `f=` + k.stdin() + `; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo ` + feederReady + ` && read -r x && rm -f $f && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
 	pipe, err := t.Pipe(ctx, `exec /bin/sh -c '`+script+`'`)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 	r := s.run
 	if r == nil || k != nil && k != s.keeper || !r.takes(from) {
 		switch {
-		case k == nil && !s.ready:
+		case !s.ready: // sudo speaks on stderr
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
 		case k == nil:
 			s.noisy = true
@@ -108,6 +108,6 @@ func (s *Session) expected(from Stream, kind byte, nonce []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.replies[string(nonce)]
-	onTerminal := kind == 'P' || kind == 'S' || s.merged
+	onTerminal := kind == 'P' || kind == 'S' || kind == 'Q' || s.merged
 	return ok && strings.IndexByte(r.kinds, kind) >= 0 && onTerminal == (from == Terminal)
 }

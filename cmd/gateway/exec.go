@@ -19,6 +19,7 @@ type execFlags struct {
 	tty, stdin, login, merge bool
 	timeout                  duration
 	cwd, shell, user, script string
+	sudo                     sudoFlag
 	env                      []string
 }
 
@@ -57,6 +58,8 @@ Status: 0-255 the command's own, 124 timed out, 125 did not start,
 	flags.StringVar(&f.shell, "shell", "", "the shell that reads it, a `PATH` or a name")
 	flags.BoolVar(&f.login, "login", false, "read the login profile first")
 	flags.StringVarP(&f.user, "user", "u", "", "enter the host as `USER`")
+	flags.Var(&f.sudo, "sudo", "run it by sudo as `USER`, else as the inventory says, else as root")
+	flags.Lookup("sudo").NoOptDefVal = sudoDefault
 	flags.BoolVar(&f.merge, "merge", false, "send its stderr to stdout")
 	flags.StringVar(&f.script, "script", "", "run the text of `FILE` (- is stdin) in place of COMMAND")
 	a.completeExecFlags(cmd)
@@ -151,7 +154,7 @@ func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.
 	c := gateway.Command{
 		Text: strings.Join(args, " "), Cwd: f.cwd, Merge: f.merge,
 		Timeout: time.Duration(f.timeout), Shell: f.shell, Login: f.login, User: f.user,
-		TTY: f.tty,
+		TTY: f.tty, Sudo: f.sudo.set, SudoUser: f.sudo.user,
 	}
 	var err error
 	switch {

@@ -64,10 +64,10 @@ var input = []Case{
 		},
 	}},
 	{ID: "F10", Name: "silence is no question", Steps: []Step{
-		{Text: "sleep 1.2", Unasked: true},
-		{Text: "printf 'working... '; sleep 0.4; echo done", Unasked: true, Stdout: "working... done\n"},
-		{Text: "printf 'Password: ' >&2; sleep 0.4 | cat; (exit 3)", Unasked: true, Stderr: "Password: ", Code: 3},
-		{Text: "printf '? '; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done", Unasked: true, Stdout: "? "},
+		{Text: "sleep 1.1", Unasked: true},
+		{Text: "printf 'working... '; sleep 0.3; echo done", Unasked: true, Stdout: "working... done\n"},
+		{Text: "printf 'Password: ' >&2; sleep 0.3 | cat; (exit 3)", Unasked: true, Stderr: "Password: ", Code: 3},
+		{Text: "printf '? '; i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done", Unasked: true, Stdout: "? "},
 	}},
 	{ID: "F12", Name: "a pipeline whose head reads the terminal", Needs: Terminal, Steps: []Step{
 		{

@@ -64,8 +64,8 @@ var interrupts = []Case{
 		{Text: "echo hi > >(cat >/dev/null; sleep 20); cat <(echo in)", Stdout: "in\n", Most: ms(5000)},
 	}},
 	{ID: "E16", Name: "a job does not outlive its command's deadline", Steps: []Step{
-		timedOut(`echo part; sh -c 'sleep 0.6; touch "$T/f"' & wait >/dev/null`),
-		{Text: `sleep 0.6; test -e "$T/f"`, Code: 1, TerminalLike: Like("")},
+		timedOut(`echo part; sh -c 'sleep 0.4; touch "$T/f"' & wait >/dev/null`),
+		{Text: `sleep 0.4; test -e "$T/f"`, Code: 1, TerminalLike: Like("")},
 	}},
 	{ID: "E18", Name: "no terminal to open", Needs: NoTerminal, Steps: []Step{
 		{Text: "(: </dev/tty) 2>/dev/null", Code: Failure, Most: ms(3000)},
@@ -75,7 +75,7 @@ var interrupts = []Case{
 		timedOut(`echo part; sh -c 'trap "" INT QUIT TERM HUP; while :; do sleep 0.05; done'`),
 		{Text: "echo on", Stdout: "on\n"},
 	}},
-	{ID: "E25", Name: "an interrupt that meets the end", Steps: race(8)},
+	{ID: "E25", Name: "an interrupt that meets the end", Steps: race(6)},
 	{ID: "E60", Name: "a child that an interrupt kills", Steps: []Step{
 		{Text: "sh -c 'kill -INT $$'; echo on", StdoutLike: Like(`\A(on\n)?\z`), StderrLike: Like(""), TerminalLike: Like(""), Codes: []int{0, 130}},
 		{Text: "sh -c 'kill -TERM $$'", Code: 143, StderrLike: Like(""), TerminalLike: Like("")},

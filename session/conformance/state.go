@@ -133,9 +133,9 @@ var state = []Case{
 		{Text: `(: >"$T/c") 2>/dev/null`, Code: Failure},
 		{Text: "set +C; set -a"},
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: "set +a; LANG=C; LC_ALL=POSIX"},
+		{Text: "set +a; old=${LC_ALL-}; LANG=C; LC_ALL=POSIX"},
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
-		{Text: "unset LANG LC_ALL"},
+		{Text: "unset LANG; LC_ALL=$old; [ \"$old\" ] || unset LC_ALL; unset old"},
 	}},
 	{ID: "C77", Name: "UTF-8 in a locale without it", Except: on("yash", charsOnly), Steps: []Step{
 		{Text: "LC_ALL=POSIX"}, {Text: "echo ✓; (exit 3)", Stdout: "✓\n", Code: 3}, {Text: "unset LC_ALL"},

@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gateway/hosts"
+	"gateway/session"
+)
+
+// sudoTimeout bounds the opening of a session under sudo: a person may have to
+// find the password first.
+const sudoTimeout = 2 * time.Minute
+
+// sudo returns how a session on the host becomes another user's.
+func (g *Gateway) sudo(host hosts.Host, user string) *session.Sudo {
+	user = cmp.Or(user, host.Sudo.User)
+	return &session.Sudo{
+		User: user, Flags: host.Sudo.Flags,
+		Password: func(ctx context.Context, attempt int) (string, error) {
+			switch {
+			case host.Sudo.Password != "" && attempt > 1:
+				return "", errors.New("sudo.password is wrong") // asking again would lock the account
+			case host.Sudo.Password != "":
+				return secret(ctx, host.Sudo.Password)
+			case g.config.Ask != nil:
+				prompt := fmt.Sprintf("sudo password for %s on %s: ", Login(host), host.Name)
+				return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: prompt})
+			}
+			return "", errNobody
+		},
+	}
+}

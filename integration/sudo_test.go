@@ -1,0 +1,194 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/internal/sshdtest"
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+const (
+	sudoPassword = "c0rrect horse'\"$"
+	sudoUID      = 61234
+)
+
+// account is this machine as an account of the test's own sees it, with the
+// sudoers of the test.
+type account struct {
+	transport.Transport
+	dir string
+}
+
+// newAccount makes the account. It lives in a mount namespace of each program
+// that is started as it.
+func newAccount(t *testing.T, sudoers string) *account {
+	t.Helper()
+	if os.Getuid() != 0 {
+		sshdtest.Skip(t, "an account for sudo needs root")
+	}
+	for _, program := range []string{"sudo", "setpriv", "unshare", "openssl"} {
+		if _, err := exec.LookPath(program); err != nil {
+			sshdtest.Skip(t, "%v", err)
+		}
+	}
+	dir, err := os.MkdirTemp("", "gwsudo") // t.TempDir is root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	hash := exec.Command("openssl", "passwd", "-6", "-stdin")
+	hash.Stdin = strings.NewReader(sudoPassword + "\n")
+	hashed, err := hash.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(name, text string, mode os.FileMode) {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	system := func(name string) string {
+		text, err := os.ReadFile("/etc/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	home := filepath.Join(dir, "home")
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, sudoUID, sudoUID), os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	file("passwd", system("passwd")+fmt.Sprintf("gwtest:x:%d:%d::%s:/bin/sh\n", sudoUID, sudoUID, home), 0o644)
+	file("shadow", system("shadow")+fmt.Sprintf("gwtest:%s:19000:0:99999:7:::\n", strings.TrimSpace(string(hashed))), 0o600)
+	file("sudoers", "Defaults env_reset, timestamp_timeout=0, secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\n"+sudoers+"\n", 0o440)
+	tr := local.New(local.Config{})
+	t.Cleanup(func() { tr.Close() })
+	return &account{tr, dir}
+}
+
+// as returns the command, run as the account.
+func (a *account) as(command string) string {
+	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	script := ""
+	for _, name := range []string{"passwd", "shadow", "sudoers"} {
+		script += fmt.Sprintf("mount --bind %s/%s /etc/%s && ", a.dir, name, name)
+	}
+	script += fmt.Sprintf("cd %s/home && exec setpriv --reuid %d --regid %d --clear-groups env -i HOME=%[1]s/home USER=gwtest LOGNAME=gwtest TERM=dumb PATH=/usr/bin:/bin /bin/sh -c %[4]s",
+		a.dir, sudoUID, sudoUID, quoted(command))
+	return "exec unshare -m --propagation private sh -c " + quoted(script)
+}
+
+func (a *account) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return a.Transport.Terminal(ctx, a.as(command), options)
+}
+
+func (a *account) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	return a.Transport.Pipe(ctx, a.as(command))
+}
+
+func TestSudo(t *testing.T) {
+	right := func(_ context.Context, attempt int) (string, error) {
+		if attempt > 1 {
+			return "", errors.New("asked again")
+		}
+		return sudoPassword, nil
+	}
+	for _, test := range []struct{ name, sudoers, user string }{
+		{"password", "gwtest ALL=(ALL) ALL", ""},
+		{"own terminal", "Defaults use_pty\ngwtest ALL=(ALL) ALL", ""},
+		{"no own terminal", "Defaults !use_pty\ngwtest ALL=(ALL) ALL", "root"},
+		{"wants a terminal", "Defaults requiretty\ngwtest ALL=(ALL) ALL", ""},
+		{"no password", "gwtest ALL=(ALL) NOPASSWD: ALL", ""},
+		{"another user", "Defaults use_pty\ngwtest ALL=(ALL) ALL", "nobody"},
+		{"another user, no own terminal", "Defaults !use_pty\ngwtest ALL=(ALL) ALL", "nobody"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tr := newAccount(t, test.sudoers)
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{User: test.user, Password: right}})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			defer s.Close()
+			who := test.user
+			if who == "" {
+				who = "root"
+			}
+			for range 2 {
+				r, err := s.Run(t.Context(), session.Command{Text: "id -un; echo err >&2; V=kept; (exit 3)"})
+				if err != nil || string(r.Stdout) != who+"\n" || string(r.Stderr) != "err\n" || r.ExitCode != 3 || len(r.Terminal) > 0 {
+					t.Errorf("got %q, %q, %d, terminal %q, %v, want %s, err, 3", r.Stdout, r.Stderr, r.ExitCode, r.Terminal, err, who)
+				}
+			}
+			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000 | cat", Timeout: 300 * time.Millisecond})
+			if r.Verdict != session.TimedOut || string(r.Stdout) != "part\n" || r.Ended {
+				t.Errorf("got %s, %q, %v, want timed_out", r.Verdict, r.Stdout, err)
+			}
+			r, err = s.Run(t.Context(), session.Command{Text: "echo $V; seq 1 20000 | tail -n 1; tr '\\0' '\\n' </proc/*/cmdline 2>/dev/null | grep -c 'c0rrec[t]'; cat /proc/*/environ 2>/dev/null | grep -c 'c0rrec[t]'"})
+			if err != nil || string(r.Stdout) != "kept\n20000\n0\n0\n" {
+				t.Errorf("got %q %q, %v, want what was kept, all lines and no password", r.Stdout, r.Stderr, err)
+			}
+			if who != "root" {
+				return
+			}
+			r, err = s.Run(t.Context(), session.Command{Text: "wc -c", Stdin: strings.NewReader(strings.Repeat("x", 100_000))})
+			if err != nil || string(r.Stdout) != "100000\n" {
+				t.Errorf("got %q %q, %v, want 100000", r.Stdout, r.Stderr, err)
+			}
+		})
+	}
+}
+
+func TestSudoRefuses(t *testing.T) {
+	password := func(p string) func(context.Context, int) (string, error) {
+		return func(_ context.Context, attempt int) (string, error) {
+			if attempt > 1 {
+				return "", errors.New("asked again")
+			}
+			return p, nil
+		}
+	}
+	for _, test := range []struct {
+		name, sudoers, code string
+		sudo                session.Sudo
+	}{
+		{"a wrong password", "gwtest ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Password: password("wrong")}},
+		{"nobody to ask", "gwtest ALL=(ALL) ALL", "sudo.needs_password", session.Sudo{}},
+		{"who may not", "root ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Password: password(sudoPassword)}},
+		{"another user than allowed", "gwtest ALL=(nobody) ALL", "sudo.rejected", session.Sudo{Password: password(sudoPassword)}},
+		{"a user that is none", "gwtest ALL=(ALL) NOPASSWD: ALL", "sudo.rejected", session.Sudo{User: "nosuchuser"}},
+		{"asking nothing", "gwtest ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Flags: []string{"-n"}}},
+		{"a user that is a flag", "gwtest ALL=(ALL) ALL", "usage", session.Sudo{User: "-s"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tr := newAccount(t, test.sudoers)
+			begun := time.Now()
+			s, err := session.Open(t.Context(), tr, session.Config{Sudo: &test.sudo})
+			if err == nil {
+				s.Close()
+				t.Fatal("Open worked")
+			}
+			var e *transport.Error
+			if !errors.As(err, &e) || e.Code != test.code {
+				t.Errorf("Open = %v, want %s", err, test.code)
+			}
+			if strings.Contains(err.Error(), sudoPassword) {
+				t.Errorf("the password stands in %q", err)
+			}
+			if took := time.Since(begun); took > 15*time.Second {
+				t.Errorf("took %v", took)
+			}
+			t.Log(err)
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"gateway/transport"
+)
+
+// Sudo makes a session another user's, by sudo(8) on the machine.
+//
+// sudo asks for its password on the terminal, and the shell comes to sit there.
+// The keeper has to be the other user's too: only then may it signal what
+// commands start, and commands write to it. It is started beside the shell and
+// speaks through a relay, which is the account's own; stdout and stderr stay
+// apart, also where sudo is set to use a terminal of its own (use_pty), to want
+// one (requiretty), or to ask nothing.
+type Sudo struct {
+	// User is the other user; empty means root.
+	User string
+	// Flags stand behind sudo, such as -H.
+	Flags []string
+	// Password returns the password, which is typed and kept nowhere. The attempt
+	// counts from 1; sudo allows three. Without it, or when it fails, the session
+	// is not opened.
+	Password func(ctx context.Context, attempt int) (string, error)
+}
+
+var (
+	sudoUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	sudoFlag = regexp.MustCompile(`^[A-Za-z0-9_.,=:/@+-]+$`)
+)
+
+func (u *Sudo) check() error {
+	if u == nil {
+		return nil
+	}
+	if u.User != "" && !sudoUser.MatchString(u.User) {
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("session: sudo: user %q: only letters, digits and ._- may stand in it", u.User)}
+	}
+	for _, flag := range u.Flags {
+		if !sudoFlag.MatchString(flag) {
+			return &transport.Error{Code: "usage", Message: fmt.Sprintf("session: sudo: flag %q: only letters, digits and .,=:/@+-_ may stand in it", flag)}
+		}
+	}
+	return nil
+}
+
+// startSudo starts the relay, and then, on the terminal, sudo with the shell
+// and its keeper.
+func (s *Session) startSudo(ctx context.Context) error {
+	relayed, kept, asked, nonce := newNonce(), newNonce(), newNonce(), newNonce()
+	relay, keeper, questions := s.expect(relayed, "K"), s.expect(kept, "K"), s.expect(asked, "Q")
+	ready := s.expect(nonce, "SP")
+	defer s.forget(relayed)
+	defer s.forget(kept)
+	defer s.forget(asked)
+	defer s.outlive(nonce, "P")
+
+	pipe, err := s.transport.Pipe(ctx, relayPrelude(relayed))
+	if err != nil {
+		return err
+	}
+	k := s.newKeeper(pipe)
+	s.mu.Lock()
+	s.keeper = k
+	s.mu.Unlock()
+	if err := s.awaitKeeper(ctx, k, relay); err != nil {
+		return err
+	}
+	if k.stdout == "" {
+		return &transport.Error{Code: "shell.unsupported", Message: "session: sudo: the machine has no place for a FIFO, or no /proc", Hint: "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable"}
+	}
+	k.feed = k.dir
+	term, err := s.transport.Terminal(ctx, s.sudoPrelude(k, asked, kept, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
+	if err != nil {
+		return err
+	}
+	s.terminal = term
+	s.pumps.Go(func() {
+		s.pump(term, nil, Terminal)
+		close(s.ended)
+	})
+	if err := s.awaitReady(ctx, ready, questions); err != nil {
+		return err
+	}
+	if err := s.awaitKeeper(ctx, k, keeper); err != nil {
+		return err
+	}
+	s.install(k)
+	return nil
+}
+
+// relayPrelude returns the exec request for a relay: it passes control lines on
+// to a FIFO, which sudo has for its stdin, and holds the streams.
+func relayPrelude(nonce string) string {
+	return inSh(`trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && break; d=; done 2>/dev/null; ` +
+		`if [ -z "$d" ]; then exec 3>&1; ` +
+		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
+		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +
+		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
+		`[ -z "$d" ] || { exec 9<>$d/c; cat >&9; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
+}
+
+// sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
+// Q. The scripts for the other user travel as printf formats: they are quoted
+// twice.
+func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
+	u := s.config.Sudo
+	flags := ""
+	for _, flag := range u.Flags {
+		flags += ` "` + flag + `"`
+	}
+	if u.User != "" {
+		flags += ` -u "` + u.User + `"`
+	}
+	inside := `exec 3<&0 4>&1 5>&2 </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
+		`/bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
+	return inSh(`q=$(printf "\036Q` + asked + `:\036` + asked + `;"); x=$(printf "` + octal(inside) + `"); ` +
+		`exec sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr)
+}
+
+// wordsGrace bounds the wait for what sudo says before it ends.
+const wordsGrace = 100 * time.Millisecond
+
+// answerSudo types the password that sudo asks for.
+func (s *Session) answerSudo(ctx context.Context, attempt int) error {
+	password := ""
+	err := fmt.Errorf("nobody to ask")
+	if s.config.Sudo.Password != nil {
+		password, err = s.config.Sudo.Password(ctx, attempt)
+	}
+	switch {
+	case err == nil:
+		s.typeKeys(password + "\n")
+		return nil
+	case attempt > 1:
+		return s.sudoRejected("the password is wrong")
+	}
+	return &transport.Error{
+		Code: "sudo.needs_password", Message: fmt.Sprintf("session: sudo wants a password: %v", err),
+		Hint: "give the host a sudo.password reference, or run it at a terminal", Err: err,
+	}
+}
+
+// sudoRejected explains why there is no shell behind sudo, in its own words.
+func (s *Session) sudoRejected(why string) error {
+	within(wordsGrace, s.keeper.ended)                          // they come on another stream than the end
+	said, _, _ := strings.Cut(s.said(), " to execute '/bin/sh") // the whole script follows
+	return &transport.Error{
+		Code: "sudo.rejected", Message: "session: sudo: " + why + said,
+		Hint: "sudo -l on the machine lists what the account may do",
+	}
+}
