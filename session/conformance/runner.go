@@ -29,7 +29,7 @@ type Runner struct {
 }
 
 // patience bounds a step, and the opening of a session.
-const patience = 30 * time.Second
+const patience = 10 * time.Second
 
 // Close ends the session, if there is one.
 func (r *Runner) Close() {

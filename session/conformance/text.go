@@ -176,7 +176,7 @@ func sizes(sizes ...int) (steps []Step) {
 
 func fifty() (steps []Step) {
 	for range 10 {
-		steps = append(steps, sizes(40, 899, 2000, 3000, 3300)...)
+		steps = append(steps, sizes(40, 899, 2000, 3000, 400)...)
 	}
 	return steps
 }
