@@ -5,6 +5,7 @@ PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 FUZZTIME  = 30s
 BENCHTIME = 1s
 TESTFLAGS =
+GATEWAY_SOAK ?= 10m
 
 .PHONY: help
 help: ## list the targets
@@ -39,6 +40,11 @@ fuzz: ## all fuzz targets, FUZZTIME=30s each
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file target; do \
 		set -x; go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit; { set +x; } 2>/dev/null; \
 	done
+
+.PHONY: soak
+soak: deps ## random commands with a known outcome, and the long limits, GATEWAY_SOAK=10m
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 GATEWAY_SOAK=$(GATEWAY_SOAK) go test -race -timeout 3h -count=1 -v \
+		-run 'TestSoak|TestFloodIsBounded|TestOneLongLine|TestSessionsAtOnce|TestNothingGrows|TestSessionIsAScript' $(TESTFLAGS) ./integration
 
 .PHONY: lint
 lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)
