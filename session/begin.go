@@ -32,7 +32,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 	}
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), handed: make(chan struct{})}
-	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, quiet: s.isNoisy(command.Text) && !command.TTY, traced: s.isTraced(command.Text)}
+	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen, quiet: s.isNoisy(command.Text) && !command.TTY, traced: s.isTraced(command.Text)}
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,12 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	r.started = time.Now()
 	s.mu.Lock()
 	s.run = r
+	size := s.config.Size
 	s.mu.Unlock()
+	if command.TTY {
+		r.display = &s.display
+		r.display.clear(size)
+	}
 	if n, err := io.WriteString(s.terminal, typed); err != nil && n == 0 {
 		close(r.handed)
 		s.leave(r)

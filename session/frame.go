@@ -41,6 +41,8 @@ type frame struct {
 	quiet bool
 	// traced: the shell may show what it runs.
 	traced bool
+	// reopen: what is exported is kept for Session.Reopen.
+	reopen bool
 	// uploaded: the text stands in the keeper's directory.
 	uploaded bool
 }
@@ -71,7 +73,11 @@ func (f frame) encode() string {
 		if f.sourced() {
 			b.WriteString("_gw=" + quote(f.command.Text) + ";")
 		}
-		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";PS1='" + promptString + "';}")
+		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";PS1='" + promptString + "';")
+		if f.reopen && f.keeper != nil && f.keeper.dir != "" {
+			b.WriteString(f.keeper.saveExports())
+		}
+		b.WriteString("}")
 	}
 	if f.quiet {
 		b.WriteString(" >|/dev/null 2>&1")
@@ -111,14 +117,21 @@ func (f frame) stored() bool {
 //
 // Behind the marks the nonce is taken away, and the prompt says nothing: it is
 // the sentinel of a line that was left before its marks.
-func frameFile(d dialect, k *keeper) string {
+func frameFile(d dialect, k *keeper, reopen bool) string {
+	save := ""
+	if reopen {
+		save = k.saveExports()
+	}
 	ps1 := "PS1='" + promptString + "';"
 	return "PS2=;" + d.frame + ps1 +
 		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;" +
 		"{ " + d.eval + ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";" +
 		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
-		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&_gwn=;" + ps1 + "}\n"
+		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&_gwn=;" + ps1 + save + "}\n"
 }
+
+// saveExports returns what keeps the exported variables; see [Session.Reopen].
+func (k *keeper) saveExports() string { return "\\export -p >|" + k.exports() + " 2>/dev/null;" }
 
 // typable reports whether encode may be typed as it is.
 func (f frame) typable() bool {

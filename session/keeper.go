@@ -95,10 +95,11 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 }
 
 // Files in the keeper's directory.
-func (k *keeper) stdin() string  { return cmp.Or(k.feed, k.dir) + "/i" }
-func (k *keeper) text() string   { return k.dir + "/t" }
-func (k *keeper) frames() string { return k.held("/fd/7", "/f") } // see [frameFile]
-func (k *keeper) runner() string { return k.held("/fd/8", "/r") } // evaluates $_gw
+func (k *keeper) stdin() string   { return cmp.Or(k.feed, k.dir) + "/i" }
+func (k *keeper) text() string    { return k.dir + "/t" }
+func (k *keeper) exports() string { return k.dir + "/x" }
+func (k *keeper) frames() string  { return k.held("/fd/7", "/f") } // see [frameFile]
+func (k *keeper) runner() string  { return k.held("/fd/8", "/r") } // evaluates $_gw
 
 // held returns the name of a file that the keeper holds open, by descriptor
 // where that is possible: whoever empties /tmp does not end the session.
@@ -170,7 +171,7 @@ func (s *Session) install(k *keeper) {
 	}
 	nonce := newNonce()
 	stored := s.expect(nonce, "A")
-	if k.control(`printf "`+octal(frameFile(s.dialect, k))+`" >`+k.dir+`/f && exec 7<`+k.dir+`/f && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
+	if k.control(`printf "`+octal(frameFile(s.dialect, k, s.config.Reopen))+`" >`+k.dir+`/f && exec 7<`+k.dir+`/f && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
 		return
 	}
 	s.pumps.Go(func() {

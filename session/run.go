@@ -26,6 +26,7 @@ type run struct {
 
 	started  time.Time
 	handed   chan struct{} // closed once Command.Started has been called
+	display  *display      // nil but for a command with TTY
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
 	ordered  atomic.Bool   // Session.Interrupt ended it
@@ -51,6 +52,9 @@ func (r *run) write(from Stream, b []byte) {
 	r.activity.Store(int64(time.Since(r.started)))
 	if from == Terminal && r.pressed.Load() && len(bytes.Trim(b, "\r\n")) == 0 {
 		return
+	}
+	if from == Terminal && r.display != nil {
+		r.display.write(b)
 	}
 	if from == Terminal && (r.command.TTY || r.keeper == nil) {
 		from = Stdout

@@ -42,6 +42,8 @@ type Config struct {
 	// nobody looks at: TERM=dumb, and cat for every pager.
 	Size transport.Size
 	Term string
+	// Reopen keeps what [Session.Reopen] needs, for 20 µs a command.
+	Reopen bool
 	// OpenTimeout bounds Open beside its context; 0 means 30 s.
 	OpenTimeout time.Duration
 }
@@ -52,6 +54,7 @@ type Session struct {
 	transport transport.Transport
 	config    Config
 	terminal  transport.Terminal
+	display   display
 	ended     chan struct{} // closed when the terminal has ended
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
@@ -289,7 +292,13 @@ func (s *Session) Shell() string { return s.shell }
 func (s *Session) Terminal() bool { return s.tty != "" }
 
 // Resize tells the terminal its new size.
-func (s *Session) Resize(size transport.Size) error { return s.terminal.Resize(size) }
+func (s *Session) Resize(size transport.Size) error {
+	s.mu.Lock()
+	s.config.Size = size
+	s.mu.Unlock()
+	s.display.resize(size)
+	return s.terminal.Resize(size)
+}
 
 // Write types b to the command that runs: one with TTY, or one that waits for
 // input. Anything else would leave it to the shell, as its next command, and is

@@ -1,0 +1,74 @@
+package session_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport"
+)
+
+func TestScreenAndKeys(t *testing.T) {
+	s := open(t, session.Config{Shell: "bash", Size: transport.Size{Cols: 40, Rows: 8}, Term: "xterm"})
+	if got := s.Screen(); len(got.Rows) != 0 {
+		t.Errorf("Screen = %v before anything was shown", got)
+	}
+	shows := func(what string, right func(session.Screen) bool) {
+		t.Helper()
+		eventually(t, what, func() bool { return right(s.Screen()) })
+	}
+	started := make(chan struct{})
+	done := make(chan session.Result, 1)
+	go func() {
+		r, _ := s.Run(t.Context(), session.Command{
+			Text: `printf '\033[?1049h\033[?1h\033[2;3Hmenu'; IFS= read -rsn3 key; printf '\033[4;1H%q' "$key"; read -rsn1; printf '\033[?1049l'; (exit 6)`,
+			TTY:  true, Started: func() { close(started) },
+		})
+		done <- r
+	}()
+	<-started
+	shows("the menu", func(v session.Screen) bool { return v.Alternate && len(v.Rows) == 8 && v.Rows[1] == "  menu" })
+	if err := s.Press("up"); err != nil {
+		t.Fatal(err)
+	}
+	shows("an arrow in application mode", func(v session.Screen) bool { return strings.Contains(v.Rows[3], "EOA") })
+	if err := s.Press("hyper-x"); err == nil {
+		t.Error("an unknown key was pressed")
+	}
+	if err := s.Press("q"); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; r.ExitCode != 6 || r.Streams != session.OnTerminal {
+		t.Errorf("got %d on %s, want 6 on the terminal", r.ExitCode, r.Streams)
+	}
+	if v := s.Screen(); v.Alternate {
+		t.Error("the alternate screen was left, and is still there")
+	}
+	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+}
+
+func TestReopen(t *testing.T) {
+	eachShell(t, func(t *testing.T, _ *session.Session) {
+		shell := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+		s := open(t, session.Config{Shell: strings.ReplaceAll(shell, "_", " "), Reopen: true, Env: map[string]string{"A": "config"}})
+		run(t, s, "cd /usr; export B='two \"words\" $x' C=3; D=4; unset A; export A=changed")
+		run(t, s, "true")
+		r, err := s.Run(t.Context(), session.Command{Text: "export B=lost; exit 7"})
+		if err != nil || !r.Ended || r.ExitCode != 7 {
+			t.Fatalf("got %d, ended %v, %v, want 7 and the end", r.ExitCode, r.Ended, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		fresh, err := s.Reopen(ctx)
+		if err != nil {
+			t.Fatalf("Reopen = %v", err)
+		}
+		defer fresh.Close()
+		if fresh.ID() != s.ID() {
+			t.Errorf("it is called %s, want %s", fresh.ID(), s.ID())
+		}
+		want(t, run(t, fresh, `pwd; printf '%s|' "$A" "$B" "$C" "${D-}"; sh -c 'echo $A'`), 0, "/usr\nchanged|two \"words\" $x|3||changed\n", "")
+	})
+}
