@@ -107,7 +107,7 @@ var special = regexp.MustCompile(`return|unset|_gw|` + masking)
 // show the file's lines.
 func (f frame) stored() bool {
 	c := f.command
-	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && !special.MatchString(c.Text)
+	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !special.MatchString(c.Text)
 	return plain && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
 }
 
@@ -260,7 +260,7 @@ func (f frame) redirections() string {
 // open before the first of them is written: the far side then finds both at
 // once.
 func (f frame) marks() string {
-	if masks.MatchString(f.command.Text) {
+	if mentions(f.command.Text, masks, "command", "builtin", "unset", "function") {
 		return "_gws=" + f.dialect.status() + ";" + f.dialect.unmask + f.ends("$_gws") + f.afterTTY()
 	}
 	return f.ends(f.dialect.status()) + f.afterTTY()

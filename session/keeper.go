@@ -215,28 +215,29 @@ const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && co
 // signalLine returns the control line that sends sig to what a command has
 // started: the processes of the shell's session, and those that carry its name
 // in their environment. The shell is spared, and so are older jobs, together
-// with what they start (their process group's leader is older).
+// with what they start (their process group's leader or an ancestor is older).
 //
 // A process is the command's if it is no older than the command, age
 // milliseconds, and younger than the keeper: a command that left a job behind
 // is followed by a new keeper, and process numbers tell apart what the clock's
 // ticks of 10 ms can't. The age is subtracted from the far clock there, so both
 // clocks may differ. A link that has become slower since makes the age too
-// short by as much; the caller adds what it may be.
+// short by as much; the caller adds what it may be. Without the shell nobody
+// knows its session, and nothing is signaled.
 func signalLine(sig string, pid int, id string, age time.Duration) string {
-	return strings.Join([]string{
+	return `if ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age.Milliseconds()/10+1),
-		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) } && sid=$4`,
-		`read -r l </proc/$$/stat && set -- ${l##*) } && k0=${20}`,
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
 		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,
 		`k=; ` + eachProcess +
 			`if [ "$4" != $sid ]; then case "$g" in *"$p/environ"*) ;; *) continue;; esac; fi; ` +
 			`[ $2 = $$ ] && continue; younger $i ${20} || continue; ` +
-			`if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*) }; younger $j ${20} || continue; fi; ` +
+			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*) }; younger $j ${20} || continue; fi; ` +
+			`while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
 			`k="$k $i"; done`,
 		`[ -z "$k" ] || kill -` + sig + ` $k`,
-	}, "; ")
+	}, "; ") + `; fi`
 }
 
 // probeLine returns the control line that answers mark R: 1 if a process of

@@ -154,7 +154,9 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			if r.keeper.isGone() {
 				return s.finish(r, Unknown, nil)
 			}
-			s.locate(r)
+			if !r.complete(s.progress(r)) {
+				s.locate(r)
+			}
 			return s.over(r)
 		case <-s.ended:
 			return s.shellEnded(r)

@@ -116,7 +116,10 @@ var dialects = map[string]dialect{
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 		stored: `\command . %s`,
-		setup:  `\command history -c;`,
+		// With job control, a child that was interrupted while it is being forked
+		// takes the terminal behind the shell's back, which then reads EIO and
+		// leaves (one in ten); and the end of a job is told on any command's stderr.
+		setup: `\command history -c;set +m;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt.
 		frame:   "PROMPT_COMMAND=;",
 		sourced: true,
