@@ -21,7 +21,7 @@ deps: ## install the servers and shells that the tests need, or say which
 
 .PHONY: test
 test: deps ## all tests, with the race detector, against real servers
-	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 5m $(TESTFLAGS) ./...
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -timeout 10m $(TESTFLAGS) ./...
 
 .PHONY: conformance
 conformance: deps ## the conformance matrix: every shell on every transport

@@ -20,8 +20,9 @@ var allShells = []string{"bash", "dash", "zsh", "ksh", "mksh", "yash", "busybox 
 // waiting.
 const atOnce = 4
 
-// TestConformance runs every case in every shell on every machine. With
-// GATEWAY_CONFORMANCE_MATRIX it writes what came of it to that file.
+// TestConformance runs every case in every shell on this machine, and in bash
+// on every other. With GATEWAY_CONFORMANCE_MATRIX it runs every shell on every
+// machine, and writes what came of it to that file.
 func TestConformance(t *testing.T) {
 	var m matrix
 	runtime := t.TempDir()
@@ -30,6 +31,9 @@ func TestConformance(t *testing.T) {
 	slots := make(chan struct{}, atOnce)
 	for _, shell := range allShells {
 		for _, machine := range all {
+			if os.Getenv("GATEWAY_CONFORMANCE_MATRIX") == "" && shell != "bash" && machine.name != "local" {
+				continue // the whole takes five minutes; this half of it a third
+			}
 			cells.Go(func() { // ends with its cell
 				slots <- struct{}{}
 				defer func() { <-slots }()
@@ -66,6 +70,11 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 				t.Run(c.ID, func(t *testing.T) {
 					m.note(at, failed)
 					problems := runner.Run(t.Context(), c)
+					if reason := conformance.Open(c.ID, shell); reason != "" && len(problems) > 0 {
+						m.note(at, pending+reason)
+						t.Logf("%s: open: %s: %q", c.Name, reason, problems)
+						return
+					}
 					for _, problem := range problems {
 						t.Errorf("%s: %s", c.Name, problem)
 					}

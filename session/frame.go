@@ -73,7 +73,7 @@ func (f frame) encode() string {
 		if f.sourced() {
 			b.WriteString("_gw=" + quote(f.command.Text) + ";")
 		}
-		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";PS1='" + promptString + "';")
+		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";" + f.after())
 		if f.reopen && f.keeper != nil && f.keeper.dir != "" {
 			b.WriteString(f.keeper.saveExports())
 		}
@@ -84,6 +84,15 @@ func (f frame) encode() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// after sets the prompt behind the marks: it says nothing any more, but for a
+// command that has no marks beside the terminal.
+func (f frame) after() string {
+	if f.keeper == nil || f.command.TTY {
+		return prompt(f.nonce) + ";"
+	}
+	return "_gwn=;PS1='" + promptString + "';"
 }
 
 // inDirectory returns the text and the marks, in the command's directory.
