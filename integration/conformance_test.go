@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"gateway/session"
 	"gateway/session/conformance"
@@ -42,7 +43,13 @@ func TestConformance(t *testing.T) {
 		}
 	}
 	cells.Wait()
-	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
+	left := time.Now().Add(time.Minute) // jobs that were let go hold streams for up to 20 s
+	for !empty(runtime) && time.Now().Before(left) {
+		<-time.After(50 * time.Millisecond)
+	}
+	if !empty(runtime) {
+		t.Error("a keeper's directory is left")
+	}
 	if file := os.Getenv("GATEWAY_CONFORMANCE_MATRIX"); file != "" {
 		if err := os.WriteFile(file, []byte(m.markdown(allShells, all)), 0o600); err != nil {
 			t.Fatal(err)

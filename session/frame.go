@@ -69,7 +69,7 @@ func (f frame) encode() string {
 	if f.stored() {
 		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(f.command.Text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
 	} else {
-		b.WriteString(" PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;" + prompt(f.nonce) + ";")
+		b.WriteString(" PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";")
 		if f.sourced() {
 			b.WriteString("_gw=" + quote(f.command.Text) + ";")
 		}
@@ -92,7 +92,7 @@ func (f frame) after() string {
 	if f.keeper == nil || f.command.TTY {
 		return prompt(f.nonce) + ";"
 	}
-	return "_gwn=;PS1='" + promptString + "';"
+	return "unset _gwn;PS1='" + promptString + "';"
 }
 
 // inDirectory returns the text and the marks, in the command's directory.
@@ -136,7 +136,7 @@ func frameFile(d dialect, k *keeper, reopen bool) string {
 		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;" +
 		"{ " + d.eval + ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";" +
 		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
-		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&_gwn=;" + ps1 + save + "}\n"
+		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&unset _gwn;" + ps1 + save + "}\n"
 }
 
 // saveExports returns what keeps the exported variables; see [Session.Reopen].
