@@ -199,7 +199,7 @@ func controlMark(kind byte, nonce, payload string) string {
 func (k *keeper) arm(pid int) error {
 	return k.control(fmt.Sprintf(`read -r l </proc/%d/stat && set -- ${l##*) } && s=$4; `+
 		`gone() { k=; for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `+
-		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || kill -HUP $k; }`, pid))
+		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`, pid))
 }
 
 // disarm says that the shell has ended in order: its jobs may go on.
