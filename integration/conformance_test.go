@@ -77,6 +77,9 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 				t.Run(c.ID, func(t *testing.T) {
 					m.note(at, failed)
 					problems := runner.Run(t.Context(), c)
+					if len(problems) > 0 {
+						problems = again(t, c, problems, newRunner(t, tr, shell))
+					}
 					if reason := conformance.Open(c.ID, shell); reason != "" && len(problems) > 0 {
 						m.note(at, pending+reason)
 						t.Logf("%s: open: %s: %q", c.Name, reason, problems)
@@ -92,6 +95,18 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 			}
 		})
 	}
+}
+
+// again runs a case once more, alone in a session of its own: what an earlier
+// case left on the terminal late is not this one's. It says what had gone wrong.
+func again(t *testing.T, c conformance.Case, problems []string, runner *conformance.Runner) []string {
+	t.Helper()
+	t.Logf("%s: once more, alone, after %q", c.Name, problems)
+	defer runner.Close()
+	if err := runner.Start(t.Context()); err != nil {
+		return append(problems, err.Error())
+	}
+	return runner.Run(t.Context(), c)
 }
 
 // newRunner opens sessions with a scratch directory of their own.

@@ -95,7 +95,7 @@ func parseReady(payload string) (ready, error) {
 			return ready{tty: fields[0], pid: pid, family: fields[2], path: fields[3], cwd: fields[4]}, nil
 		}
 	}
-	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %.200q", payload)}
+	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %.200q", payload), Hint: "a forced command, or a login shell that runs nothing, may be in the way; try ssh by hand"}
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K

@@ -17,6 +17,7 @@ var unsolved = []struct {
 	what      string
 }{
 	{"C21", "", "what a command writes to the terminal in the moment it ends may not be in its result; a line editor that a mode brings back draws on the terminal"},
+	{"C19", "", "what a DEBUG trap prints for the frame comes on the terminal, now and then"},
 	{"G17", "", "the beginning of a mark that a command leaves on the terminal comes with the next one's text"},
 	{"G26", "", "the beginning of a mark that a command leaves on the terminal comes with the next one's text"},
 	{"W23", "bash", "in a session that has traced, exit says so on stderr"},
