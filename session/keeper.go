@@ -197,14 +197,19 @@ func controlMark(kind byte, nonce, payload string) string {
 // without a terminal would never know, and bash spares the jobs of what it
 // reads from a file. nohup and setsid do what they are for.
 func (k *keeper) arm(pid int) error {
-	return k.control(fmt.Sprintf(`read -r l </proc/%d/stat && set -- ${l##*) } && s=$4; all=1; `+
+	return k.control(fmt.Sprintf(`read -r l </proc/%d/stat && set -- ${l##*) } && s=$4; `+
 		`gone() { k=; for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `+
-		`[ "$4" = "$s" ] && { [ "$all" ] || [ "$1" = T ]; } && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`, pid))
+		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`, pid))
 }
 
 // disarm says that the shell has ended in order: its jobs may go on. A stopped
-// one never would.
-func (k *keeper) disarm() error { return k.control("all=") }
+// one never would. Few are, so one grep finds them: a hundred sessions may end
+// at once.
+func (k *keeper) disarm() error {
+	return k.control(`gone() { k=; for p in $(grep -l "^State:.T" /proc/[0-9]*/status 2>/dev/null); do ` +
+		`{ read -r l <${p%/status}/stat; } 2>/dev/null || continue; set -- ${l##*) }; p=${p%/status}; ` +
+		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`)
+}
 
 // eachProcess is the head of the recipes that look at the session's processes.
 // It is for /proc, with nothing but builtins in its loop, so that busybox and
