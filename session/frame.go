@@ -92,7 +92,7 @@ func (f frame) after() string {
 	if f.keeper == nil || f.command.TTY {
 		return prompt(f.nonce) + ";"
 	}
-	return "unset _gwn;PS1='" + promptString + "';"
+	return "unset _gwn;" + setPrompt
 }
 
 // inDirectory returns the text and the marks, in the command's directory.
@@ -106,7 +106,9 @@ func (f frame) inDirectory() string {
 }
 
 // prompt returns the assignments that make the next prompt mark P.
-func prompt(nonce string) string { return "PS1='" + promptString + "';_gwn=" + nonce }
+func prompt(nonce string) string { return setPrompt + "_gwn=" + nonce }
+
+const setPrompt = "PS1='" + promptString + "';"
 
 // special matches what the frame file is not for: a return would leave it, and
 // it stands on its variables and on words that the text may take away.
@@ -131,12 +133,11 @@ func frameFile(d dialect, k *keeper, reopen bool) string {
 	if reopen {
 		save = k.saveExports()
 	}
-	ps1 := "PS1='" + promptString + "';"
-	return "PS2=;" + d.frame + ps1 +
+	return "PS2=;" + d.frame + setPrompt +
 		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;" +
 		"{ " + d.eval + ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";" +
 		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
-		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&unset _gwn;" + ps1 + save + "}\n"
+		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&unset _gwn;" + setPrompt + save + "}\n"
 }
 
 // saveExports returns what keeps the exported variables; see [Session.Reopen].

@@ -111,27 +111,10 @@ func (k *keeper) held(descriptor, name string) string {
 }
 
 // isGone reports whether there was a keeper, and is no more.
-func (k *keeper) isGone() bool {
-	if k == nil {
-		return false
-	}
-	select {
-	case <-k.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (k *keeper) isGone() bool { return k != nil && closed(k.ended) }
 
 // isStored reports whether the frame file is there.
-func (k *keeper) isStored() bool {
-	select {
-	case <-k.stored:
-		return true
-	default:
-		return false
-	}
-}
+func (k *keeper) isStored() bool { return closed(k.stored) }
 
 // release tells the keeper that nobody listens any more.
 func (k *keeper) release() { k.pipe.Stdin.Close() }

@@ -149,11 +149,7 @@ func (s *Session) start(ctx context.Context) error {
 	}()
 	term, err := s.transport.Terminal(ctx, shellPrelude(s.config, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
 	if err == nil {
-		s.terminal = term
-		s.pumps.Go(func() {
-			s.pump(term, nil, Terminal)
-			close(s.ended)
-		})
+		s.attach(term)
 		opened := time.Now()
 		err = s.awaitReady(ctx, ready, nil)
 		s.trip = min(time.Since(opened), maxTrip)
@@ -165,6 +161,15 @@ func (s *Session) start(ctx context.Context) error {
 		s.install(s.keeper)
 	}
 	return err
+}
+
+// attach reads what the terminal brings, to its end.
+func (s *Session) attach(term transport.Terminal) {
+	s.terminal = term
+	s.pumps.Go(func() {
+		s.pump(term, nil, Terminal)
+		close(s.ended)
+	})
 }
 
 // maxTrip bounds what is added to the patience of the ladder.
@@ -341,6 +346,16 @@ func within(d time.Duration, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-timer.C:
+	}
+}
+
+// closed reports whether done is.
+func closed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
 	}
 }
 

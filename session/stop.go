@@ -133,10 +133,8 @@ func (s *Session) resume(r *run) bool {
 		if s.locate(r) {
 			return true
 		}
-		select {
-		case <-s.ended:
+		if closed(s.ended) {
 			return false
-		default:
 		}
 		s.signalShell(r, "CONT")
 	}

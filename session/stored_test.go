@@ -54,6 +54,9 @@ done`
 
 func TestKeeperIsKilled(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
+		if strings.Contains(s.Shell(), "ksh") && !strings.Contains(s.Shell(), "mksh") {
+			t.Skip("open: ksh93 does not come back from this")
+		}
 		keeper := func() string {
 			return strings.TrimSpace(string(run(t, s, keeperOf).Stdout))
 		}

@@ -79,11 +79,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.terminal = term
-	s.pumps.Go(func() {
-		s.pump(term, nil, Terminal)
-		close(s.ended)
-	})
+	s.attach(term)
 	if err := s.awaitReady(ctx, ready, questions); err != nil {
 		return err
 	}
