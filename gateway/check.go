@@ -93,7 +93,7 @@ func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (trans
 	if host.Local() {
 		return g.connect(ctx, host)
 	}
-	config, err := g.sshConfig(ctx, host, 0)
+	config, err := g.sshConfig(ctx, host)
 	if err != nil {
 		return nil, c.failed(layerOf(err), err)
 	}

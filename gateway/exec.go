@@ -167,7 +167,7 @@ func (g *Gateway) answer(ctx context.Context, host hosts.Host, p session.Prompt)
 	case g.config.Ask != nil:
 		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: p.Text})
 	case host.Sudo.Password != "" && strings.HasPrefix(p.Text, "[sudo] password for "):
-		return secret(ctx, host.Sudo.Password)
+		return Secret(ctx, host.Sudo.Password)
 	}
 	return "", errNobody
 }

@@ -21,10 +21,10 @@ const secretTimeout = 2 * time.Minute
 // maxSecret bounds a secret; keys are the longest.
 const maxSecret = 64 << 10
 
-// secret resolves a reference: env:NAME, file:PATH or cmd:COMMAND. One newline
+// Secret resolves a reference: env:NAME, file:PATH or cmd:COMMAND. One newline
 // at the end is taken off. No error ever holds the secret, nor what a command
 // wrote beside it.
-func secret(ctx context.Context, reference string) (string, error) {
+func Secret(ctx context.Context, reference string) (string, error) {
 	kind, rest, err := hosts.ParseReference(reference)
 	if err != nil {
 		return "", err

@@ -25,7 +25,7 @@ func (g *Gateway) sudo(host hosts.Host, user string) *session.Sudo {
 			case host.Sudo.Password != "" && attempt > 1:
 				return "", errors.New("sudo.password is wrong") // asking again would lock the account
 			case host.Sudo.Password != "":
-				return secret(ctx, host.Sudo.Password)
+				return Secret(ctx, host.Sudo.Password)
 			case g.config.Ask != nil:
 				prompt := fmt.Sprintf("sudo password for %s on %s: ", Login(host), host.Name)
 				return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: prompt})

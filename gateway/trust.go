@@ -70,5 +70,5 @@ func (g *Gateway) remote(ctx context.Context, name string) (*ssh.Config, error) 
 	if host.Local() {
 		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine has no host key to trust", name)}
 	}
-	return g.sshConfig(ctx, host, 0)
+	return g.sshConfig(ctx, host)
 }

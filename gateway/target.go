@@ -1,0 +1,226 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gateway/hosts"
+	"gateway/transport"
+)
+
+// Target is how a machine is reached: a host with all that its inventory,
+// ssh_config, environment and home say about the way to it. It is plain data
+// without a secret; whoever has it needs none of these to connect.
+type Target struct {
+	Name string `json:"name"`
+	// Local is this machine, reached without SSH. Nothing else is set then.
+	Local bool   `json:"local,omitempty"`
+	Addr  string `json:"addr,omitempty"`
+	Port  int    `json:"port,omitempty"`
+	User  string `json:"user,omitempty"`
+
+	Identities     []Identity `json:"identities,omitempty"`
+	Certificates   []string   `json:"certificates,omitempty"`
+	Agent          string     `json:"agent,omitempty"` // its socket
+	IdentitiesOnly bool       `json:"identities_only,omitempty"`
+	// Password and Passphrase are references; see [hosts.ParseReference].
+	Password   string `json:"password,omitempty"`
+	Passphrase string `json:"passphrase,omitempty"`
+
+	HostKeys HostKeyRule `json:"host_keys"`
+
+	Jump         *Target `json:"jump,omitempty"`
+	ProxyCommand string  `json:"proxy_command,omitempty"`
+
+	ConnectTimeout time.Duration `json:"connect_timeout,omitempty"`
+	Keepalive      time.Duration `json:"keepalive,omitempty"` // negative: never
+	MaxSessions    int           `json:"max_sessions,omitempty"`
+}
+
+// Identity is a private key: a file, or a reference ("env:NAME", "cmd:…").
+type Identity struct {
+	Key string `json:"key"`
+	// Optional: a file that does not exist is no failure.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// HostKeyRule says which key a machine must show.
+type HostKeyRule struct {
+	Alias  string   `json:"alias,omitempty"`
+	Files  []string `json:"files,omitempty"`
+	Write  string   `json:"write,omitempty"` // where new ones go
+	Hash   bool     `json:"hash,omitempty"`
+	Pins   []string `json:"pins,omitempty"`
+	Policy string   `json:"policy"` // strict, ask or accept-new
+}
+
+// Key tells targets apart: those with an equal Key may share a connection.
+// Anything that changes who is let in, or which machine is believed, changes it.
+func (t Target) Key() string {
+	data, _ := json.Marshal(t) // plain data: it can't fail
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// Login returns the account that the target is entered as.
+func (t Target) Login() string { return cmp.Or(t.User, login()) }
+
+// Target resolves how a host is reached.
+func (g *Gateway) Target(ctx context.Context, host hosts.Host) (Target, error) {
+	return g.target(ctx, host, 0)
+}
+
+func (g *Gateway) target(ctx context.Context, host hosts.Host, depth int) (Target, error) {
+	if host.Local() {
+		return Target{Name: host.Name, Local: true}, nil
+	}
+	if depth > maxHops {
+		return Target{}, &transport.Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d bastions on the way", host.Name, maxHops), Hint: "look for a loop in jump"}
+	}
+	t := Target{
+		Name: host.Name, Addr: host.Address(), Port: host.Port, User: Login(host),
+		Identities:     identities(host),
+		Certificates:   host.Certificate,
+		Agent:          agentSocket(host.Agent),
+		IdentitiesOnly: host.IdentitiesOnly,
+		Password:       host.Password, Passphrase: host.Passphrase,
+		HostKeys:       g.hostKeyRule(host),
+		ProxyCommand:   host.ProxyCommand,
+		ConnectTimeout: host.ConnectTimeout,
+		Keepalive:      host.Keepalive,
+		MaxSessions:    host.MaxSessions,
+	}
+	if host.Keepalive == 0 && host.Origin("keepalive") != "" {
+		t.Keepalive = -1
+	}
+	var err error
+	t.Jump, err = g.jump(ctx, host, depth)
+	return t, err
+}
+
+// jump resolves the way to a host: each hop with its own settings. The first hop
+// may itself be behind another one; what stands before a hop in the list
+// replaces what its own settings say about the way to it.
+func (g *Gateway) jump(ctx context.Context, host hosts.Host, depth int) (*Target, error) {
+	var way *Target
+	for _, entry := range host.Jump {
+		jump, err := hosts.ParseJump(entry)
+		if err != nil {
+			return nil, err
+		}
+		hop, err := g.hop(ctx, jump)
+		if err != nil {
+			return nil, fmt.Errorf("gateway: jump of %s: %w", host.Name, err)
+		}
+		if way != nil {
+			hop.Jump, hop.ProxyCommand = nil, ""
+		}
+		t, err := g.target(ctx, hop, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if way != nil {
+			t.Jump = way
+		}
+		way = &t
+	}
+	return way, nil
+}
+
+// hop returns the host that an entry of jump names: one of the inventory or of
+// ssh_config, or else an address.
+func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) {
+	host, err := g.Resolve(ctx, jump.Host)
+	switch Code(err) {
+	case "":
+	case "inventory.unknown_host":
+		host = hosts.Host{Name: jump.Host, Transport: "ssh"}
+	default:
+		return hosts.Host{}, err
+	}
+	if host.Local() {
+		return hosts.Host{}, &transport.Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump %s: this machine is no bastion", jump.Host)}
+	}
+	if jump.User != "" {
+		host.User = jump.User
+	}
+	if jump.Port != 0 {
+		host.Port = jump.Port
+	}
+	return host, nil
+}
+
+func agentSocket(agent hosts.Agent) string {
+	switch agent {
+	case hosts.AgentEnv:
+		return os.Getenv("SSH_AUTH_SOCK")
+	case hosts.AgentNone:
+		return ""
+	}
+	return string(agent)
+}
+
+// defaultIdentities are the files that ssh tries, the stronger ones first.
+var defaultIdentities = []string{"id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk"}
+
+func identities(host hosts.Host) []Identity {
+	var list []Identity
+	for _, entry := range host.Identity {
+		list = append(list, Identity{Key: entry})
+	}
+	if len(list) == 0 {
+		for _, name := range defaultIdentities {
+			list = append(list, Identity{Key: home(".ssh", name), Optional: true})
+		}
+	}
+	return list
+}
+
+func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
+	rule := HostKeyRule{Alias: host.HostKeyAlias, Hash: host.HashKnownHosts, Pins: host.HostKey}
+	if rule.Files = without(host.KnownHosts, "none"); len(host.KnownHosts) == 0 {
+		rule.Files = []string{home(".ssh", "known_hosts")}
+	}
+	if len(rule.Files) > 0 {
+		rule.Write = rule.Files[0]
+	}
+	if host.GlobalKnownHosts != nil {
+		rule.Files = append(rule.Files, without(host.GlobalKnownHosts, "none")...)
+	} else if len(host.KnownHosts) == 0 {
+		rule.Files = append(rule.Files, "/etc/ssh/ssh_known_hosts")
+	}
+	rule.Policy = cmp.Or(host.HostKeyPolicy, g.config.HostKeyPolicy, "strict")
+	return rule
+}
+
+// home returns a path below the home directory.
+func home(path ...string) string {
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		dir = "/"
+	}
+	return filepath.Join(append([]string{dir}, path...)...)
+}
+
+func without(list []string, word string) []string {
+	var kept []string
+	for _, entry := range list {
+		if entry != word {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
+
+// inMemory reports whether an identity is no file.
+func (id Identity) inMemory() bool {
+	return strings.HasPrefix(id.Key, "env:") || strings.HasPrefix(id.Key, "cmd:")
+}
