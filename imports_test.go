@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"internal/screen":         nil,
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
+	"daemon/api":              {"gateway"},
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"gateway", "hosts", "internal/config", "session", "transport"},
 	// For tests only, so nothing above names them.

@@ -1,0 +1,337 @@
+// Package api is what the daemon and its callers say to each other: JSON over
+// HTTP on a unix socket. docs/api.md describes the routes.
+package api
+
+import (
+	"encoding/json"
+	"time"
+
+	"gateway/gateway"
+)
+
+// Protocol is the version of the API. Daemon and caller must have the same one.
+const Protocol = 1
+
+// ProtocolHeader carries it in every request and answer.
+const ProtocolHeader = "Gateway-Protocol"
+
+// Hello is what the daemon says of itself.
+type Hello struct {
+	Protocol int       `json:"protocol"`
+	Version  string    `json:"version"`
+	PID      int       `json:"pid"`
+	Started  time.Time `json:"started_at"`
+	Sessions int       `json:"sessions"` // that are open
+}
+
+// Failure is the body of every answer that is not 2xx.
+type Failure struct {
+	Error *gateway.JSONError `json:"error"`
+}
+
+// State is what a session is doing.
+type State string
+
+// The states of a session. Closed and Lost are final.
+const (
+	Idle         State = "idle"
+	Running      State = "running"
+	WaitingInput State = "waiting_input"
+	// Closed: it ended in order, or its shell did.
+	Closed State = "closed"
+	// Lost: the link or the daemon went away. What ran may go on running.
+	Lost State = "lost"
+)
+
+// Over reports whether the session is gone.
+func (s State) Over() bool { return s == Closed || s == Lost }
+
+// The kinds of a session.
+const (
+	PTY  = "pty"
+	Pipe = "pipe" // no terminal at all
+)
+
+// Session is what is known about a session.
+type Session struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"` // unique among those that are open
+	Host      string `json:"host"`
+	User      string `json:"user"`
+	Transport string `json:"transport"`
+	Shell     string `json:"shell"`
+	Kind      string `json:"kind"`
+	Sudo      string `json:"sudo,omitempty"` // the user that it has become
+	// Scope is who may see it besides the machine's user; see Open.
+	Scope string `json:"scope,omitempty"`
+	Keep  bool   `json:"keep,omitempty"`
+	State State  `json:"state"`
+	// Cwd is where the last command ended that told it.
+	Cwd string `json:"cwd"`
+	// Command is the one that runs, or ran last.
+	Command *Command `json:"command,omitempty"`
+	// Attached says who has taken the terminal over.
+	Attached string `json:"attached,omitempty"`
+	// ExitCode is the shell's, once it has ended by itself.
+	ExitCode *int `json:"exit_code,omitempty"`
+	// Reason says why the session is over.
+	Reason   string     `json:"reason,omitempty"`
+	OpenedAt time.Time  `json:"opened_at"`
+	UsedAt   time.Time  `json:"used_at"`
+	ClosedAt *time.Time `json:"closed_at,omitempty"`
+	// TTL is how long it may be idle.
+	TTL Duration `json:"ttl_ms"`
+	// From and To bound what can be read of its output; what stood before From
+	// was dropped.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+}
+
+// Command is what is known about a command of a session.
+type Command struct {
+	ID      string `json:"id"`
+	Session string `json:"session"`
+	Host    string `json:"host"`
+	Text    string `json:"command"`
+	// State is running, waiting_input, or the verdict.
+	State     string    `json:"state"`
+	StartedAt time.Time `json:"started_at"`
+	// Prompt is what it waits for.
+	Prompt *Prompt `json:"prompt,omitempty"`
+	// From is where its output begins, To where it ended or stands now.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	// Result is set once it is over.
+	Result *gateway.Result `json:"result,omitempty"`
+}
+
+// Over reports whether the command has a result.
+func (c Command) Over() bool { return c.State != string(Running) && c.State != string(WaitingInput) }
+
+// Prompt is what a command that waits for input has said last.
+type Prompt struct {
+	Text string `json:"text"`
+	Kind string `json:"kind"` // password, line or screen
+}
+
+// Open asks for a session. The answer is a stream of OpenEvent.
+type Open struct {
+	Target gateway.Target    `json:"target"`
+	Name   string            `json:"name,omitempty"` // empty: the daemon makes one
+	Shell  string            `json:"shell,omitempty"`
+	Login  bool              `json:"login,omitempty"`
+	Cwd    string            `json:"cwd,omitempty"`
+	Env    map[string]string `json:"env,omitempty"`
+	Kind   string            `json:"kind,omitempty"` // empty: pty
+	Cols   int               `json:"cols,omitempty"`
+	Rows   int               `json:"rows,omitempty"`
+	Term   string            `json:"term,omitempty"`
+	Sudo   *Sudo             `json:"sudo,omitempty"`
+	// TTL is how long it may be idle; 0 is the daemon's default.
+	TTL Duration `json:"ttl_ms,omitempty"`
+	// Client is the id of a Presence: the session closes a while after that is
+	// gone, unless Keep is set.
+	Client string `json:"client,omitempty"`
+	Keep   bool   `json:"keep,omitempty"`
+	// Scope is noted in the session. A request that names a scope sees only the
+	// sessions of that scope.
+	Scope string `json:"scope,omitempty"`
+	// Once closes the session when its first command has ended.
+	Once bool `json:"once,omitempty"`
+	// Interactive: the caller can put questions to a person.
+	Interactive bool `json:"interactive,omitempty"`
+}
+
+// Sudo is how the session becomes another user's.
+type Sudo struct {
+	User     string   `json:"user,omitempty"`
+	Flags    []string `json:"flags,omitempty"`
+	Password string   `json:"password,omitempty"` // a reference
+}
+
+// OpenEvent is a line of what Open answers: any number of questions and
+// warnings, and Session or Error as the last one.
+type OpenEvent struct {
+	Question *Question          `json:"question,omitempty"`
+	Warning  string             `json:"warning,omitempty"`
+	Session  *Session           `json:"session,omitempty"`
+	Error    *gateway.JSONError `json:"error,omitempty"`
+}
+
+// Question is for the caller, which answers with an Answer. Nobody else knows
+// its id.
+type Question struct {
+	ID string `json:"id"`
+	// Secret is a reference to resolve in the caller's environment. If it is
+	// empty, the rest is a question to a person; see [gateway.Question].
+	Secret      string `json:"secret,omitempty"`
+	Kind        string `json:"kind,omitempty"`
+	Host        string `json:"host,omitempty"`
+	User        string `json:"user,omitempty"`
+	Prompt      string `json:"prompt,omitempty"`
+	Instruction string `json:"instruction,omitempty"`
+	Echo        bool   `json:"echo,omitempty"`
+}
+
+// Answer is a caller's answer to a Question.
+type Answer struct {
+	Text  string             `json:"text"`
+	Error *gateway.JSONError `json:"error,omitempty"`
+}
+
+// Run asks for a command in a session. It is answered with the Command at once.
+type Run struct {
+	Text  string            `json:"command"`
+	Cwd   string            `json:"cwd,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
+	Stdin []byte            `json:"stdin_base64,omitempty"`
+	TTY   bool              `json:"tty,omitempty"`
+	// Echo gives a TTY command the modes that a person expects.
+	Echo  bool `json:"echo,omitempty"`
+	Merge bool `json:"merge,omitempty"`
+	// Timeout ends it that long after its start, Idle after a silence.
+	Timeout Duration `json:"timeout_ms,omitempty"`
+	Idle    Duration `json:"idle_ms,omitempty"`
+	// Attachment lets the holder of one run commands while others can't.
+	Attachment string `json:"attachment,omitempty"`
+}
+
+// Input is typed to the command that runs. Text and Keys exclude each other.
+type Input struct {
+	Text  string   `json:"text,omitempty"`
+	Enter bool     `json:"enter,omitempty"` // a newline behind Text
+	Keys  []string `json:"keys,omitempty"`
+	// Secret: the text is to be in no output and in no file.
+	Secret     bool   `json:"secret,omitempty"`
+	Attachment string `json:"attachment,omitempty"`
+}
+
+// Interrupt asks the command that runs to end.
+type Interrupt struct {
+	Level string `json:"level"` // int, term or kill
+}
+
+// What Wait may wait for.
+const (
+	UntilExit   = "exit"   // the command that runs has ended
+	UntilPrompt = "prompt" // it waits for input
+	UntilMatch  = "match"  // its output matches
+	UntilIdle   = "idle"   // nothing has come for a while
+)
+
+// Wait waits for something to happen in a session, or to the end of Max.
+type Wait struct {
+	Until string   `json:"until"`
+	Match string   `json:"match,omitempty"` // RE2
+	Idle  Duration `json:"idle_ms,omitempty"`
+	Max   Duration `json:"wait_ms"`
+	// Since is the cursor that Match looks from.
+	Since int64 `json:"since,omitempty"`
+}
+
+// Waited is what came of a Wait.
+type Waited struct {
+	// Met: what was waited for has happened. Whatever happened, a command that
+	// ends or waits for input ends every Wait.
+	Met     bool     `json:"met"`
+	Session Session  `json:"session"`
+	Command *Command `json:"command,omitempty"`
+	// Line is what matched, and At where.
+	Line string `json:"line,omitempty"`
+	At   int64  `json:"at,omitempty"`
+}
+
+// Query reads output. The zero value is all of it, as much as Max allows.
+type Query struct {
+	Command string `json:"id,omitempty"`     // of this command only
+	Stream  string `json:"stream,omitempty"` // stdout, stderr or terminal; empty: all
+	Since   int64  `json:"since,omitempty"`  // a cursor
+	Head    int    `json:"head,omitempty"`   // bytes from the beginning
+	Tail    int    `json:"tail,omitempty"`   // bytes from the end
+	Grep    string `json:"grep,omitempty"`   // RE2, by line
+	Context int    `json:"context,omitempty"`
+	Max     int    `json:"max,omitempty"` // bytes in all; 0: 64 KiB
+}
+
+// Output is what a Query found.
+type Output struct {
+	Pieces []Piece `json:"pieces"`
+	// Next is where to go on.
+	Next int64 `json:"next"`
+	// Dropped counts bytes that the limit of the transcript took.
+	Dropped int64 `json:"dropped,omitempty"`
+	// Omitted counts bytes that the query left out between its pieces.
+	Omitted int64 `json:"omitted,omitempty"`
+	// Total counts the bytes that there are of what was asked for.
+	Total int64 `json:"total"`
+	// Matches counts what Grep found, whether or not it is among the pieces.
+	Matches int `json:"matches,omitempty"`
+}
+
+// Piece is a run of bytes of one stream.
+type Piece struct {
+	Stream string    `json:"stream"`
+	At     int64     `json:"at"`
+	Time   time.Time `json:"time"`
+	Data   []byte    `json:"data_base64"`
+	// Match: the line is one that Grep found, not its context.
+	Match bool `json:"match,omitempty"`
+}
+
+// Event is a line of a stream: of one session's output and commands, or of all
+// sessions' lives.
+type Event struct {
+	Seq  int64     `json:"seq"`
+	Time time.Time `json:"time"`
+	// Event is stdout, stderr, terminal (Piece), dropped (Dropped), started,
+	// waiting_input, result (Command); opened, state, exited, lost, closed
+	// (Session).
+	Event   string   `json:"event"`
+	Piece   *Piece   `json:"piece,omitempty"`
+	Dropped int64    `json:"dropped,omitempty"`
+	Command *Command `json:"command,omitempty"`
+	Session *Session `json:"session,omitempty"`
+	// Next is the cursor behind this event.
+	Next int64 `json:"next,omitempty"`
+}
+
+// Attached is the first line of the answer to an attachment, which lasts as
+// long as its request. Others may not run or type meanwhile.
+type Attached struct {
+	Attachment string  `json:"attachment"`
+	Session    Session `json:"session"`
+}
+
+// Presence is the first line of the answer to a client that says it is there,
+// which it is as long as its request lasts.
+type Presence struct {
+	Client string `json:"client"`
+}
+
+// Stats are the daemon's figures.
+type Stats struct {
+	Uptime      Duration `json:"uptime_ms"`
+	Sessions    int      `json:"sessions"`
+	Connections int      `json:"connections"`
+	Commands    int64    `json:"commands"` // since its start
+	Bytes       int64    `json:"bytes"`    // of output
+	Memory      uint64   `json:"memory_bytes"`
+}
+
+// Duration is a time.Duration as whole milliseconds in JSON.
+type Duration time.Duration
+
+// MarshalJSON rounds up: a short time must not become no time.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal((time.Duration(d) + time.Millisecond - 1).Milliseconds())
+}
+
+// UnmarshalJSON reads milliseconds.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var ms int64
+	if err := json.Unmarshal(b, &ms); err != nil {
+		return err
+	}
+	*d = Duration(time.Duration(ms) * time.Millisecond)
+	return nil
+}
