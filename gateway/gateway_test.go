@@ -17,6 +17,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/session"
+	"gateway/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -178,5 +179,29 @@ func TestResultInJSON(t *testing.T) {
 				t.Errorf("got  %s\nwant %s\n%v", b.String(), test.want, err)
 			}
 		})
+	}
+}
+
+func TestResultSurvivesJSON(t *testing.T) {
+	for _, want := range []gateway.Result{
+		{Result: session.Result{Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split}, Err: &transport.Error{Code: "tcp.refused", Message: "refused", Hint: "look"}},
+		{ID: "01J", Host: "web1", Shell: "bash", Command: "a > b", Result: session.Result{
+			Verdict: session.Exited, ExitCode: 0, Streams: session.Split, Cwd: "/srv",
+			Stdout: []byte("a\xffb"), Stderr: []byte("é"), StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/x",
+			Started: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Duration: 1500 * time.Millisecond,
+		}},
+	} {
+		text, err := json.Marshal(want)
+		var got gateway.Result
+		if err != nil || json.Unmarshal(text, &got) != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		again, err := json.Marshal(got)
+		if err != nil || !bytes.Equal(again, text) {
+			t.Errorf("read back:\n%s\nwant:\n%s", again, text)
+		}
+		if gateway.Code(got.Err) != gateway.Code(want.Err) || !got.Started.Equal(want.Started) || !bytes.Equal(got.Stdout, want.Stdout) {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
 	}
 }

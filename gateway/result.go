@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"time"
 	"unicode/utf8"
 
 	"gateway/session"
+	"gateway/transport"
 )
 
 // Schema is the schema of a Result in JSON.
@@ -108,6 +110,63 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(j)
 	return b.Bytes(), err
+}
+
+// UnmarshalJSON reads gateway.result/v1. Err is a *[transport.Error] then.
+func (r *Result) UnmarshalJSON(b []byte) error {
+	var j jsonResult
+	if err := json.Unmarshal(b, &j); err != nil {
+		return err
+	}
+	*r = Result{
+		ID: j.ID, Host: j.Host, User: j.User, Transport: j.Transport,
+		Session: j.Session, Shell: j.Shell, Command: j.Command,
+		Result: session.Result{
+			Verdict: session.Verdict(j.Verdict), ExitCode: -1,
+			Terminal: []byte(j.Terminal), Streams: session.Streams(j.Streams),
+			StdoutBytes: j.StdoutBytes, StderrBytes: j.StderrBytes, Truncated: j.Truncated,
+			Background: j.Background, Cwd: j.Cwd,
+			Duration: time.Duration(j.DurationMS) * time.Millisecond,
+		},
+		Connect: time.Duration(j.ConnectMS) * time.Millisecond,
+		Err:     j.Error.Err(),
+	}
+	if j.ExitCode != nil {
+		r.ExitCode = *j.ExitCode
+	}
+	if j.Signal != nil {
+		r.Signal = *j.Signal
+	}
+	if j.Spool != nil {
+		r.Spool = *j.Spool
+	}
+	if j.StartedAt != nil {
+		r.Started = *j.StartedAt
+	}
+	var err, failed error
+	r.Stdout, err = bytesOf(j.Stdout, j.StdoutBase64)
+	r.Stderr, failed = bytesOf(j.Stderr, j.StderrBase64)
+	return errors.Join(err, failed)
+}
+
+// Err returns the error that stands in JSON, with its code and hint; nil for
+// nil.
+func (e *JSONError) Err() error {
+	if e == nil {
+		return nil
+	}
+	return &transport.Error{Code: e.Code, Message: e.Message, Hint: e.Hint}
+}
+
+// bytesOf undoes Text.
+func bytesOf(text, base *string) ([]byte, error) {
+	switch {
+	case base != nil:
+		return base64.StdEncoding.DecodeString(*base)
+	case text != nil:
+		return []byte(*text), nil
+	}
+	return nil, nil
 }
 
 // Text returns bytes as JSON carries them: as text, or in base64 if they are

@@ -15,6 +15,9 @@ const Protocol = 1
 // ProtocolHeader carries it in every request and answer.
 const ProtocolHeader = "Gateway-Protocol"
 
+// ScopeHeader restricts a request to the sessions of one scope.
+const ScopeHeader = "Gateway-Scope"
+
 // Hello is what the daemon says of itself.
 type Hello struct {
 	Protocol int       `json:"protocol"`

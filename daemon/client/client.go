@@ -1,0 +1,297 @@
+// Package client is the way to the daemon for everything that wants a session:
+// the command line, the agents' door, tests.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// A Client calls the daemon. Methods may be called concurrently. Errors carry
+// the codes of the contract: those of the daemon, and daemon.unreachable or
+// daemon.version for itself.
+type Client struct {
+	http  *http.Client
+	scope string
+}
+
+// New returns a client of the daemon that dial reaches. A scope, if it is not
+// empty, is all that the client sees and makes.
+func New(dial func(context.Context) (net.Conn, error), scope string) *Client {
+	t := &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		MaxIdleConnsPerHost: 4,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+	}
+	return &Client{http: &http.Client{Transport: t}, scope: scope}
+}
+
+// Release gives back the idle connections to the daemon.
+func (c *Client) Release() { c.http.CloseIdleConnections() }
+
+// Hello greets the daemon.
+func (c *Client) Hello(ctx context.Context) (hello api.Hello, err error) {
+	return hello, c.call(ctx, http.MethodGet, "/v1/hello", nil, &hello)
+}
+
+// Stats returns the daemon's figures.
+func (c *Client) Stats(ctx context.Context) (stats api.Stats, err error) {
+	return stats, c.call(ctx, http.MethodGet, "/v1/stats", nil, &stats)
+}
+
+// Sessions lists sessions, the newest first; with all also those that are over.
+func (c *Client) Sessions(ctx context.Context, all bool) (list []api.Session, err error) {
+	path := "/v1/sessions"
+	if all {
+		path += "?all=1"
+	}
+	return list, c.call(ctx, http.MethodGet, path, nil, &list)
+}
+
+// Session returns one session by its id or name. One that is over is found too.
+func (c *Client) Session(ctx context.Context, name string) (s api.Session, err error) {
+	return s, c.call(ctx, http.MethodGet, sessionPath(name), nil, &s)
+}
+
+// Close ends a session and returns what it was. Its records stay.
+func (c *Client) Close(ctx context.Context, name string) (s api.Session, err error) {
+	return s, c.call(ctx, http.MethodDelete, sessionPath(name), nil, &s)
+}
+
+// Run starts a command. It does not wait for its end.
+func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api.Command, err error) {
+	return command, c.call(ctx, http.MethodPost, sessionPath(name)+"/commands", run, &command)
+}
+
+// Command returns a command by its id, with its result if it is over. At most
+// limit bytes of each stream come with it; 0 means 1 MiB.
+func (c *Client) Command(ctx context.Context, id string, limit int) (command api.Command, err error) {
+	return command, c.call(ctx, http.MethodGet, "/v1/commands/"+url.PathEscape(id)+"?limit="+strconv.Itoa(limit), nil, &command)
+}
+
+// Send types to the command that runs.
+func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
+	return c.call(ctx, http.MethodPost, sessionPath(name)+"/input", input, nil)
+}
+
+// Interrupt asks the command that runs to end.
+func (c *Client) Interrupt(ctx context.Context, name string, level session.Level) error {
+	return c.call(ctx, http.MethodPost, sessionPath(name)+"/interrupt", api.Interrupt{Level: string(level)}, nil)
+}
+
+// Wait waits for something to happen in a session.
+func (c *Client) Wait(ctx context.Context, name string, wait api.Wait) (waited api.Waited, err error) {
+	return waited, c.call(ctx, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
+}
+
+// Output reads what a session has said.
+func (c *Client) Output(ctx context.Context, name string, query api.Query) (output api.Output, err error) {
+	return output, c.call(ctx, http.MethodPost, sessionPath(name)+"/output", query, &output)
+}
+
+// Screen returns what the program on the session's terminal shows.
+func (c *Client) Screen(ctx context.Context, name string) (screen session.Screen, err error) {
+	return screen, c.call(ctx, http.MethodGet, sessionPath(name)+"/screen", nil, &screen)
+}
+
+// Resize tells the session's terminal its new size.
+func (c *Client) Resize(ctx context.Context, name string, size transport.Size) error {
+	return c.call(ctx, http.MethodPost, sessionPath(name)+"/resize", size, nil)
+}
+
+// Follow calls each with what happens in a session: its output from a cursor on,
+// and its commands. It ends when each returns an error, which it returns, or
+// with the session, and returns nil then.
+func (c *Client) Follow(ctx context.Context, name string, since int64, each func(api.Event) error) error {
+	return stream(ctx, c, http.MethodGet, sessionPath(name)+"/stream?since="+strconv.FormatInt(since, 10), nil, each)
+}
+
+// Events calls each with what happens to all sessions, from an event's number
+// on; negative means from now on. An event named dropped says that the caller
+// was too slow.
+func (c *Client) Events(ctx context.Context, since int64, each func(api.Event) error) error {
+	return stream(ctx, c, http.MethodGet, "/v1/events?since="+strconv.FormatInt(since, 10), nil, each)
+}
+
+// Attach takes a session's terminal over until ctx ends; the daemon refuses
+// everybody else's commands and keys meanwhile.
+func (c *Client) Attach(ctx context.Context, name, who string) (attached api.Attached, err error) {
+	return hold[api.Attached](ctx, c, sessionPath(name)+"/attach?who="+url.QueryEscape(who))
+}
+
+// Presence tells the daemon that this client is there until ctx ends; see
+// [api.Open].
+func (c *Client) Presence(ctx context.Context) (api.Presence, error) {
+	return hold[api.Presence](ctx, c, "/v1/clients")
+}
+
+func sessionPath(name string) string { return "/v1/sessions/" + url.PathEscape(name) }
+
+// call sends one request and reads its one answer.
+func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
+	response, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if answer == nil {
+		_, err = io.Copy(io.Discard, response.Body)
+		return err
+	}
+	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
+// do sends a request. The error of an answer that is one is returned as such.
+func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var content io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, content)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set(api.ProtocolHeader, strconv.Itoa(api.Protocol))
+	if c.scope != "" {
+		request.Header.Set(api.ScopeHeader, c.scope)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, unreachable(err)
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	var failure api.Failure
+	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&failure); err != nil || failure.Error == nil {
+		return nil, unreachable(fmt.Errorf("it answers %s", response.Status))
+	}
+	return nil, failure.Error.Err()
+}
+
+func unreachable(err error) error {
+	var coded *transport.Error
+	if errors.As(err, &coded) {
+		return coded // of the socket: it names the cause better
+	}
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: %v", err), Hint: "see its log, or start it with gateway serve", Err: err}
+}
+
+// stream calls each with every line of an answer.
+func stream[T any](ctx context.Context, c *Client, method, path string, body any, each func(T) error) error {
+	response, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := json.NewDecoder(response.Body)
+	for {
+		var line T
+		switch err := lines.Decode(&line); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return unreachable(err)
+		}
+		if err := each(line); err != nil {
+			return err
+		}
+	}
+}
+
+// hold sends a request that lasts until ctx ends, and returns its first line.
+func hold[T any](ctx context.Context, c *Client, path string) (first T, err error) {
+	response, err := c.do(ctx, http.MethodPost, path, nil)
+	if err != nil {
+		return first, err
+	}
+	if err := json.NewDecoder(response.Body).Decode(&first); err != nil {
+		response.Body.Close()
+		return first, unreachable(err)
+	}
+	context.AfterFunc(ctx, func() { response.Body.Close() })
+	return first, nil
+}
+
+// caller answers the questions of an open request.
+type caller struct {
+	client *Client
+	gateway.Caller
+}
+
+// Open opens a session. Questions and secret references on the way are the
+// caller's to answer.
+func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (api.Session, error) {
+	if who.Secret == nil {
+		who.Secret = gateway.Secret
+	}
+	open.Interactive = who.Ask != nil
+	var opened *api.Session
+	ctx, cancel := context.WithCancel(ctx) // ends the answers with the request
+	defer cancel()
+	err := stream(ctx, c, http.MethodPost, "/v1/sessions", open, func(e api.OpenEvent) error {
+		switch {
+		case e.Question != nil:
+			go caller{c, who}.answer(ctx, *e.Question)
+		case e.Warning != "" && who.Warn != nil:
+			who.Warn(e.Warning)
+		case e.Error != nil:
+			return e.Error.Err()
+		case e.Session != nil:
+			opened = e.Session
+		}
+		return nil
+	})
+	if err == nil && opened == nil {
+		err = unreachable(errors.New("its answer has no end"))
+	}
+	if err != nil {
+		return api.Session{}, err
+	}
+	return *opened, nil
+}
+
+// answer answers one question. The answer that can't be delivered is of a
+// request that has failed.
+func (c caller) answer(ctx context.Context, q api.Question) {
+	var answer api.Answer
+	var err error
+	switch {
+	case q.Secret != "":
+		answer.Text, err = c.Secret(ctx, q.Secret)
+	case c.Ask != nil:
+		answer.Text, err = c.Ask(ctx, gateway.Question{Kind: q.Kind, Host: q.Host, User: q.User, Prompt: q.Prompt, Instruction: q.Instruction, Echo: q.Echo})
+	default:
+		err = errors.New("nobody to ask")
+	}
+	answer.Error = gateway.NewJSONError(err)
+	_ = c.client.call(ctx, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
+}
