@@ -121,8 +121,7 @@ func (ch *channel) stop(err error, signal string) {
 		// Sending blocks while the link is stalled or a key exchange is on.
 		ch.conn.spawn(func() {
 			if signal != "" {
-				// A program without a terminal survives the end of its channel. sshd
-				// before 10.0 delivers no signal for root: then it stays.
+				// sshd before 10.0 delivers no signal for root.
 				_, _ = ch.remote.SendRequest("signal", false, gossh.Marshal(struct{ Name string }{signal}))
 			}
 			_ = ch.remote.Close()

@@ -36,15 +36,8 @@ func (t *Transport) pipe(ctx context.Context, l launch, spare bool) (*transport.
 	if failed != nil {
 		return nil, failed
 	}
-	piped := pipeProgram{p}
-	return &transport.Pipe{Stdin: stdin{p}, Stdout: out, Stderr: err, Program: piped}, nil
+	return &transport.Pipe{Stdin: stdin{p}, Stdout: out, Stderr: err, Program: p}, nil
 }
-
-// pipeProgram is a program without a terminal, whose end has to be asked for.
-type pipeProgram struct{ *program }
-
-// Close implements [transport.Program].
-func (p pipeProgram) Close() error { return p.end("HUP") }
 
 // stdin is the program's standard input; its Close leaves the rest open.
 type stdin struct{ *program }

@@ -171,11 +171,16 @@ func (p *program) Wait() (transport.Exit, error) {
 	return p.exit, p.err
 }
 
-// Close implements [transport.Program].
-func (p *program) Close() error { return p.end("") }
-
-// end hangs up, with a signal for a program that has no terminal.
-func (p *program) end(signal string) error {
+// Close implements [transport.Program]. It hangs up, with a signal too: a
+// program without a terminal survives the end of its channel, and on dropbear
+// one with a terminal does while the connection lives.
+func (p *program) Close() error {
+	signal := "HUP"
+	select {
+	case <-p.exited:
+		signal = "" // its pid may be another's by now
+	default:
+	}
 	err := fmt.Errorf("ssh: %s: %w", p.conn.config.where(), transport.ErrClosed)
 	p.finish(transport.Exit{}, err)
 	p.stop(err, signal)
