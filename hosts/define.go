@@ -93,7 +93,7 @@ func (b *builder) file(name string, data []byte) {
 			b.hostSection(r, section.value, defaults)
 		default:
 			words := []string{"defaults", "groups", "hosts"}
-			r.fail(section.key, didYouMean(key, "", words), "unknown key %s: an inventory has %s", brief(key), strings.Join(words, ", "))
+			r.fail(section.key, DidYouMean(key, "", words), "unknown key %s: an inventory has %s", brief(key), strings.Join(words, ", "))
 		}
 	}
 }
@@ -282,5 +282,5 @@ func suggestKey(word, prefix string, extra map[string]func(entry)) string {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	return didYouMean(word, "", keys)
+	return DidYouMean(word, "", keys)
 }

@@ -58,7 +58,7 @@ func (inv *Inventory) Host(name string) (Host, error) {
 }
 
 func unknownHost(name string, names []string) *Error {
-	hint := didYouMean(name, "", names)
+	hint := DidYouMean(name, "", names)
 	if hint == "" {
 		hint = "`gateway hosts list` shows the hosts there are"
 	}

@@ -59,7 +59,7 @@ func (l *linker) references() {
 				return // to search for what is near takes time
 			}
 			if !ok {
-				hint := didYouMean(ref.name, "", l.inv.Names())
+				hint := DidYouMean(ref.name, "", l.inv.Names())
 				if _, isGroup := l.inv.groupIndex[ref.name]; isGroup {
 					hint = ref.name + " is a group: list it under groups"
 				}
@@ -74,7 +74,7 @@ func (l *linker) references() {
 				return
 			}
 			if !ok {
-				hint := didYouMean(ref.name, "", l.groupNamesInOrder())
+				hint := DidYouMean(ref.name, "", l.groupNamesInOrder())
 				if _, isHost := l.inv.index[ref.name]; isHost {
 					hint = ref.name + " is a host: list it under hosts"
 				}
@@ -189,7 +189,7 @@ func (l *linker) jumps() {
 				hops[i] = append(hops[i], hop)
 			case err == nil && jump.nameOnly() && !told[at]:
 				told[at] = true
-				hint := didYouMean(word, "", l.inv.Names())
+				hint := DidYouMean(word, "", l.inv.Names())
 				if hint == "" {
 					hint = "define the host, if only as `" + word + ": {}`, or write [user@]host.domain[:port]"
 				}

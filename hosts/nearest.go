@@ -30,9 +30,9 @@ func nearest(word string, candidates []string) []string {
 	return words
 }
 
-// didYouMean phrases the nearest words as a hint, with prefix before each. It
-// is empty where nothing is near.
-func didYouMean(word, prefix string, candidates []string) string {
+// DidYouMean phrases the candidates nearest to a word as a hint, with prefix
+// before each. It is empty where nothing is near.
+func DidYouMean(word, prefix string, candidates []string) string {
 	words := nearest(word, candidates)
 	if len(words) == 0 {
 		return ""

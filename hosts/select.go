@@ -118,7 +118,7 @@ func (p *picker) find(t term) ([]int, error) {
 				found = append(found, i)
 			}
 		}
-		hint = didYouMean(t.text, "tag:", p.inv.Tags())
+		hint = DidYouMean(t.text, "tag:", p.inv.Tags())
 	}
 	if len(found) == 0 {
 		return nil, emptySelector(cmp.Or(hint, hintList), "%s matches no host", t.pattern())
@@ -133,7 +133,7 @@ func (p *picker) suggestGroup(name string) string {
 	if _, ok := p.inv.index[name]; ok {
 		return "did you mean the host " + name + "?"
 	}
-	return didYouMean(name, "@", p.inv.groupNames())
+	return DidYouMean(name, "@", p.inv.groupNames())
 }
 
 // matching returns the hosts but localhost for which match holds.

@@ -151,7 +151,7 @@ func parseRun(t term, s string) (term, error) {
 		return t, nil
 	}
 	if !slices.Contains(outcomes, outcome) {
-		hint := didYouMean(outcome, "", outcomes)
+		hint := DidYouMean(outcome, "", outcomes)
 		if hint == "" {
 			hint = "one of " + strings.Join(outcomes, ", ")
 		}

@@ -45,7 +45,7 @@ func (r *reader) oneOf(n *yaml.Node, words ...string) (string, bool) {
 			return s, true
 		}
 	}
-	return "", r.fail(n, didYouMean(s, "", words), "%s is none of %s", brief(s), strings.Join(words, ", "))
+	return "", r.fail(n, DidYouMean(s, "", words), "%s is none of %s", brief(s), strings.Join(words, ", "))
 }
 
 func (r *reader) addr(n *yaml.Node) (string, bool) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gateway/hosts"
 	"gateway/internal/config"
 )
 
@@ -30,7 +31,7 @@ func (a *app) completionCommand() *cobra.Command {
 			case "fish":
 				return root.GenFishCompletion(a.out, true)
 			}
-			return usage(cmd, config.DidYouMean(args[0], shells), "no completion for %q: bash, zsh and fish have one", args[0])
+			return usage(cmd, hosts.DidYouMean(args[0], "", shells), "no completion for %q: bash, zsh and fish have one", args[0])
 		},
 	}
 }

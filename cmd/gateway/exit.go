@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gateway/gateway"
-	"gateway/internal/config"
+	"gateway/hosts"
 	"gateway/session"
 )
 
@@ -78,7 +78,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 	name := "--" + missing.GetSpecifiedName()
-	return usage(cmd, config.DidYouMean(name, names), "unknown flag %s", name)
+	return usage(cmd, hosts.DidYouMean(name, "", names), "unknown flag %s", name)
 }
 
 // status returns the exit status for an error that kept a command from doing

@@ -98,7 +98,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usage(cmd, config.DidYouMean(args[0], names), "unknown command %q", args[0])
+	return usage(cmd, hosts.DidYouMean(args[0], "", names), "unknown command %q", args[0])
 }
 
 // helpCommand is cobra's, but a topic that it does not know is a mistake.

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/hosts"
 )
 
 // maxFile is the largest configuration file, in bytes.
@@ -113,7 +115,7 @@ func readFile(file File, home string) (values, map[string]int, error) {
 		k, known := keys[name]
 		switch {
 		case !known:
-			return fail(pair[0], DidYouMean(name, order), "unknown key %q", name)
+			return fail(pair[0], hosts.DidYouMean(name, "", order), "unknown key %q", name)
 		case lines[name] != 0:
 			return fail(pair[0], "", "%s is already at line %d", name, lines[name])
 		}
