@@ -126,17 +126,28 @@ func (c *conn) spent() bool {
 
 // lostError is what readers, writers and Wait get when the link is gone.
 func (c *conn) lostError() error {
+	return c.gone(codeLost, "what was running there may still run", "link lost: %s", "connection closed by the server")
+}
+
+// closedError is for a channel that could not be opened because the
+// connection had ended: nothing ran.
+func (c *conn) closedError() error {
+	return c.gone(codeClosed, "", "the connection ended before a channel was open: %s", "closed by the server")
+}
+
+// gone says why the connection ended, in its owner's terms if that was close;
+// untold stands for a cause that says nothing.
+func (c *conn) gone(code, hint, format, untold string) error {
 	c.mu.Lock()
 	closing, cause := c.closing, c.cause
 	c.mu.Unlock()
-	if closing {
+	switch {
+	case closing:
 		return fmt.Errorf("ssh: %s: %w", c.config.where(), transport.ErrClosed)
+	case cause != nil && !hangup(cause):
+		untold = cause.Error()
 	}
-	why := "connection closed by the server"
-	if cause != nil && !hangup(cause) {
-		why = cause.Error()
-	}
-	return c.config.failure(codeLost, cause, "what was running there may still run", "link lost: %s", why)
+	return c.config.failure(code, cause, hint, format, untold)
 }
 
 // take counts a channel in advance if fewer than limit are in use.
@@ -246,20 +257,4 @@ func (c *conn) shut() (fresh bool) {
 	defer c.mu.Unlock()
 	c.shutBy = time.Now().Add(refusedFor)
 	return !c.served
-}
-
-// closedError is for a channel that could not be opened because the
-// connection had ended: nothing ran.
-func (c *conn) closedError() error {
-	c.mu.Lock()
-	closing, cause := c.closing, c.cause
-	c.mu.Unlock()
-	if closing {
-		return fmt.Errorf("ssh: %s: %w", c.config.where(), transport.ErrClosed)
-	}
-	why := ""
-	if cause != nil && !hangup(cause) {
-		why = ": " + cause.Error()
-	}
-	return c.config.failure(codeClosed, cause, "", "the connection ended before a channel was open%s", why)
 }

@@ -135,7 +135,7 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 			"no common algorithm for %s: it offers %q", common.What, common.RequestedAlgorithms)
 	case phase == phaseBanner && h.wire.throttled():
 		return c.failure(codeThrottled, err, "too many connections at once: lower --forks, raise MaxStartups in sshd_config, or wait until PerSourcePenalties expire",
-			"the server turns connections away for now%s", said)
+			"the server turns connections away%s", said)
 	case phase == phaseAuth && tooMany(err):
 		return h.auth.tooManyError(err)
 	case hangup(err):
