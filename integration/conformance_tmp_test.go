@@ -61,6 +61,23 @@ func mounted(t *testing.T, mounts string) transport.Transport {
 
 const big = 20_000
 
+// bigText is a command that needs a file.
+var bigText = "v='" + strings.Repeat("x", big) + "'; echo ${#v}"
+
+func repliesBig(t *testing.T, s *session.Session) {
+	t.Helper()
+	replies(t, s, bigText, fmt.Sprintln(big))
+}
+
+// repliesToStdin feeds a command, which then goes on with another text.
+func repliesToStdin(t *testing.T, s *session.Session, text, stdout, stderr string) {
+	t.Helper()
+	r, err := s.Run(t.Context(), session.Command{Text: "cat; " + text + "; (exit 3)", Stdin: strings.NewReader("in\n")})
+	if err != nil || r.ExitCode != 3 || string(r.Stdout) != "in\n"+stdout || string(r.Stderr) != stderr {
+		t.Errorf("a stdin: got %d %q %q, %v", r.ExitCode, r.Stdout, r.Stderr, err)
+	}
+}
+
 // C70: the session finds another place where /tmp is full, read-only or not
 // there for it.
 func TestC70NoRoomInTmp(t *testing.T) {
@@ -79,11 +96,8 @@ func TestC70NoRoomInTmp(t *testing.T) {
 					}
 					defer s.Close()
 					replies(t, s, "echo on", "on\n")
-					replies(t, s, "v='"+strings.Repeat("x", big)+"'; echo ${#v}", fmt.Sprintln(big))
-					r, err := s.Run(t.Context(), session.Command{Text: "cat; echo err >&2; (exit 3)", Stdin: strings.NewReader("in\n")})
-					if err != nil || r.ExitCode != 3 || string(r.Stdout) != "in\n" || string(r.Stderr) != "err\n" {
-						t.Errorf("got %d %q %q, %v", r.ExitCode, r.Stdout, r.Stderr, err)
-					}
+					repliesBig(t, s)
+					repliesToStdin(t, s, "echo err >&2", "", "err\n")
 				})
 			}
 		})
@@ -103,16 +117,13 @@ func TestC70TmpFills(t *testing.T) {
 			defer s.Close()
 			replies(t, s, "dd if=/dev/zero of=/tmp/x bs=4k 2>/dev/null; echo full", "full\n")
 			replies(t, s, "echo on; cd /usr; pwd", "on\n/usr\n")
-			r, err := s.Run(t.Context(), session.Command{Text: "v='" + strings.Repeat("x", big) + "'; echo ${#v}"})
+			r, err := s.Run(t.Context(), session.Command{Text: bigText})
 			if r.Verdict != session.NotStarted || err == nil {
 				t.Errorf("a long text: %s %d %q, %v, want not_started", r.Verdict, r.ExitCode, r.Stdout, err)
 			}
-			r, err = s.Run(t.Context(), session.Command{Text: "cat; pwd; (exit 3)", Stdin: strings.NewReader("in\n")})
-			if err != nil || r.ExitCode != 3 || string(r.Stdout) != "in\n/usr\n" {
-				t.Errorf("a stdin: %d %q %q, %v", r.ExitCode, r.Stdout, r.Stderr, err)
-			}
+			repliesToStdin(t, s, "pwd", "/usr\n", "")
 			replies(t, s, "rm /tmp/x; pwd", "/usr\n")
-			replies(t, s, "v='"+strings.Repeat("x", big)+"'; echo ${#v}", fmt.Sprintln(big))
+			repliesBig(t, s)
 		})
 	}
 }
