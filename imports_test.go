@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"transport/transporttest": {"transport"},
 	"session":                 {"transport", "internal/screen"},
 	"internal/screen":         nil,
+	"internal/socket":         {"transport"},
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
 	"daemon/api":              {"gateway"},

@@ -1,0 +1,186 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// ErrRunning is what [Listen] returns where a daemon listens already.
+var ErrRunning = errors.New("a daemon is running")
+
+// A Listener is the daemon's side of the socket. It implements [net.Listener].
+type Listener struct {
+	listener *net.UnixListener
+	lock     *Lock
+}
+
+// Listen makes the socket, and its directory if that is missing. It takes a
+// lock beside the socket, which the Listener holds until [Listener.Release]:
+// there is one daemon for a socket, and what a dead one left is removed by its
+// successor only. The context bounds the wait for a daemon that is ending; a
+// daemon that listens is ErrRunning at once.
+//
+// A socket that systemd has opened is used as it is (sd_listen_fds(3)).
+func Listen(ctx context.Context, path string) (*Listener, error) {
+	if err := MakeDir(path); err != nil {
+		return nil, err
+	}
+	lock, err := takeOver(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := inherited(path)
+	if listener == nil && err == nil {
+		listener, err = bind(path)
+	}
+	if err != nil {
+		lock.Release()
+		return nil, err
+	}
+	return &Listener{listener, lock}, nil
+}
+
+// MakeDir makes the directory of a socket and checks it.
+func MakeDir(path string) error {
+	if err := checkLength(path); err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fail(err, elsewhere, "%s: %v", dir, cause(err))
+	}
+	return checkDir(dir)
+}
+
+// lockOf returns the lock that a daemon holds as long as it lives.
+func lockOf(path string) string { return path + ".lock" }
+
+// takeOver takes the daemon's lock.
+func takeOver(ctx context.Context, path string) (*Lock, error) {
+	for {
+		lock, err := tryLock(lockOf(path))
+		if !errors.Is(err, errHeld) {
+			return lock, err
+		}
+		if conn, err := Dial(ctx, path); err == nil {
+			conn.Close()
+			return nil, fail(ErrRunning, "end it with: gateway serve --stop", "process %s is the daemon at %s already", holder(lockOf(path)), path)
+		}
+		if wait(ctx) != nil {
+			return nil, fail(context.Cause(ctx), "it may be ending: try again", "process %s holds the place of the daemon at %s, and does not listen",
+				holder(lockOf(path)), path)
+		}
+	}
+}
+
+// bind makes the socket in place of a dead daemon's, under the lock.
+func bind(path string) (*net.UnixListener, error) {
+	switch info, err := os.Lstat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fail(err, elsewhere, "%s: %v", path, cause(err))
+	case info.Mode().Type() != fs.ModeSocket:
+		return nil, fail(nil, elsewhere, "%s is there and no socket", path)
+	default:
+		if err := os.Remove(path); err != nil {
+			return nil, fail(err, elsewhere, "%s: %v", path, cause(err))
+		}
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fail(err, elsewhere, "%s: listen: %v", path, errnoOf(err))
+	}
+	// Until here the directory keeps others out.
+	if err := os.Chmod(path, 0o600); err != nil {
+		listener.Close()
+		return nil, fail(err, elsewhere, "%s: %v", path, cause(err))
+	}
+	return listener, nil
+}
+
+// inherited returns the socket that systemd has opened for this process, or nil.
+func inherited(path string) (*net.UnixListener, error) {
+	pid, count := os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS")
+	if pid != strconv.Itoa(os.Getpid()) {
+		return nil, nil
+	}
+	for _, variable := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+		os.Unsetenv(variable) // they are for this process, not for what it starts
+	}
+	const hint = "set ListenStream= in gateway.socket to the path that gateway uses"
+	if count != "1" {
+		return nil, fail(nil, hint, "systemd passed %s sockets, not one", count)
+	}
+	file := os.NewFile(3, "systemd") // SD_LISTEN_FDS_START
+	defer file.Close()
+	listener, err := net.FileListener(file)
+	if err != nil {
+		return nil, fail(err, hint, "the socket that systemd passed: %v", err)
+	}
+	unix, ok := listener.(*net.UnixListener)
+	if !ok || unix.Addr().String() != path {
+		listener.Close()
+		return nil, fail(nil, hint, "systemd passed the socket %s, not %s", listener.Addr(), path)
+	}
+	return unix, nil
+}
+
+// Accept waits for a connection of this user. Others are refused, root too: it
+// needs no door to become us, and a caller that is root by mistake (sudo
+// gateway …) would hand over another user's keys and questions.
+func (l *Listener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.listener.AcceptUnix()
+		if err != nil {
+			return nil, err
+		}
+		if uid, err := peer(conn); err == nil && uid == os.Geteuid() {
+			return conn, nil
+		}
+		conn.Close()
+	}
+}
+
+// Addr returns the address of the socket.
+func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
+
+// Close stops listening and removes the socket, unless it is systemd's. The
+// lock stays, so that no other daemon begins before this one has ended.
+func (l *Listener) Close() error { return l.listener.Close() }
+
+// Release closes the listener and lets the next daemon begin. The end of the
+// process does the same.
+func (l *Listener) Release() {
+	l.listener.Close()
+	l.lock.Release()
+}
+
+// Gone waits until no daemon holds the socket, or the context ends.
+func Gone(ctx context.Context, path string) error {
+	if err := checkDir(filepath.Dir(path)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	lock, err := Take(ctx, lockOf(path))
+	if err == nil {
+		lock.Release()
+	}
+	return err
+}
+
+// errnoOf returns what the system said, without the address around it.
+func errnoOf(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}

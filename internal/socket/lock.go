@@ -1,0 +1,85 @@
+package socket
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// poll is how often a lock is tried again: waiting in flock(2) cannot be ended.
+const poll = 10 * time.Millisecond
+
+var errHeld = errors.New("lock is held")
+
+// A Lock is held by one process at a time, and ends with it at the latest. Its
+// file stays: removing it would let two processes hold a lock of one name.
+type Lock struct{ file *os.File }
+
+// Take waits for the lock until the context ends. The directory must be there;
+// it is the caller's to check.
+func Take(ctx context.Context, path string) (*Lock, error) {
+	for {
+		lock, err := tryLock(path)
+		if !errors.Is(err, errHeld) {
+			return lock, err
+		}
+		if wait(ctx) != nil {
+			return nil, fail(context.Cause(ctx), "", "%s: held by process %s", path, holder(path))
+		}
+	}
+}
+
+// wait waits a moment. Its error is that the context has ended.
+func wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(poll):
+		return nil
+	}
+}
+
+// tryLock does not wait. Its error for a lock that is held is errHeld.
+func tryLock(path string) (*Lock, error) {
+	for {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, fail(err, elsewhere, "%s: %v", path, cause(err))
+		}
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EWOULDBLOCK):
+			file.Close()
+			return nil, errHeld
+		case err != nil:
+			file.Close()
+			return nil, fail(err, elsewhere, "%s: %v", path, err)
+		}
+		// Whoever cleans up may have removed the file since it was opened.
+		locked, err := file.Stat()
+		if there, e := os.Lstat(path); err == nil && e == nil && os.SameFile(locked, there) {
+			_ = file.Truncate(0) // the number is for messages only
+			_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+			return &Lock{file}, nil
+		}
+		file.Close()
+	}
+}
+
+// Release gives the lock back. It may be called more than once.
+func (l *Lock) Release() { l.file.Close() }
+
+// holder returns the number of the process that has the lock, as far as is known.
+func holder(path string) string {
+	text, err := os.ReadFile(path)
+	pid := strings.TrimSpace(string(text))
+	if _, bad := strconv.Atoi(pid); err != nil || bad != nil {
+		return "(unknown)"
+	}
+	return pid
+}
