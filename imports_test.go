@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
 	"daemon/api":              {"gateway"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/socket"},
+	"internal/fdpass":         nil,
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"gateway", "hosts", "internal/config", "session", "transport"},
 	// For tests only, so nothing above names them.
