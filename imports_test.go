@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"internal/socket":         {"transport"},
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
+	"daemon":                  {"daemon/api", "gateway", "transport"},
 	"daemon/api":              {"gateway"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/socket"},
 	"internal/fdpass":         nil,
