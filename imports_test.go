@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"session":                 {"transport", "internal/screen"},
 	"internal/screen":         nil,
 	"internal/socket":         {"transport"},
+	"internal/transcript":     nil,
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
 	"daemon":                  {"daemon/api", "gateway", "transport"},

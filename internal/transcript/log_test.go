@@ -1,0 +1,401 @@
+package transcript_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"go.uber.org/goleak"
+
+	"gateway/internal/transcript"
+)
+
+const (
+	stdout transcript.Stream = iota
+	stderr
+	terminal
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+func create(t testing.TB, options transcript.Options) (*transcript.Log, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "log")
+	l, err := transcript.Create(dir, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l, dir
+}
+
+func add(t testing.TB, l *transcript.Log, from transcript.Stream, text string) transcript.Cursor {
+	t.Helper()
+	end, err := l.Append(from, []byte(text))
+	if err != nil {
+		t.Fatalf("Append = %v", err)
+	}
+	return end
+}
+
+// show writes a page on one line: what is dropped, the chunks, the next cursor.
+func show(p transcript.Page) string {
+	var b strings.Builder
+	if p.Dropped > 0 {
+		fmt.Fprintf(&b, "-%d ", p.Dropped)
+	}
+	for _, c := range p.Chunks {
+		fmt.Fprintf(&b, "%d@%d:%q ", c.Stream, c.At, c.Data)
+	}
+	return fmt.Sprintf("%s>%d", b.String(), p.Next)
+}
+
+func TestRead(t *testing.T) {
+	l, dir := create(t, transcript.Options{})
+	add(t, l, stdout, "one\n")
+	add(t, l, stdout, "two\n")
+	add(t, l, stderr, "oops\n")
+	add(t, l, terminal, "password: ")
+	add(t, l, stdout, "")
+	if end := add(t, l, stdout, "three\n"); end != 29 {
+		t.Errorf("Append = %d, want 29", end)
+	}
+	if l.Start() != 0 || l.End() != 29 {
+		t.Errorf("from %d to %d, want 0 to 29", l.Start(), l.End())
+	}
+	l.Close()
+	opened, err := transcript.Open(dir)
+	if err != nil || opened.End() != 29 || opened.Damaged() != 0 {
+		t.Fatalf("Open = %v, end %d, damaged %d", err, opened.End(), opened.Damaged())
+	}
+	for _, test := range []struct {
+		name    string
+		from    transcript.Cursor
+		limit   int
+		streams []transcript.Stream
+		want    string
+	}{
+		{"all", 0, 100, nil, `0@0:"one\ntwo\n" 1@8:"oops\n" 2@13:"password: " 0@23:"three\n" >29`},
+		{"inside a record", 9, 100, nil, `1@9:"ops\n" 2@13:"password: " 0@23:"three\n" >29`},
+		{"inside a joined chunk", 2, 4, nil, `0@2:"e\ntw" >6`},
+		{"limit between records", 0, 8, nil, `0@0:"one\ntwo\n" >8`},
+		{"one stream", 0, 100, []transcript.Stream{stdout}, `0@0:"one\ntwo\n" 0@23:"three\n" >29`},
+		{"two streams", 5, 9, []transcript.Stream{stderr, stdout}, `0@5:"wo\n" 1@8:"oops\n" 0@23:"t" >24`},
+		{"a stream without bytes", 0, 9, []transcript.Stream{3}, `>29`},
+		{"the end", 29, 100, nil, `>29`},
+		{"behind the end", 40, 100, nil, `>40`},
+		{"before the beginning", -7, 3, nil, `0@0:"one" >3`},
+		{"no limit to speak of", 4, 0, nil, `>4`},
+	} {
+		for name, log := range map[string]*transcript.Log{"closed": l, "opened": opened} {
+			page, err := log.Read(test.from, test.limit, test.streams...)
+			if got := show(page); got != test.want || err != nil {
+				t.Errorf("%s, %s: got %s, %v, want %s", test.name, name, got, err, test.want)
+			}
+		}
+	}
+}
+
+func TestDropped(t *testing.T) {
+	// Two records of 24+26 bytes fill a segment, three segments the log.
+	l, dir := create(t, transcript.Options{Limit: 300, Segment: 100})
+	for i := range 9 {
+		add(t, l, stdout, strings.Repeat(string(rune('a'+i)), 26))
+	}
+	// i stands alone in the last segment.
+	if l.Start() != 4*26 || l.End() != 9*26 {
+		t.Errorf("from %d to %d, want %d to %d", l.Start(), l.End(), 4*26, 9*26)
+	}
+	if n := size(t, dir); n != 250 {
+		t.Errorf("the files have %d bytes, want 250", n)
+	}
+	page, err := l.Read(10, 3)
+	if got := show(page); got != `-94 0@104:"eee" >107` || err != nil {
+		t.Errorf("Read = %s, %v", got, err)
+	}
+	if page, err = l.Read(105, 1<<20); len(page.Chunks) != 1 || len(page.Chunks[0].Data) != 129 || page.Dropped != 0 || err != nil {
+		t.Errorf("Read = %s, %v", show(page), err)
+	}
+}
+
+func size(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode() != 0o600 {
+			t.Errorf("%s has mode %v", entry.Name(), info.Mode())
+		}
+		n += info.Size()
+	}
+	return n
+}
+
+func TestClosed(t *testing.T) {
+	l, _ := create(t, transcript.Options{})
+	add(t, l, stdout, "bytes")
+	l.Rest()
+	add(t, l, stdout, " more")
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Errorf("Close = %v", err)
+		}
+	}
+	if end, err := l.Append(stdout, []byte("x")); end != 10 || !errors.Is(err, transcript.ErrClosed) {
+		t.Errorf("Append = %d, %v, want 10, %v", end, err, transcript.ErrClosed)
+	}
+	if page, err := l.Read(0, 100); show(page) != `0@0:"bytes more" >10` || err != nil {
+		t.Errorf("Read = %s, %v", show(page), err)
+	}
+	if _, err := l.Append(transcript.Streams, nil); err == nil {
+		t.Error("Append took a stream that does not exist")
+	}
+}
+
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := create(t, transcript.Options{})
+		add(t, l, stdout, "abc")
+		if err := l.Wait(t.Context(), 2); err != nil {
+			t.Errorf("Wait for what is there = %v", err)
+		}
+		results := make(chan error)
+		wait := func(ctx context.Context, after transcript.Cursor) {
+			go func() { results <- l.Wait(ctx, after) }()
+			synctest.Wait()
+		}
+		wait(t.Context(), 3)
+		wait(t.Context(), 3)
+		add(t, l, stderr, "d")
+		for range 2 {
+			if err := <-results; err != nil {
+				t.Errorf("Wait = %v", err)
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		wait(ctx, 4)
+		cancel()
+		if err := <-results; !errors.Is(err, context.Canceled) {
+			t.Errorf("Wait = %v, want %v", err, context.Canceled)
+		}
+		wait(t.Context(), 10)
+		add(t, l, stderr, "e")
+		l.Close()
+		if err := <-results; err != io.EOF {
+			t.Errorf("Wait for a closed log = %v, want EOF", err)
+		}
+		if err := l.Wait(t.Context(), 4); err != nil {
+			t.Errorf("Wait for what is there = %v", err)
+		}
+	})
+}
+
+// TestTogether: three writers and readers of all kinds; each stream comes whole
+// and in order, or the readers know how much is missing.
+func TestTogether(t *testing.T) {
+	for name, options := range map[string]transcript.Options{
+		"all is kept": {},
+		"dropping":    {Limit: 64 << 10, Segment: 8 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, _ := create(t, options)
+			var readers, writers sync.WaitGroup
+			for range 2 {
+				readers.Go(func() { follow(t, l, options.Limit == 0) })
+			}
+			readers.Go(func() {
+				for l.Wait(t.Context(), l.End()) == nil {
+					v := l.View(l.Start(), l.End(), stdout, stderr)
+					e, err := v.Excerpt(100, 1000)
+					if err != nil || e.Total < 0 || e.Lost < 0 || e.Omitted < 0 && l.Start() == 0 {
+						t.Errorf("Excerpt = %+v, %v", e, err)
+					}
+				}
+			})
+			for stream := range transcript.Stream(3) {
+				writers.Go(func() {
+					for i := range 3000 {
+						if i%100 == 0 {
+							l.Rest()
+						}
+						if _, err := l.Append(stream, fmt.Appendf(nil, "%d.%d\n", stream, i)); err != nil {
+							t.Errorf("Append = %v", err)
+						}
+					}
+				})
+			}
+			writers.Wait()
+			l.Close()
+			readers.Wait()
+		})
+	}
+}
+
+// follow reads a log to its end.
+func follow(t *testing.T, l *transcript.Log, whole bool) {
+	var at transcript.Cursor
+	var streams [3][]byte
+	for l.Wait(t.Context(), at) == nil {
+		page, err := l.Read(at, 1000)
+		if err != nil {
+			t.Errorf("Read = %v", err)
+			return
+		}
+		at += transcript.Cursor(page.Dropped)
+		if page.Dropped > 0 {
+			clear(streams[:]) // they begin in the middle of a line
+		}
+		for _, c := range page.Chunks {
+			if c.At != at {
+				t.Errorf("a chunk at %d, want %d", c.At, at)
+			}
+			at = c.End()
+			streams[c.Stream] = append(streams[c.Stream], c.Data...)
+		}
+		if page.Next != at {
+			t.Errorf("next is %d, want %d", page.Next, at)
+			return
+		}
+	}
+	for stream, got := range streams {
+		lines := bytes.Split(bytes.TrimSuffix(got, []byte("\n")), []byte("\n"))
+		if whole && len(lines) != 3000 {
+			t.Errorf("stream %d has %d lines, want 3000", stream, len(lines))
+		}
+		first := 3000 - len(lines)
+		for i, line := range lines {
+			want := fmt.Sprintf("%d.%d", stream, first+i)
+			if string(line) != want && (i > 0 || !strings.HasSuffix(want, string(line))) {
+				t.Errorf("line %d of stream %d is %q, want %q", i, stream, line, want)
+				break
+			}
+		}
+	}
+	if at != l.End() {
+		t.Errorf("the reader came to %d of %d", at, l.End())
+	}
+}
+
+func TestExcerpt(t *testing.T) {
+	l, _ := create(t, transcript.Options{})
+	add(t, l, stdout, "before|")
+	from := add(t, l, stderr, "xx")
+	for i := range 10 {
+		add(t, l, stdout, fmt.Sprintf("out %d\n", i))
+		add(t, l, stderr, "E")
+	}
+	to := l.End()
+	add(t, l, stdout, "|after")
+	v := l.View(from, to, stdout)
+	for _, test := range []struct {
+		head, tail       int
+		wantHead, wantTl string
+	}{
+		{0, 0, "", ""},
+		{3, 0, "out", ""},
+		{0, 8, "", "8\nout 9\n"},
+		{8, 4, "out 0\nou", "t 9\n"},
+		{40, 20, "all", ""},
+		{1000, 1000, "all", ""},
+		{0, 60, "", "all"},
+	} {
+		e, err := v.Excerpt(test.head, test.tail)
+		everything := "out 0\nout 1\nout 2\nout 3\nout 4\nout 5\nout 6\nout 7\nout 8\nout 9\n"
+		for _, want := range []*string{&test.wantHead, &test.wantTl} {
+			if *want == "all" {
+				*want = everything
+			}
+		}
+		omitted := int64(60 - len(test.wantHead) - len(test.wantTl))
+		if string(e.Head) != test.wantHead || string(e.Tail) != test.wantTl || e.Total != 60 || e.Omitted != omitted || e.Lost != 0 || err != nil {
+			t.Errorf("Excerpt(%d, %d) = %q, %q, %+v, %v", test.head, test.tail, e.Head, e.Tail, e, err)
+		}
+		middle, err := l.View(e.HeadEnd, e.TailStart, stdout).Excerpt(1000, 0)
+		if got := string(e.Head) + string(middle.Head) + string(e.Tail); got != everything || err != nil {
+			t.Errorf("Excerpt(%d, %d) and its middle make %q, %v", test.head, test.tail, got, err)
+		}
+	}
+	if kept, lost, err := v.Count(); kept != 60 || lost != 0 || err != nil {
+		t.Errorf("Count = %d, %d, %v, want 60", kept, lost, err)
+	}
+	if page, err := v.Read(0, 1000); show(page) == "" || page.Next != to || len(page.Chunks) != 10 || err != nil {
+		t.Errorf("Read = %s, %v", show(page), err)
+	}
+}
+
+func TestTailLines(t *testing.T) {
+	for _, test := range []struct {
+		text     string
+		n, limit int
+		want     string
+	}{
+		{"a\nb\nc\n", 2, 100, "b\nc\n"},
+		{"a\nb\nc", 2, 100, "b\nc"},
+		{"a\nb\nc", 9, 100, "a\nb\nc"},
+		{"a\nb\nc\n", 0, 100, ""},
+		{"a\nb\n\n", 1, 100, "\n"},
+		{"a\nb\n\n", 2, 100, "b\n\n"},
+		{"\n", 1, 100, "\n"},
+		{"", 3, 100, ""},
+		{"abcdef\nghi\n", 2, 6, "f\nghi\n"},
+		{"abcdef\nghi\n", 1, 5, "ghi\n"},
+	} {
+		l, _ := create(t, transcript.Options{})
+		add(t, l, stdout, test.text)
+		e, err := l.View(0, l.End()).TailLines(test.n, test.limit)
+		if string(e.Tail) != test.want || err != nil || int(e.Omitted) != len(test.text)-len(test.want) || int(e.TailStart) != len(test.text)-len(test.want) {
+			t.Errorf("TailLines(%d, %d) of %q = %q, %+v, %v, want %q", test.n, test.limit, test.text, e.Tail, e, err, test.want)
+		}
+	}
+}
+
+// TestLarge: a log of many blocks and segments, read at random places.
+func TestLarge(t *testing.T) {
+	l, dir := create(t, transcript.Options{Segment: 300 << 10})
+	var want [2][]byte
+	for i := range 1000 {
+		text := bytes.Repeat([]byte{byte(i), byte(i >> 8), '\n'}, i)
+		stream := transcript.Stream(i % 97 / 96) // seldom stderr
+		add(t, l, stream, string(text))
+		want[stream] = append(want[stream], text...)
+	}
+	l.Close()
+	opened, err := transcript.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range []*transcript.Log{l, opened} {
+		for stream, want := range want {
+			v := log.View(0, log.End(), transcript.Stream(stream))
+			e, err := v.Excerpt(5000, 70000)
+			middle, _ := log.View(e.HeadEnd, e.TailStart, transcript.Stream(stream)).Excerpt(4<<20, 0)
+			if got := slices.Concat(e.Head, middle.Head, e.Tail); !bytes.Equal(got, want) || err != nil || e.Total != int64(len(want)) || e.Omitted != int64(len(middle.Head)) {
+				t.Errorf("stream %d: head, middle and tail have %d bytes, want %d; %v", stream, len(got), len(want), err)
+			}
+			for at, end := transcript.Cursor(12345), log.End(); at < end; at += 100_001 {
+				a, _, err := log.View(0, at, transcript.Stream(stream)).Count()
+				b, _, _ := log.View(at, end, transcript.Stream(stream)).Count()
+				if a+b != int64(len(want)) || err != nil {
+					t.Errorf("stream %d has %d bytes before %d and %d behind, want %d", stream, a, at, b, len(want))
+				}
+			}
+		}
+	}
+}
