@@ -71,7 +71,7 @@ func (f frame) encode() string {
 	} else {
 		b.WriteString(" PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";")
 		if f.sourced() {
-			b.WriteString("_gw=" + quote(f.command.Text) + ";")
+			b.WriteString("_gw=" + quote(f.inFile(f.command.Text)) + ";")
 		}
 		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";" + f.after())
 		if f.reopen && f.keeper != nil && f.keeper.dir != "" {
@@ -165,9 +165,21 @@ func (d dialect) typable(s string) bool {
 // file returns what is uploaded in place of a text that can't be typed.
 func (f frame) file() string {
 	if f.typedEnvironment() {
-		return f.exported() + f.command.Text
+		return f.inFile(f.exported() + f.command.Text)
+	}
+	if f.dialect.speaks {
+		return f.environment() + f.evaluate() + f.redirections()
 	}
 	return f.environment() + f.evaluate()
+}
+
+// inFile returns a text as it stands in a file, whose reading has the text's
+// streams or not.
+func (f frame) inFile(text string) string {
+	if f.dialect.speaks {
+		return f.dialect.eval + " " + quote(text) + f.redirections()
+	}
+	return text
 }
 
 // typedEnvironment reports whether the environment stands in front of an
@@ -192,7 +204,9 @@ func (f frame) run() string {
 	default:
 		run = f.environment() + f.evaluate()
 	}
-	run += f.redirections()
+	if !f.dialect.speaks || !f.uploaded && !f.sourced() {
+		run += f.redirections()
+	}
 	switch {
 	case f.command.Stdin != nil:
 		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout

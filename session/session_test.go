@@ -218,6 +218,31 @@ func TestLongTexts(t *testing.T) {
 	})
 }
 
+// TestNoticesAreNoOutput ends a job, of which the shell then speaks when it
+// pleases, but never on a later command's streams.
+func TestNoticesAreNoOutput(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		long := " # " + strings.Repeat("x", 20_000)
+		for _, next := range []session.Command{
+			{Text: "echo on"},
+			{Text: "echo on" + long},
+			{Text: "echo on" + long, Env: map[string]string{"A": "b"}},
+			{Text: "echo on" + long, Stdin: strings.NewReader("")},
+			{Text: "echo on; echo" + long + "\n", Merge: true},
+			{Text: "echo on; return"},
+			{Text: "echo on; return" + long},
+		} {
+			dir := t.TempDir()
+			run(t, s, "{ : >"+dir+"/done; } >/dev/null 2>&1 &")
+			eventually(t, "the job is over", func() bool { _, err := os.Stat(dir + "/done"); return err == nil })
+			r := runCommand(t, s, next)
+			if !strings.HasPrefix(string(r.Stdout), "on\n") || len(r.Stderr) > 0 {
+				t.Errorf("%.20q: got %.200q %q", next.Text, r.Stdout, r.Stderr)
+			}
+		}
+	})
+}
+
 func TestShellThatEndsGivesItsStatus(t *testing.T) {
 	for _, test := range []struct {
 		text    string

@@ -36,6 +36,9 @@ type dialect struct {
 	sourced bool
 	// returns: a return at top level ends the shell, but not in a file.
 	returns bool
+	// speaks: whenever it reads a line of a file, it says on stderr which jobs have
+	// ended. The file must not have the text's stderr.
+	speaks bool
 	// setup runs before the first command.
 	setup string
 	// oneLine: what is typed must be one line, else it is sourced.
@@ -63,6 +66,7 @@ var posix = dialect{
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored:  `\command . %s`,
 	returns: true,
+	speaks:  true,
 	unmask:  unmask,
 	profile: posixProfile,
 }
