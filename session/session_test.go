@@ -512,6 +512,17 @@ func TestWaitingForInput(t *testing.T) {
 	}
 }
 
+// TestPromptIsNoNotice ends a job while a prompt stands on the terminal, where
+// zsh says so at once.
+func TestPromptIsNoNotice(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		r, err := s.Run(t.Context(), session.Command{Text: `sleep 0.05 & printf "name? " >/dev/tty; read a </dev/tty`})
+		if !errors.Is(err, session.ErrNeedsInput) || r.Prompt != "name? " {
+			t.Errorf("got %s, prompt %q, %v", r.Verdict, r.Prompt, err)
+		}
+	})
+}
+
 func TestSilenceIsNoPrompt(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, text := range []string{

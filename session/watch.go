@@ -158,13 +158,17 @@ func (w *watch) promptText() string {
 	outputs := &w.run.outputs
 	for _, from := range []Stream{Terminal, Stderr, Stdout} {
 		if outputs[from].count() > w.run.answered[from] {
-			if line := lastLine(outputs[from].soFar()); line != "" {
+			if line := lastLine(jobNotice.ReplaceAll(outputs[from].soFar(), nil)); line != "" {
 				return line
 			}
 		}
 	}
 	return ""
 }
+
+// jobNotice matches what zsh says of a job that ends, in the middle of whatever
+// runs.
+var jobNotice = regexp.MustCompile(`\[\d+\]  [ +-] [a-z].*\n`)
 
 // lastLine returns the last line of b, of which it keeps at most 4 KiB. A line
 // that is empty because a newline stands at the end gives the one before it.
