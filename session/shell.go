@@ -52,6 +52,8 @@ type dialect struct {
 	unmask string
 	// ended is the expansion that is a text's status; empty means $?.
 	ended string
+	// mend is what a shell needs after its line was left.
+	mend string
 	// frame is put into every frame, before the text.
 	frame string
 	// profile reads what a login shell of this family reads.
@@ -79,6 +81,9 @@ var ksh = dialect{
 	environment: "ENV=/dev/null HISTFILE=/dev/null HISTSIZE=1",
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	setup: "unset ENV;set +m;",
+	// A pipeline that is interrupted leaves it in the belief that it is within
+	// one: of what follows, it waits for no last program. The next one ends that.
+	mend: ":|:;",
 	// Of a quoted word of two lines at the terminal, it evaluates what the memory
 	// happens to hold.
 	oneLine: true,

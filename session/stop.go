@@ -146,9 +146,9 @@ func (s *Session) locate(r *run) bool {
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
-	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, traced: true}
+	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true}
 	if r.command.TTY {
-		f.once = resetModes + ";"
+		f.once += resetModes + ";"
 	}
 	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
 		return false

@@ -37,6 +37,12 @@ var deadlines = []Case{
 		{Text: "pwd; f", Stdout: "/usr\nchanged\n"},
 	}},
 	{ID: "D61", Name: "an end before its deadline", Steps: []Step{{Text: "echo on; (exit 3)", With: session.Command{Timeout: ms(20_000)}, Stdout: "on\n", Code: 3}}},
+	{ID: "D62", Name: "a program after a pipeline that was ended", Steps: []Step{
+		timedOut("echo part; sleep 60 | cat"),
+		{Text: "sh -c 'sleep 0.1; echo on; exit 3'", Stdout: "on\n", Code: 3},
+		timedOut("echo part; while :; do sleep 0.01; done | cat; sleep 60"),
+		{Text: "echo a | cat; sh -c 'sleep 0.1; echo on; exit 3'", Stdout: "a\non\n", Code: 3},
+	}},
 }
 
 // endings are what a command may say when it is ended: its own status after an
