@@ -1,0 +1,5 @@
+package client
+
+import "errors"
+
+func markAll() error { return errors.ErrUnsupported }

@@ -1,0 +1,262 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/internal/socket"
+	"gateway/transport"
+)
+
+const (
+	// startTime is how long a daemon may take to answer.
+	startTime = 5 * time.Second
+	// startPoll is how often it is asked meanwhile.
+	startPoll = 5 * time.Millisecond
+)
+
+// StartOptions say how a daemon is started. All fields but Env are needed.
+type StartOptions struct {
+	// Path is the socket on which it is to listen.
+	Path string
+	// Executable and Args are what is started.
+	Executable string
+	Args       []string
+	// Env is added to the few variables that it gets of the caller's.
+	Env []string
+	// Log is the file that gets its stderr. Its directory is made.
+	Log string
+}
+
+// At returns a client of the daemon behind a socket. For the scope see [New].
+func At(path, scope string) *Client {
+	return New(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, scope)
+}
+
+// Start greets the daemon, and starts one if there is none. Of many callers at
+// once one starts it, and all of them get it. The daemon holds nothing of the
+// caller: no descriptor, no terminal, no directory. An error of a daemon that
+// ended at once has the last lines of its log.
+//
+// Start marks every descriptor of this process above 2 as close-on-exec.
+func Start(ctx context.Context, o StartOptions) (api.Hello, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	c := At(o.Path, "")
+	defer c.Release()
+	hello, err := c.Hello(ctx)
+	if err == nil || gateway.Code(err) == "daemon.version" {
+		return hello, err
+	}
+	if err := socket.MakeDir(o.Path); err != nil {
+		return api.Hello{}, err
+	}
+	lock, err := socket.Take(ctx, o.Path+".start")
+	if err != nil {
+		return api.Hello{}, err
+	}
+	defer lock.Release()
+	return o.start(ctx, c)
+}
+
+// start starts a daemon if none listens, and waits until one answers. It needs
+// the lock.
+func (o StartOptions) start(ctx context.Context, c *Client) (api.Hello, error) {
+	var started *child
+	var ended chan struct{} // of the child
+	for {
+		dead := closed(ended)
+		hello, err := c.Hello(ctx)
+		switch {
+		case err == nil || gateway.Code(err) == "daemon.version":
+			return hello, err
+		case dead: // and nobody else has come to answer
+			return api.Hello{}, started.failure("ended at once")
+		}
+		if started == nil {
+			switch none := listens(ctx, o.Path); {
+			case socket.Absent(none):
+				if started, none = o.spawn(); none != nil {
+					return api.Hello{}, none
+				}
+				ended = started.ended
+			case none != nil && ctx.Err() == nil:
+				return api.Hello{}, none
+			}
+		}
+		select {
+		case <-ended:
+		case <-time.After(startPoll):
+		case <-ctx.Done():
+			return api.Hello{}, o.tooLate(ctx, started)
+		}
+	}
+}
+
+// closed reports whether a channel is; nil is not.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// tooLate says why nothing has come of it until ctx ended.
+func (o StartOptions) tooLate(ctx context.Context, started *child) error {
+	switch {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return context.Cause(ctx)
+	case started != nil:
+		return started.failure("does not answer")
+	}
+	return &transport.Error{
+		Code: "daemon.unreachable", Err: ctx.Err(), Hint: "its log may be " + o.Log,
+		Message: fmt.Sprintf("daemon: the process that listens on %s does not answer", o.Path),
+	}
+}
+
+// listens returns why nobody listens.
+func listens(ctx context.Context, path string) error {
+	conn, err := socket.Dial(ctx, path)
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+// A child is a daemon that this process has started.
+type child struct {
+	pid   int
+	ended chan struct{} // closed when it is gone
+	state string        // how it ended; for who has seen that
+	log   string
+	from  int64 // where its lines begin in the log
+}
+
+func (o StartOptions) spawn() (*child, error) {
+	log, from, err := openLog(o.Log)
+	if err != nil {
+		return nil, o.cannot(err)
+	}
+	defer log.Close()
+	// What the caller has inherited itself may be without the mark, and a pipe
+	// that the daemon holds would never end for whoever reads it.
+	if err := closeOnExec(); err != nil {
+		return nil, o.cannot(err)
+	}
+	cmd := &exec.Cmd{
+		Path: o.Executable, Args: append([]string{o.Executable}, o.Args...),
+		Env: append(environment(os.Environ()), o.Env...), Dir: "/",
+		Stderr: log, SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // stdin and stdout are /dev/null
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, o.cannot(err)
+	}
+	c := &child{pid: cmd.Process.Pid, ended: make(chan struct{}), log: o.Log, from: from}
+	go func() { // ends with the daemon; without it a caller that stays would keep a zombie
+		_ = cmd.Wait() // the state says it
+		c.state = cmd.ProcessState.String()
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+func (o StartOptions) cannot(err error) error {
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: start %s: %v", o.Executable, err), Err: err}
+}
+
+// failure says what became of the child, in its own words if it has some.
+func (c *child) failure(what string) error {
+	if closed(c.ended) {
+		what += " (" + c.state + ")"
+	}
+	message := fmt.Sprintf("daemon: process %d was started and %s", c.pid, what)
+	if lines := c.lastWords(); lines != "" {
+		message += ":\n" + lines
+	}
+	return &transport.Error{Code: "daemon.unreachable", Message: message, Hint: "its log is " + c.log}
+}
+
+// lastWords returns the end of what the child has logged.
+func (c *child) lastWords() string {
+	const most, lines = 4 << 10, 5
+	f, err := os.Open(c.log)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	from := c.from
+	if from > info.Size() { // it was cut
+		from = 0
+	}
+	from = max(from, info.Size()-most)
+	text := make([]byte, info.Size()-from)
+	n, _ := f.ReadAt(text, from) // what can be read counts
+	all := strings.Split(strings.TrimSpace(string(text[:n])), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// openLog opens the log and returns its length.
+func openLog(path string) (*os.File, int64, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, 0, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = f.Chmod(0o600) // it may have been there
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// kept are the variables of the caller that a daemon gets. It serves later
+// callers too, which have others.
+var kept = []string{"HOME", "PATH", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ"}
+
+func environment(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(kept, name) && !strings.HasPrefix(name, "LC_") && !strings.HasPrefix(name, "XDG_")
+	})
+}
+
+// Stop asks the daemon to end, and waits until it has. A daemon with sessions
+// or requests refuses unless force is set. The error satisfies [socket.Absent]
+// if there is none.
+func Stop(ctx context.Context, path string, force bool) (hello api.Hello, err error) {
+	c := At(path, "")
+	defer c.Release()
+	err = c.call(ctx, http.MethodPost, api.RouteStop, api.Stop{Force: force}, &hello)
+	if err != nil && !socket.Absent(err) {
+		return hello, err
+	}
+	if gone := socket.Gone(ctx, path); gone != nil { // one that has no socket may be ending
+		return hello, gone
+	}
+	return hello, err
+}
