@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"internal/transcript":     nil,
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
-	"daemon":                  {"daemon/api", "gateway", "transport"},
+	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/transcript"},
 	"daemon/api":              {"gateway"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/socket"},
 	"internal/fdpass":         nil,

@@ -81,7 +81,7 @@ func NewJSONError(err error) *JSONError {
 func (r Result) MarshalJSON() ([]byte, error) {
 	j := jsonResult{
 		Schema: Schema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
-		Session: r.Session, Shell: shellName(r.Shell), Command: r.Command,
+		Session: r.Session, Shell: ShellName(r.Shell), Command: r.Command,
 		Verdict:  string(r.Verdict),
 		Terminal: string(r.Terminal), Streams: string(r.Streams),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,

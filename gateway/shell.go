@@ -48,8 +48,8 @@ func (s *shell) Close() error {
 	return err
 }
 
-// shellName returns what the contract calls a shell: its name without the path.
-func shellName(shell string) string {
+// ShellName returns what the contract calls a shell: its name without the path.
+func ShellName(shell string) string {
 	if shell == "" {
 		return ""
 	}

@@ -32,7 +32,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), handed: make(chan struct{})}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan struct{}, 1), handed: make(chan struct{})}
 	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen, quiet: s.isNoisy(command.Text) && !command.TTY, traced: s.isTraced(command.Text)}
 	if err := s.possible(f); err != nil {
 		return nil, err

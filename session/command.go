@@ -70,21 +70,41 @@ type Command struct {
 	// interrupted: it never hangs. Its context ends with the command. A TTY
 	// command without Answer is left to whoever types.
 	Answer func(context.Context, Prompt) (string, error)
+	// Waiting is called, where there is no Answer, when the command waits for
+	// input, and with nil when it goes on: because something was typed with
+	// Session.Write, or by itself. The command is left waiting meanwhile.
+	Waiting func(*Prompt)
 }
 
 // Prompt is what a command that waits for input has said last.
 type Prompt struct {
 	// Text is the unfinished last line.
 	Text string
-	// Password guesses from the text that the answer is a secret. Treat every
-	// answer as one.
-	Password bool
+	// Kind is a guess from the text and the screen.
+	Kind PromptKind
 }
+
+// PromptKind says what a command waits for. Treat every answer as a secret.
+type PromptKind string
+
+// The kinds of a [Prompt].
+const (
+	PasswordPrompt PromptKind = "password"
+	LinePrompt     PromptKind = "line"
+	// ScreenPrompt is a full-screen program, which waits for keys.
+	ScreenPrompt PromptKind = "screen"
+)
 
 var passwordWords = regexp.MustCompile(`(?i)pass(word|phrase|code)?\b|\bpin\b|secret|verification code|\botp\b`)
 
-func newPrompt(text string) Prompt {
-	return Prompt{Text: text, Password: passwordWords.MatchString(text)}
+func newPrompt(text string, screen bool) Prompt {
+	switch {
+	case screen:
+		return Prompt{text, ScreenPrompt}
+	case passwordWords.MatchString(text):
+		return Prompt{text, PasswordPrompt}
+	}
+	return Prompt{text, LinePrompt}
 }
 
 // EnvName matches the names that a command's environment may have.

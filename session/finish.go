@@ -49,6 +49,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 }
 
 func (r *run) result(p progress, verdict Verdict) Result {
+	r.unveil()
 	out, errs, terminal := r.outputs[Stdout].finish(), r.outputs[Stderr].finish(), r.outputs[Terminal].finish()
 	result := Result{
 		Verdict: verdict, ExitCode: p.exitCode(),

@@ -30,6 +30,8 @@ type run struct {
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
 	ordered  atomic.Bool   // Session.Interrupt ended it
+	typed    chan struct{} // something was typed to it
+	veil     veil
 
 	// Used by the goroutine of Run only.
 	answered [3]int64 // bytes of each stream at the last answer
@@ -50,14 +52,41 @@ func (r *run) takes(from Stream) bool { return !r.progress.closed[from] }
 func (r *run) write(from Stream, b []byte) {
 	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
+	if b = r.veil.over(from, b); len(b) > 0 {
+		r.deliver(from, b)
+	}
+}
+
+// unveil hands out what only looked like the beginning of a secret.
+func (r *run) unveil() {
+	for _, from := range []Stream{Stdout, Stderr, Terminal} {
+		if b := r.veil.rest(from); len(b) > 0 {
+			r.deliver(from, b)
+		}
+	}
+}
+
+// shown is the stream that has what the terminal shows.
+func (r *run) shown() Stream {
+	if r.command.TTY || r.keeper == nil {
+		return Stdout
+	}
+	return Terminal
+}
+
+// fullScreen reports whether the command draws on the alternate screen.
+func (r *run) fullScreen() bool { return r.display != nil && r.display.alternate() }
+
+// deliver hands out bytes of the command.
+func (r *run) deliver(from Stream, b []byte) {
 	if from == Terminal && r.pressed.Load() && len(bytes.Trim(b, "\r\n")) == 0 {
 		return
 	}
 	if from == Terminal && r.display != nil {
 		r.display.write(b)
 	}
-	if from == Terminal && (r.command.TTY || r.keeper == nil) {
-		from = Stdout
+	if from == Terminal {
+		from = r.shown()
 	}
 	if r.outputs[from].write(b) && r.command.Output != nil {
 		r.command.Output(from, b)
@@ -181,6 +210,8 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			return s.canceled(ctx, r)
 		case <-w.timer.C:
 			w.look()
+		case <-r.typed:
+			w.resume()
 		case m := <-w.probed:
 			w.judge(m)
 		case a := <-w.answers:

@@ -41,6 +41,12 @@ func (d *display) resize(size transport.Size) {
 	}
 }
 
+func (d *display) alternate() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.screen != nil && d.screen.Snapshot().Alternate
+}
+
 // Screen returns what the command with TTY that runs, or ran last, shows. It is
 // empty where there was none.
 func (s *Session) Screen() Screen {

@@ -42,6 +42,9 @@ type Config struct {
 	// nobody looks at: TERM=dumb, and cat for every pager.
 	Size transport.Size
 	Term string
+	// NoTerminal starts the shell on plain pipes: nothing has a terminal, and
+	// nothing is asked there.
+	NoTerminal bool
 	// Reopen keeps what [Session.Reopen] needs, for 20 µs a command.
 	Reopen bool
 	// OpenTimeout bounds Open beside its context; 0 means 30 s.
@@ -63,6 +66,7 @@ type Session struct {
 	dialect dialect
 	shell   string // its path
 	pid     int
+	origin  string // where it started
 	tty     string // its terminal; empty: the account got none
 
 	turn chan struct{} // holds one token while a command runs
@@ -101,6 +105,9 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 	if err := config.Sudo.check(); err != nil {
 		return nil, err
 	}
+	if config.Sudo != nil && config.NoTerminal {
+		return nil, &transport.Error{Code: "usage", Message: "session: sudo needs a terminal to ask on", Hint: "open the session with a terminal"}
+	}
 	if config.ID == "" {
 		config.ID = "s-" + newNonce()
 	}
@@ -124,6 +131,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		s.Close()
 		return nil, err
 	}
+	s.origin = s.cwd
 	return s, nil
 }
 
@@ -147,7 +155,7 @@ func (s *Session) start(ctx context.Context) error {
 		s.mu.Unlock()
 		opened <- err
 	}()
-	term, err := s.transport.Terminal(ctx, shellPrelude(s.config, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
+	term, err := s.openShell(ctx, shellPrelude(s.config, nonce))
 	if err == nil {
 		s.attach(term)
 		opened := time.Now()
@@ -293,6 +301,16 @@ func (s *Session) ID() string { return s.config.ID }
 // Shell returns the path of the session's shell.
 func (s *Session) Shell() string { return s.shell }
 
+// Origin returns the directory that the session started in.
+func (s *Session) Origin() string { return s.origin }
+
+// Done is closed once the session's shell has ended, or the way to it.
+func (s *Session) Done() <-chan struct{} { return s.ended }
+
+// Exit returns how the shell ended. It blocks until Done. The error wraps
+// [transport.ErrLost] where nobody knows.
+func (s *Session) Exit() (transport.Exit, error) { return s.terminal.Wait() }
+
 // Terminal reports whether the account got a terminal.
 func (s *Session) Terminal() bool { return s.tty != "" }
 
@@ -308,14 +326,30 @@ func (s *Session) Resize(size transport.Size) error {
 // Write types b to the command that runs: one with TTY, or one that waits for
 // input. Anything else would leave it to the shell, as its next command, and is
 // refused.
-func (s *Session) Write(b []byte) (int, error) {
+func (s *Session) Write(b []byte) (int, error) { return s.write(b, false) }
+
+// WriteSecret is Write for what nobody is to see: in what comes from the command
+// from now on, on the terminal or elsewhere, stars stand in its place. A secret
+// of less than four bytes is not looked for.
+func (s *Session) WriteSecret(b []byte) (int, error) { return s.write(b, true) }
+
+func (s *Session) write(b []byte, secret bool) (int, error) {
 	s.mu.Lock()
-	reads := s.run != nil && (s.run.command.TTY || s.run.asking)
+	r := s.run
+	reads := r != nil && (r.command.TTY || r.asking)
 	s.mu.Unlock()
 	if !reads {
 		return 0, &transport.Error{Code: "usage", Message: "session: no command reads what is typed", Hint: "type to a command with a terminal, or to one that waits for input"}
 	}
-	return s.terminal.Write(b)
+	if secret {
+		r.veil.hide(string(b))
+	}
+	n, err := s.terminal.Write(b)
+	select {
+	case r.typed <- struct{}{}:
+	default: // there is news of it already
+	}
+	return n, err
 }
 
 // Close ends the session in order: the shell exits, background jobs go on as

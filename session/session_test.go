@@ -499,7 +499,7 @@ func TestWaitingForInput(t *testing.T) {
 					t.Errorf("took %v", took)
 				}
 				r, err = s.Run(t.Context(), session.Command{Text: text, Answer: func(_ context.Context, p session.Prompt) (string, error) {
-					if p.Text != "name? " || p.Password {
+					if p.Text != "name? " || p.Kind != session.LinePrompt {
 						t.Errorf("asked %+v", p)
 					}
 					return "it is I", nil

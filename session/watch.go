@@ -26,6 +26,7 @@ type watch struct {
 	probed  <-chan mark
 	cancel  context.CancelFunc // ends the question that is open
 	answers chan answer
+	left    bool // the question is left to who types: see Command.Waiting
 }
 
 type answer struct {
@@ -45,7 +46,7 @@ const (
 func newWatch(s *Session, ctx context.Context, r *run) *watch {
 	w := &watch{session: s, ctx: ctx, run: r, quiet: firstLook, answers: make(chan answer, 1)}
 	w.timer = time.NewTimer(silence)
-	if r.command.TTY && r.command.Answer == nil || r.keeper == nil || s.tty == "" {
+	if r.command.TTY && r.command.Answer == nil && r.command.Waiting == nil || r.keeper == nil || s.tty == "" {
 		w.timer.Stop()
 	}
 	return w
@@ -65,6 +66,14 @@ func (w *watch) stop() {
 func (w *watch) look() {
 	if w.cancel != nil || w.nonce != "" {
 		return // a question or a probe is open; both start the timer again
+	}
+	if w.left {
+		if w.run.activity.Load() != w.asked {
+			w.resume() // it did not wait for long
+			return
+		}
+		w.timer.Reset(silence)
+		return
 	}
 	idle := w.run.quiet()
 	patience := w.quiet
@@ -97,7 +106,8 @@ func (w *watch) suspicious() bool {
 func (w *watch) judge(m mark) {
 	w.session.forget(w.nonce)
 	w.nonce, w.probed = "", nil
-	waiting := m.payload == "1" || m.payload == "2" && w.run.outputs[Terminal].count() > w.run.answered[Terminal]
+	shown := w.run.shown()
+	waiting := m.payload == "1" || m.payload == "2" && w.run.outputs[shown].count() > w.run.answered[shown]
 	if !waiting || w.run.activity.Load() != w.asked {
 		w.timer.Reset(silence)
 		return
@@ -107,8 +117,14 @@ func (w *watch) judge(m mark) {
 
 // ask puts the question to whoever can answer it.
 func (w *watch) ask() {
-	w.run.prompt = newPrompt(w.promptText())
+	w.run.prompt = newPrompt(w.promptText(), w.run.fullScreen())
 	w.asking(true)
+	if w.run.command.Answer == nil && w.run.command.Waiting != nil {
+		w.left = true
+		w.run.command.Waiting(&w.run.prompt)
+		w.timer.Reset(silence)
+		return
+	}
 	if w.run.command.Answer == nil {
 		w.answers <- answer{err: fmt.Errorf("nobody to ask")}
 		return
@@ -142,14 +158,29 @@ func (w *watch) answer(a answer) error {
 			Err:     ErrNeedsInput,
 		}
 	}
+	w.goOn()
+	w.session.typeKeys(a.text + "\n")
+	return nil
+}
+
+// goOn begins to look anew.
+func (w *watch) goOn() {
 	for i, o := range w.run.outputs {
 		w.run.answered[i] = o.count()
 	}
 	w.quiet = firstLook
 	w.timer.Reset(silence)
 	w.asking(false)
-	w.session.typeKeys(a.text + "\n")
-	return nil
+}
+
+// resume is for a command whose question was left to who types, and that does
+// not wait any more.
+func (w *watch) resume() {
+	if w.left {
+		w.left = false
+		w.goOn()
+		w.run.command.Waiting(nil)
+	}
 }
 
 // promptText returns the unfinished last line that was said last: prompts are

@@ -139,6 +139,9 @@ type Open struct {
 	// Scope is noted in the session. A request that names a scope sees only the
 	// sessions of that scope.
 	Scope string `json:"scope,omitempty"`
+	// Reopen puts a fresh shell in place of one that a command has ended, in the
+	// same directory and with the same exported variables, and says so.
+	Reopen bool `json:"reopen,omitempty"`
 	// Once closes the session when its first command has ended.
 	Once bool `json:"once,omitempty"`
 	// Interactive: the caller can put questions to a person.
@@ -197,6 +200,9 @@ type Run struct {
 	Idle    Duration `json:"idle_ms,omitempty"`
 	// Attachment lets the holder of one run commands while others can't.
 	Attachment string `json:"attachment,omitempty"`
+	// Wait has the answer come when the command is over or waits for input, or
+	// after that long. 0: at once.
+	Wait Duration `json:"wait_ms,omitempty"`
 }
 
 // Input is typed to the command that runs. Text and Keys exclude each other.
@@ -265,15 +271,16 @@ type Output struct {
 	Dropped int64 `json:"dropped,omitempty"`
 	// Omitted counts bytes that the query left out between its pieces.
 	Omitted int64 `json:"omitted,omitempty"`
-	// Total counts the bytes that there are of what was asked for.
+	// Total counts the bytes that there are of what was asked for; with Grep, those
+	// of the pieces.
 	Total int64 `json:"total"`
-	// Matches counts what Grep found, whether or not it is among the pieces.
+	// Matches counts the lines that Grep found, up to Next.
 	Matches int `json:"matches,omitempty"`
 }
 
 // Piece is a run of bytes of one stream.
 type Piece struct {
-	Stream string    `json:"stream"`
+	Stream string    `json:"stream,omitempty"` // empty: of several
 	At     int64     `json:"at"`
 	Time   time.Time `json:"time"`
 	Data   []byte    `json:"data_base64"`
@@ -287,7 +294,7 @@ type Event struct {
 	Seq  int64     `json:"seq"`
 	Time time.Time `json:"time"`
 	// Event is stdout, stderr, terminal (Piece), dropped (Dropped), started,
-	// waiting_input, result (Command); opened, state, exited, lost, closed
+	// waiting_input, result (Command); opened, state, reopened, exited, lost, closed
 	// (Session).
 	Event   string   `json:"event"`
 	Piece   *Piece   `json:"piece,omitempty"`

@@ -131,7 +131,7 @@ func (c *Client) Events(ctx context.Context, since int64, each func(api.Event) e
 // Attach takes a session's terminal over until ctx ends; the daemon refuses
 // everybody else's commands and keys meanwhile.
 func (c *Client) Attach(ctx context.Context, name, who string) (attached api.Attached, err error) {
-	return hold[api.Attached](ctx, c, sessionPath(name)+"/attach?who="+url.QueryEscape(who))
+	return hold[api.Attached](ctx, c, sessionPath(name)+"/attachment?who="+url.QueryEscape(who))
 }
 
 // Presence tells the daemon that this client is there until ctx ends; see

@@ -179,7 +179,7 @@ func (a *actor) answer(_ context.Context, p session.Prompt) (string, error) {
 		a.wrong = append(a.wrong, fmt.Sprintf("asked %+v once too often", p))
 		return "", errors.New("nothing more to say")
 	}
-	if a.step.Asked != "" && p.Text != a.step.Asked || p.Password != a.step.Secret {
+	if a.step.Asked != "" && p.Text != a.step.Asked || (p.Kind == session.PasswordPrompt) != a.step.Secret {
 		a.wrong = append(a.wrong, fmt.Sprintf("asked %+v, want %q, secret %v", p, a.step.Asked, a.step.Secret))
 	}
 	a.asked++

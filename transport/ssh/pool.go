@@ -66,6 +66,14 @@ func Dial(ctx context.Context, config Config) (*Transport, error) {
 	return t, nil
 }
 
+// Alive reports whether a connection is open. One that has died silently counts
+// until a sign of life was due.
+func (t *Transport) Alive() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.closed && slices.ContainsFunc(t.conns, (*conn).alive)
+}
+
 // Close implements [transport.Transport].
 func (t *Transport) Close() error {
 	t.mu.Lock()

@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/session"
+)
+
+// attach gives the terminal to one person: commands and keys of others are
+// refused until detach.
+func (s *live) attach(who string) (id string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.heldLocked(""); err != nil {
+		return "", err
+	}
+	s.holder, s.session.Attached = rand.Text(), cmp.Or(who, "somebody")
+	s.daemon.events.publish("state", s.infoLocked())
+	return s.holder, nil
+}
+
+func (s *live) detach() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holder, s.session.Attached = "", ""
+	s.session.UsedAt = time.Now()
+	if !s.runs {
+		s.timer.Reset(time.Duration(s.session.TTL))
+	}
+	s.daemon.events.publish("state", s.infoLocked())
+}
+
+// reset puts a fresh shell in the place of the session's, in the same directory
+// and with the same exported variables. What runs is ended.
+func (s *live) reset(ctx context.Context) error {
+	s.mu.Lock()
+	if err := s.heldLocked(""); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	if s.stop != nil {
+		s.stop()
+	}
+	s.mu.Unlock()
+	s.idle(ctx)
+	s.mu.Lock()
+	err := s.freeLocked("")
+	if err == nil {
+		s.runs = true // nobody else may use the shell, and its end is not the session's
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	fresh, err := s.shell().Reopen(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs = false
+	if err != nil {
+		s.happened() // watch finds the old one ended
+		return err
+	}
+	s.replace(fresh)
+	return nil
+}
+
+// replace goes on with another shell. The session is locked, and nothing runs.
+func (s *live) replace(fresh *session.Session) {
+	s.engine = fresh
+	s.session.State, s.session.UsedAt = api.Idle, time.Now()
+	s.noteLocked("reopened", nil)
+	s.daemon.events.publish("reopened", s.infoLocked())
+	go s.watch(fresh) // ends with the session
+}
+
+// acknowledge has a lost session listed no more.
+func (d *Daemon) acknowledge(s api.Session) api.Session {
+	s.State = api.Closed
+	if err := (&record{dir: d.recordDir(s.ID)}).saveSession(s); err != nil {
+		d.config.Log.Warn("record of a session", "session", s.ID, "error", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.past[s.ID] = s
+	return s
+}

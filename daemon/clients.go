@@ -1,0 +1,60 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+// clients are the callers that have said that they are there. What they opened
+// is theirs: it goes some time after them.
+type clients struct {
+	grace   time.Duration
+	closeOf func(client string)
+
+	mu    sync.Mutex
+	there map[string]bool
+}
+
+func newClients(grace time.Duration, closeOf func(string)) *clients {
+	return &clients{grace: grace, closeOf: closeOf, there: map[string]bool{}}
+}
+
+// join returns the id of a new client.
+func (c *clients) join() string {
+	id := "c-" + rand.Text()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.there[id] = true
+	return id
+}
+
+func (c *clients) has(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.there[id]
+}
+
+// gone closes what the client has opened after the grace: a client's update or
+// a cut of its network is no reason to end its work at once.
+func (c *clients) gone(id string) {
+	c.mu.Lock()
+	delete(c.there, id)
+	c.mu.Unlock()
+	time.AfterFunc(c.grace, func() { c.closeOf(id) })
+}
+
+// closeOf closes the sessions of a client that were not to be kept.
+func (d *Daemon) closeOf(client string) {
+	d.mu.Lock()
+	var theirs []*live
+	for _, s := range d.sessions {
+		if s.options.Client == client && !s.options.Keep {
+			theirs = append(theirs, s)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range theirs {
+		go s.close("the client that opened it is gone") // bounded by the engine's timers
+	}
+}

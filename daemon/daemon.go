@@ -1,0 +1,255 @@
+// Package daemon keeps connections and sessions open between the calls of those
+// who use them. It owns them: a caller that is killed loses nothing.
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/transport"
+)
+
+// Config bounds a daemon. Zero values stand for the defaults named here.
+type Config struct {
+	// StateDir is where records go: a directory for each session.
+	StateDir string
+	// Version is told to callers.
+	Version string
+	// MaxSessions bounds the open sessions (256), MaxPerHost those on one host
+	// (64).
+	MaxSessions, MaxPerHost int
+	// TTL is how long a session may be idle (12 h).
+	TTL time.Duration
+	// Grace is how long sessions outlive the client that opened them (60 s).
+	Grace time.Duration
+	// Linger is how long a connection that nobody uses stays open (10 min).
+	Linger time.Duration
+	// Log is told what cannot be told to a caller; nil drops it.
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxSessions = cmp.Or(c.MaxSessions, 256)
+	c.MaxPerHost = cmp.Or(c.MaxPerHost, 64)
+	c.TTL = cmp.Or(c.TTL, 12*time.Hour)
+	c.Grace = cmp.Or(c.Grace, time.Minute)
+	c.Linger = cmp.Or(c.Linger, 10*time.Minute)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// A Daemon owns sessions and connections. Its Handler serves the API.
+type Daemon struct {
+	config    Config
+	started   time.Time
+	pool      *pool
+	events    *events
+	questions *questions
+	clients   *clients
+
+	commands atomic.Int64 // that were started
+	bytes    atomic.Int64 // of output
+
+	mu       sync.Mutex
+	sessions map[string]*live       // open ones, by id
+	names    map[string]string      // of open ones, and of those being opened: their id
+	perHost  map[string]int         // open and being opened
+	past     map[string]api.Session // those that are over, by id
+	draining bool
+}
+
+// New returns a daemon, and takes over what an earlier one has left: sessions
+// that it had open are lost.
+func New(config Config) (*Daemon, error) {
+	d := &Daemon{
+		config: config.withDefaults(), started: time.Now(),
+		events: newEvents(), questions: newQuestions(),
+		sessions: map[string]*live{}, names: map[string]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
+	}
+	d.pool = newPool(d.config.Linger)
+	d.clients = newClients(d.config.Grace, d.closeOf)
+	if err := d.inherit(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// root is the directory of the records.
+func (d *Daemon) root() string { return filepath.Join(d.config.StateDir, "sessions") }
+
+func (d *Daemon) recordDir(id string) string { return filepath.Join(d.root(), id) }
+
+// inherit reads the records of earlier daemons.
+func (d *Daemon) inherit() error {
+	if err := os.MkdirAll(d.root(), 0o700); err != nil {
+		return fmt.Errorf("daemon: state: %w", err)
+	}
+	entries, err := os.ReadDir(d.root())
+	if err != nil {
+		return fmt.Errorf("daemon: state: %w", err)
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(d.root(), entry.Name())
+		s, err := loadSession(dir)
+		if err != nil || s.ID != entry.Name() {
+			continue // of a session that was never opened
+		}
+		if !s.State.Over() {
+			s = lostWithDaemon(dir, s)
+			if err := (&record{dir: dir}).saveSession(s); err != nil {
+				d.config.Log.Warn("record of a lost session", "session", s.ID, "error", err)
+			}
+		}
+		d.past[s.ID] = s
+	}
+	return nil
+}
+
+// lostWithDaemon adds to a session that a daemon has left open what its record
+// says about it.
+func lostWithDaemon(dir string, s api.Session) api.Session {
+	s.State, s.Reason = api.Lost, "the daemon ended without closing it"
+	_ = loadCommands(dir, func(c api.Command) { // what can be read counts
+		s.Command, s.UsedAt = &c, c.StartedAt
+		if c.Result != nil && c.Result.Cwd != "" {
+			s.Cwd = c.Result.Cwd
+		}
+	})
+	s.To = logEnd(dir)
+	now := time.Now()
+	s.ClosedAt = &now
+	return s
+}
+
+// Busy reports whether there is something to keep the daemon for.
+func (d *Daemon) Busy() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.names) > 0
+}
+
+// Drain closes all sessions in order. Commands that run may end until ctx does.
+func (d *Daemon) Drain(ctx context.Context) {
+	d.mu.Lock()
+	d.draining = true
+	open := make([]*live, 0, len(d.sessions))
+	for _, s := range d.sessions {
+		open = append(open, s)
+	}
+	d.mu.Unlock()
+	var all sync.WaitGroup
+	for _, s := range open {
+		all.Go(func() {
+			s.idle(ctx)
+			s.close("the daemon ended")
+		})
+	}
+	all.Wait()
+	d.pool.close()
+}
+
+// find returns an open session by its id or name.
+func (d *Daemon) find(scope, name string) (*live, error) {
+	d.mu.Lock()
+	s := d.sessions[name]
+	if s == nil {
+		s = d.sessions[d.names[name]]
+	}
+	d.mu.Unlock()
+	if s != nil && s.visible(scope) {
+		return s, nil
+	}
+	if past, ok := d.over(scope, name); ok {
+		return nil, closedError(past)
+	}
+	return nil, d.notFound(scope, name)
+}
+
+// over returns a session that is over by its id, or the last one of a name.
+func (d *Daemon) over(scope, name string) (found api.Session, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.past {
+		if (s.ID == name || s.Name == name) && (scope == "" || s.Scope == scope) && (!ok || s.OpenedAt.After(found.OpenedAt)) {
+			found, ok = s, true
+		}
+	}
+	return found, ok
+}
+
+// describe returns what is known about a session, also one that is over.
+func (d *Daemon) describe(scope, name string) (api.Session, error) {
+	s, err := d.find(scope, name)
+	if err == nil {
+		return s.info(), nil
+	}
+	if past, ok := d.over(scope, name); ok {
+		return past, nil
+	}
+	return api.Session{}, err
+}
+
+// list returns the sessions, the newest first. Those that are over are left
+// out, except for lost ones, which somebody will want to know of.
+func (d *Daemon) list(scope string, all bool) []api.Session {
+	d.mu.Lock()
+	open := make([]*live, 0, len(d.sessions))
+	for _, s := range d.sessions {
+		open = append(open, s)
+	}
+	list := []api.Session{}
+	for _, s := range d.past {
+		if all || s.State == api.Lost {
+			list = append(list, s)
+		}
+	}
+	d.mu.Unlock()
+	for _, s := range open {
+		list = append(list, s.info())
+	}
+	if scope != "" {
+		list = slices.DeleteFunc(list, func(s api.Session) bool { return s.Scope != scope })
+	}
+	slices.SortFunc(list, func(a, b api.Session) int {
+		return cmp.Or(b.OpenedAt.Compare(a.OpenedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return list
+}
+
+// notFound names what was near.
+func (d *Daemon) notFound(scope, name string) error {
+	var names []string
+	for _, s := range d.list(scope, false) {
+		names = append(names, s.Name)
+	}
+	hint := "open one with gateway session open HOST"
+	if len(names) > 0 {
+		slices.Sort(names)
+		if len(names) > 10 {
+			names = append(names[:10], "…")
+		}
+		hint = "there are " + strings.Join(names, ", ")
+	}
+	return &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no session %q", name), Hint: hint}
+}
+
+// closedError says what became of a session that is asked for too late.
+func closedError(s api.Session) error {
+	text := fmt.Sprintf("daemon: session %s is %s: %s", s.Name, s.State, s.Reason)
+	if s.ExitCode != nil {
+		text = fmt.Sprintf("daemon: session %s is closed: its shell ended with status %d", s.Name, *s.ExitCode)
+	}
+	return &transport.Error{Code: "session.closed", Message: text, Hint: "its output is still there: gateway session read " + s.ID}
+}

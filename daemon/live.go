@@ -1,0 +1,388 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/internal/transcript"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// A live is an open session: its shell, its transcript, and the command that
+// runs in it.
+type live struct {
+	daemon  *Daemon
+	record  *record
+	log     *transcript.Log
+	target  gateway.Target
+	options api.Open
+	release func() // gives the connection back
+
+	// ctx ends with the session, and its commands with it.
+	ctx context.Context
+	end context.CancelFunc
+
+	once sync.Once
+	over chan struct{} // closed once nothing happens any more
+
+	mu        sync.Mutex
+	engine    *session.Session
+	session   api.Session
+	runs      bool           // a command is in the engine
+	count     int            // commands so far
+	commands  []*api.Command // the last ones; their results hold no streams
+	notes     []note
+	forgotten int           // how many notes there were before these
+	changed   chan struct{} // closed and replaced with everything that happens
+	outputAt  time.Time     // when something came last
+	stop      func()        // ends the command that runs
+	holder    string        // the attachment that may run and type; empty: everybody
+	timer     *time.Timer   // ends the session once it was idle for its TTL
+	closing   string        // why it is being closed
+}
+
+// A note is something that happened at a place of the transcript, for those who
+// follow it.
+type note struct {
+	at    int64
+	event api.Event
+}
+
+// What is kept of a session in memory; the record has it all.
+const (
+	keptCommands = 64
+	keptNotes    = 512
+	resultLimit  = 1 << 20 // of each stream of a result
+)
+
+// info returns what is known about the session now.
+func (s *live) info() api.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.infoLocked()
+}
+
+func (s *live) infoLocked() api.Session {
+	info := s.session
+	info.From, info.To = int64(s.log.Start()), int64(s.log.End())
+	if info.Command != nil {
+		c := *info.Command
+		if !c.Over() {
+			c.To = info.To
+		}
+		info.Command = &c
+	}
+	return info
+}
+
+func (s *live) visible(scope string) bool { return scope == "" || s.options.Scope == scope }
+
+// happened wakes whoever waits for something to happen. The session is locked.
+func (s *live) happened() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// noteLocked keeps an event for followers at the transcript's end: one of a
+// command, or else of the session.
+func (s *live) noteLocked(name string, c *api.Command) {
+	at := int64(s.log.End())
+	event := api.Event{Time: time.Now(), Event: name, Next: at}
+	if c != nil {
+		copied := *c
+		event.Command = &copied
+	} else {
+		info := s.infoLocked()
+		event.Session = &info
+	}
+	s.notes = append(s.notes, note{at, event})
+	if len(s.notes) > 2*keptNotes {
+		s.notes = append([]note(nil), s.notes[keptNotes:]...)
+		s.forgotten += keptNotes
+	}
+	s.happened()
+}
+
+// shell returns the session's engine.
+func (s *live) shell() *session.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine
+}
+
+// run starts a command, if none runs.
+func (s *live) run(r api.Run) (api.Command, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.freeLocked(r.Attachment); err != nil {
+		return api.Command{}, err
+	}
+	s.count++
+	end := int64(s.log.End())
+	c := &api.Command{
+		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text,
+		State: string(api.Running), StartedAt: time.Now(), From: end, To: end,
+	}
+	s.commands = append(s.commands, c)
+	if len(s.commands) > 2*keptCommands {
+		s.commands = append([]*api.Command(nil), s.commands[keptCommands:]...)
+	}
+	ctx, stop := context.WithCancel(s.ctx)
+	s.runs, s.stop = true, stop
+	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
+	s.timer.Stop()
+	s.noteLocked("started", c)
+	s.save(*c)
+	s.daemon.commands.Add(1)
+	go s.work(ctx, c, r) // ends with the command
+	return *c, nil
+}
+
+// freeLocked reports why no command can be run now.
+func (s *live) freeLocked(attachment string) error {
+	switch {
+	case s.closing != "":
+		return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("daemon: session %s is closing: %s", s.session.Name, s.closing)}
+	case s.runs:
+		c := s.session.Command
+		return &transport.Error{
+			Code:    "session.busy",
+			Message: fmt.Sprintf("daemon: session %s has been running %q for %v", s.session.Name, brief(c.Text), time.Since(c.StartedAt).Round(time.Second)),
+			Hint:    "wait for it, interrupt it, or open another session",
+		}
+	}
+	return s.heldLocked(attachment)
+}
+
+// heldLocked reports whether somebody else has taken the terminal over.
+func (s *live) heldLocked(attachment string) error {
+	if s.holder == "" || s.holder == attachment {
+		return nil
+	}
+	return &transport.Error{
+		Code:    "session.busy",
+		Message: fmt.Sprintf("daemon: %s has attached to session %s", s.session.Attached, s.session.Name),
+		Hint:    "wait until they detach, or open another session",
+	}
+}
+
+// brief cuts a text for a message.
+func brief(text string) string {
+	const enough = 80
+	if runes := []rune(text); len(runes) > enough {
+		return string(runes[:enough]) + "…"
+	}
+	return text
+}
+
+// work runs a command to its end.
+func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
+	result := gateway.Result{
+		ID: c.ID, Host: c.Host, User: s.session.User, Transport: s.session.Transport,
+		Session: c.Session, Shell: s.session.Shell, Command: r.Text,
+	}
+	engine := s.shell()
+	result.Result, result.Err = engine.Run(ctx, s.command(r))
+	result.Stdout, result.Stderr, result.Terminal = nil, nil, nil // the transcript has them
+	var fresh *session.Session
+	if result.Ended && s.options.Reopen && s.ctx.Err() == nil {
+		var err error
+		if fresh, err = engine.Reopen(s.ctx); err != nil {
+			s.daemon.config.Log.Info("reopen", "session", c.Session, "error", err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
+	s.runs = false
+	s.ended(c, result)
+	if fresh != nil {
+		s.replace(fresh)
+	}
+}
+
+// ended notes a command's result. The session is locked.
+func (s *live) ended(c *api.Command, result gateway.Result) {
+	c.Result, c.State, c.Prompt, c.To = &result, string(result.Verdict), nil, int64(s.log.End())
+	s.session.State, s.session.UsedAt = api.Idle, time.Now()
+	if result.Cwd != "" {
+		s.session.Cwd = result.Cwd
+	}
+	s.log.Rest()
+	s.save(*c)
+	s.timer.Reset(time.Duration(s.session.TTL))
+	s.noteLocked("result", c)
+	if s.options.Once {
+		go s.close("its command has ended") // bounded by the engine's timers
+	}
+}
+
+// command maps a request to what the engine takes.
+func (s *live) command(r api.Run) session.Command {
+	c := session.Command{
+		Text: r.Text, Cwd: r.Cwd, Env: r.Env,
+		TTY: r.TTY, Echo: r.Echo, Merge: r.Merge,
+		Timeout: time.Duration(r.Timeout), Idle: time.Duration(r.Idle),
+		Limit:   8 << 10, // enough for a prompt; the transcript keeps the output
+		Output:  s.output,
+		Waiting: s.waiting,
+	}
+	if len(r.Stdin) > 0 {
+		c.Stdin = bytes.NewReader(r.Stdin)
+	}
+	return c
+}
+
+// output takes what comes from the command. It may be called concurrently.
+func (s *live) output(from session.Stream, b []byte) {
+	if _, err := s.log.Append(transcript.Stream(from), b); err != nil {
+		s.daemon.config.Log.Warn("transcript", "session", s.session.ID, "error", err)
+	}
+	s.daemon.bytes.Add(int64(len(b)))
+	s.mu.Lock()
+	s.outputAt = time.Now()
+	s.happened()
+	s.mu.Unlock()
+}
+
+// waiting notes that the command waits for input, or that it does no more.
+func (s *live) waiting(p *session.Prompt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.session.Command
+	if p == nil {
+		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
+		s.happened()
+		return
+	}
+	s.session.State, c.State = api.WaitingInput, string(api.WaitingInput)
+	c.Prompt = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
+	s.noteLocked("waiting_input", c)
+	s.daemon.events.publish("waiting_input", s.infoLocked())
+}
+
+// save appends to the record. A record that can't be written stops nothing.
+func (s *live) save(c api.Command) {
+	if err := s.record.saveCommand(c); err != nil {
+		s.daemon.config.Log.Warn("record of a command", "command", c.ID, "error", err)
+	}
+}
+
+// send types to the command that runs.
+func (s *live) send(in api.Input) error {
+	s.mu.Lock()
+	err := s.heldLocked(in.Attachment)
+	engine := s.engine
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(in.Keys) > 0 && in.Text != "":
+		return &transport.Error{Code: "usage", Message: "daemon: send text or keys, not both"}
+	case len(in.Keys) > 0:
+		return engine.Press(in.Keys...)
+	}
+	text := in.Text
+	if in.Enter {
+		text += "\r" // what the key sends; a terminal that edits lines takes it for a newline
+	}
+	write := engine.Write
+	if in.Secret {
+		write = engine.WriteSecret
+	}
+	_, err = write([]byte(text))
+	return err
+}
+
+// idle waits until no command runs.
+func (s *live) idle(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		runs, changed := s.runs, s.changed
+		s.mu.Unlock()
+		if !runs {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch waits for the shell's end, and ends the session with it.
+func (s *live) watch(engine *session.Session) {
+	<-engine.Done()
+	s.idle(context.Background()) // a command ends with its shell
+	s.mu.Lock()
+	replaced := s.engine != engine
+	s.mu.Unlock()
+	if replaced {
+		return
+	}
+	exit, err := engine.Exit()
+	s.finish(func(info *api.Session) string {
+		switch {
+		case info.Reason != "":
+			info.State = api.Closed
+			return "closed"
+		case err != nil:
+			info.State, info.Reason = api.Lost, err.Error()
+			if !errors.Is(err, transport.ErrLost) {
+				info.State = api.Closed
+			}
+			return string(info.State)
+		}
+		info.State, info.ExitCode, info.Reason = api.Closed, &exit.Code, fmt.Sprintf("its shell ended with status %d", exit.Code)
+		return "exited"
+	})
+}
+
+// close ends the session, and what runs in it.
+func (s *live) close(reason string) api.Session {
+	s.mu.Lock()
+	if s.closing == "" {
+		s.closing = reason
+		s.session.Reason = reason
+	}
+	engine := s.engine
+	s.mu.Unlock()
+	s.end()
+	engine.Close() // the end of watch
+	<-s.over
+	return s.info()
+}
+
+// finish makes the session one of the past.
+func (s *live) finish(how func(*api.Session) (event string)) {
+	s.once.Do(func() {
+		s.end()
+		s.engine.Close()
+		s.mu.Lock()
+		s.timer.Stop()
+		now := time.Now()
+		s.session.ClosedAt = &now
+		event := how(&s.session)
+		s.noteLocked(event, nil)
+		info := s.infoLocked()
+		s.mu.Unlock()
+		s.log.Close()
+		if err := s.record.saveSession(info); err != nil {
+			s.daemon.config.Log.Warn("record of a session", "session", info.ID, "error", err)
+		}
+		s.record.close()
+		s.release()
+		s.daemon.retire(info)
+		s.daemon.events.publish(event, info)
+		close(s.over)
+	})
+}

@@ -1,0 +1,77 @@
+package daemon
+
+import (
+	"bytes"
+	"regexp"
+
+	"gateway/internal/transcript"
+)
+
+// maxLine bounds what is kept of an unfinished line; the rest of a longer one is
+// a line of its own.
+const maxLine = 64 << 10
+
+// A matcher looks for a line in what comes, each stream for itself. A line that
+// is not finished yet is looked at too: prompts are such lines.
+type matcher struct {
+	log        *transcript.Log
+	expression *regexp.Regexp
+	at         transcript.Cursor
+	partial    [transcript.Streams]unfinished
+}
+
+// An unfinished line is the last one of a stream.
+type unfinished struct {
+	at   transcript.Cursor
+	text []byte
+}
+
+// next goes on to the transcript's end, or to the first line that matches.
+func (m *matcher) next() (line string, at transcript.Cursor, found bool, err error) {
+	for {
+		page, err := m.log.Read(m.at, followRead)
+		if err != nil {
+			return "", 0, false, recordError(err)
+		}
+		if page.Dropped > 0 {
+			m.partial = [transcript.Streams]unfinished{}
+		}
+		for _, c := range page.Chunks {
+			if line, at, ok := m.add(c); ok {
+				return line, at, true, nil
+			}
+		}
+		m.at = page.Next
+		if len(page.Chunks) == 0 {
+			break
+		}
+	}
+	for _, p := range m.partial {
+		if len(p.text) > 0 && m.expression.Match(p.text) {
+			return string(p.text), p.at, true, nil
+		}
+	}
+	return "", 0, false, nil
+}
+
+// add takes a chunk, line by line.
+func (m *matcher) add(c transcript.Chunk) (line string, at transcript.Cursor, found bool) {
+	p := &m.partial[c.Stream]
+	at = c.At
+	for part := range bytes.Lines(c.Data) {
+		if len(p.text) == 0 {
+			p.at = at
+		}
+		at += transcript.Cursor(len(part))
+		p.text = append(p.text, part...)
+		whole, ended := bytes.CutSuffix(p.text, []byte("\n"))
+		if !ended && len(p.text) < maxLine {
+			continue
+		}
+		if m.expression.Match(whole) {
+			return string(whole), p.at, true
+		}
+		p.text = p.text[:0]
+	}
+	return "", 0, false
+}

@@ -1,0 +1,239 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/internal/transcript"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// sudoTimeout bounds an opening that may have to ask a person for a password.
+const sudoTimeout = 2 * time.Minute
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// open opens a session. Its place is reserved before anything is connected.
+func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session, error) {
+	id, name, err := d.reserve(o)
+	if err != nil {
+		return api.Session{}, err
+	}
+	s, err := d.start(ctx, o, id, name, who)
+	if err != nil {
+		d.unreserve(o.Target.Name, name)
+		return api.Session{}, err
+	}
+	info := s.info()
+	d.events.publish("opened", info)
+	go s.watch(s.engine) // ends with the session
+	// Between the reservation and now nobody could close it.
+	if d.isDraining() {
+		s.close("the daemon ended")
+	}
+	if o.Client != "" && !o.Keep && !d.clients.has(o.Client) {
+		d.clients.gone(o.Client)
+	}
+	return info, nil
+}
+
+// reserve takes a place for a session, and its name.
+func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
+	usage := func(format string, args ...any) error {
+		return &transport.Error{Code: "usage", Message: "daemon: " + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case o.Target.Name == "":
+		return "", "", usage("no host")
+	case o.Name != "" && !validName.MatchString(o.Name):
+		return "", "", usage("session name %q: use letters, digits, dots, dashes and underscores, 64 at most", o.Name)
+	case o.Kind != "" && o.Kind != api.PTY && o.Kind != api.Pipe:
+		return "", "", usage("kind %q: use pty or pipe", o.Kind)
+	}
+	id = newID()
+	name = cmp.Or(o.Name, id)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	limit := func(what string, n int) error {
+		return &transport.Error{Code: "session.limit", Message: fmt.Sprintf("daemon: %d sessions are open%s", n, what), Hint: "close some: gateway session list"}
+	}
+	switch {
+	case d.draining:
+		return "", "", &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
+	case d.names[name] != "":
+		return "", "", &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: a session named %s is open", name), Hint: "use it, or choose another name"}
+	case len(d.names) >= d.config.MaxSessions:
+		return "", "", limit("", len(d.names))
+	case d.perHost[o.Target.Name] >= d.config.MaxPerHost:
+		return "", "", limit(" on "+o.Target.Name, d.perHost[o.Target.Name])
+	}
+	d.names[name] = id
+	d.perHost[o.Target.Name]++
+	return id, name, nil
+}
+
+func (d *Daemon) unreserve(host, name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.release(host, name)
+}
+
+// release gives a place back. The daemon is locked.
+func (d *Daemon) release(host, name string) {
+	delete(d.names, name)
+	if d.perHost[host]--; d.perHost[host] <= 0 {
+		delete(d.perHost, host)
+	}
+}
+
+// retire moves a session to the past.
+func (d *Daemon) retire(s api.Session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.sessions, s.ID)
+	d.release(s.Host, s.Name)
+	d.past[s.ID] = s
+}
+
+func (d *Daemon) isDraining() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.draining
+}
+
+// start connects, starts the shell and begins the record.
+func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *asker) (_ *live, err error) {
+	var undo []func()
+	defer func() {
+		if err != nil {
+			for i := len(undo) - 1; i >= 0; i-- {
+				undo[i]()
+			}
+		}
+	}()
+	t, release, err := d.pool.get(ctx, o.Target, who)
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, release)
+	engine, err := session.Open(context.WithValue(ctx, askerKey{}, who), t, sessionConfig(o, id, who))
+	if err != nil {
+		return nil, err
+	}
+	undo = append(undo, func() { engine.Close() })
+	now := time.Now()
+	s := &live{
+		daemon: d, target: o.Target, options: o, release: release, engine: engine,
+		over: make(chan struct{}), changed: make(chan struct{}),
+		session: api.Session{
+			ID: id, Name: name, Host: o.Target.Name, User: o.Target.Login(), Transport: transportName(o.Target),
+			Shell: gateway.ShellName(engine.Shell()), Kind: kind(engine), Sudo: sudoUser(o.Sudo), Scope: o.Scope, Keep: o.Keep,
+			State: api.Idle, Cwd: engine.Origin(), OpenedAt: now, UsedAt: now,
+			TTL: cmp.Or(o.TTL, api.Duration(d.config.TTL)),
+		},
+	}
+	if s.record, err = createRecord(d.root(), id); err != nil {
+		return nil, recordError(err)
+	}
+	if s.log, err = transcript.Create(s.record.dir, transcript.Options{}); err != nil {
+		return nil, recordError(err)
+	}
+	if err = s.record.saveSession(s.info()); err != nil {
+		return nil, recordError(err)
+	}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	s.timer = time.AfterFunc(time.Duration(s.session.TTL), s.expire)
+	d.mu.Lock()
+	d.sessions[id] = s
+	d.mu.Unlock()
+	return s, nil
+}
+
+// recordError explains why a session can't be: what could not be told after a
+// crash is not begun.
+func recordError(err error) error {
+	return &transport.Error{Code: "internal", Message: fmt.Sprintf("daemon: record of the session: %v", err), Hint: "see that the state directory can be written to", Err: err}
+}
+
+// expire closes the session once it has been idle for its TTL.
+func (s *live) expire() {
+	s.mu.Lock()
+	left := time.Duration(s.session.TTL) - time.Since(s.session.UsedAt)
+	busy := s.runs || s.holder != ""
+	if !busy && left > 0 {
+		s.timer.Reset(left)
+	}
+	s.mu.Unlock()
+	if !busy && left <= 0 {
+		s.close(fmt.Sprintf("idle for %v", time.Duration(s.session.TTL)))
+	}
+}
+
+func sessionConfig(o api.Open, id string, who *asker) session.Config {
+	config := session.Config{
+		ID: id, Shell: o.Shell, Login: o.Login, Env: o.Env, Cwd: o.Cwd,
+		Size: transport.Size{Cols: o.Cols, Rows: o.Rows}, Term: o.Term,
+		NoTerminal: o.Kind == api.Pipe,
+		Reopen:     true,
+	}
+	if o.Sudo != nil {
+		config.Sudo, config.OpenTimeout = sudo(o, who), sudoTimeout
+	}
+	return config
+}
+
+// sudo answers sudo's prompt while the session is opened.
+func sudo(o api.Open, who *asker) *session.Sudo {
+	return &session.Sudo{
+		User: o.Sudo.User, Flags: o.Sudo.Flags,
+		Password: func(ctx context.Context, attempt int) (string, error) {
+			switch {
+			case o.Sudo.Password != "" && attempt > 1:
+				return "", errors.New("sudo.password is wrong") // asking again would lock the account
+			case o.Sudo.Password != "":
+				return who.secret(ctx, o.Sudo.Password)
+			case who.interactive:
+				prompt := fmt.Sprintf("sudo password for %s on %s: ", o.Target.Login(), o.Target.Name)
+				return who.ask(ctx, gateway.Question{Kind: gateway.AskCommand, Host: o.Target.Name, User: o.Target.Login(), Prompt: prompt})
+			}
+			return "", errors.New("nobody to ask")
+		},
+	}
+}
+
+func transportName(t gateway.Target) string {
+	if t.Local {
+		return "local"
+	}
+	return "ssh"
+}
+
+func kind(engine *session.Session) string {
+	if engine.Terminal() {
+		return api.PTY
+	}
+	return api.Pipe
+}
+
+func sudoUser(s *api.Sudo) string {
+	if s == nil {
+		return ""
+	}
+	return cmp.Or(s.User, "root")
+}
+
+// newID returns a name for a session: short, and unlikely to meet another.
+func newID() string {
+	id := strings.ToLower(ulid.Make().String())
+	return "s-" + id[len(id)-10:]
+}

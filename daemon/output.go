@@ -1,0 +1,233 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"gateway/daemon/api"
+	"gateway/internal/transcript"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// streams of a session, as a transcript numbers them.
+var streams = []session.Stream{session.Stdout, session.Stderr, session.Terminal}
+
+// defaultRead is how much of the output one answer holds, and maxRead how much
+// it may.
+const (
+	defaultRead = 64 << 10
+	maxRead     = 4 << 20
+)
+
+// commandByID returns a command, with the output that belongs to its result.
+// The id says which session it is of.
+func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
+	name, _, _ := strings.Cut(id, ".")
+	if s, err := d.find(scope, name); err == nil {
+		c, ok := s.recent(id)
+		if !ok {
+			c, ok = recorded(s.record.dir, id)
+		}
+		if ok {
+			return s.filled(c, limit), nil
+		}
+	} else if past, ok := d.over(scope, name); ok {
+		dir := d.recordDir(past.ID)
+		if c, ok := recorded(dir, id); ok {
+			log, err := transcript.Open(dir)
+			if err != nil {
+				return api.Command{}, recordError(err)
+			}
+			return filled(log, c, limit), nil
+		}
+	}
+	return api.Command{}, &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no command %q", id), Hint: "its records are kept for a limited time"}
+}
+
+// recent finds one of the last commands.
+func (s *live) recent(id string) (api.Command, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.commands {
+		if c.ID == id {
+			return *c, true
+		}
+	}
+	return api.Command{}, false
+}
+
+// recorded finds a command in a record.
+func recorded(dir, id string) (found api.Command, ok bool) {
+	_ = loadCommands(dir, func(c api.Command) { // what can be read counts
+		if c.ID == id {
+			found, ok = c, true
+		}
+	})
+	return found, ok
+}
+
+func (s *live) filled(c api.Command, limit int) api.Command { return filled(s.log, c, limit) }
+
+// filled gives a command's result the streams that the transcript has of it.
+func filled(log *transcript.Log, c api.Command, limit int) api.Command {
+	if c.Result == nil {
+		return c
+	}
+	limit = cmp.Or(min(max(limit, 0), maxRead), resultLimit)
+	result := *c.Result
+	for _, stream := range streams {
+		view := log.View(transcript.Cursor(c.From), transcript.Cursor(c.To), transcript.Stream(stream))
+		excerpt, err := view.Excerpt(limit-limit/2, limit/2)
+		if err != nil {
+			result.Truncated = true // what is missing shows in the counts
+		}
+		data := append(excerpt.Head, excerpt.Tail...)
+		switch stream {
+		case session.Stdout:
+			result.Stdout = data
+		case session.Stderr:
+			result.Stderr = data
+		case session.Terminal:
+			result.Terminal = data
+		}
+	}
+	result.Truncated = int64(len(result.Stdout)) < result.StdoutBytes || int64(len(result.Stderr)) < result.StderrBytes
+	c.Result = &result
+	return c
+}
+
+// read answers a query about a session, also one that is over.
+func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api.Output, error) {
+	log, err := d.transcriptOf(scope, name)
+	if err != nil {
+		return api.Output{}, err
+	}
+	from, to := transcript.Cursor(q.Since), log.End()
+	if q.Command != "" {
+		c, err := d.commandByID(scope, q.Command, 1)
+		if err != nil {
+			return api.Output{}, err
+		}
+		from = max(from, transcript.Cursor(c.From))
+		if c.Over() {
+			to = transcript.Cursor(c.To)
+		}
+	}
+	which, err := streamsNamed(q.Stream)
+	if err != nil {
+		return api.Output{}, err
+	}
+	view := log.View(from, to, which...)
+	limit := cmp.Or(min(max(q.Max, 0), maxRead), defaultRead)
+	switch {
+	case q.Grep != "":
+		return grep(ctx, view, q, limit)
+	case q.Head > 0 || q.Tail > 0:
+		return excerpt(view, min(q.Head, limit), min(q.Tail, limit))
+	}
+	return page(view, from, limit)
+}
+
+// transcriptOf returns a session's transcript.
+func (d *Daemon) transcriptOf(scope, name string) (*transcript.Log, error) {
+	s, err := d.find(scope, name)
+	if err == nil {
+		return s.log, nil
+	}
+	past, ok := d.over(scope, name)
+	if !ok {
+		return nil, err
+	}
+	log, err := transcript.Open(d.recordDir(past.ID))
+	if err != nil {
+		return nil, recordError(err)
+	}
+	return log, nil
+}
+
+func streamsNamed(name string) ([]transcript.Stream, error) {
+	if name == "" {
+		return nil, nil // all
+	}
+	for _, s := range streams {
+		if s.String() == name {
+			return []transcript.Stream{transcript.Stream(s)}, nil
+		}
+	}
+	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: stream %q: use stdout, stderr or terminal", name)}
+}
+
+func page(view transcript.View, from transcript.Cursor, limit int) (api.Output, error) {
+	kept, _, err := view.Count()
+	if err != nil {
+		return api.Output{}, recordError(err)
+	}
+	p, err := view.Read(from, limit)
+	if err != nil {
+		return api.Output{}, recordError(err)
+	}
+	o := api.Output{Pieces: []api.Piece{}, Next: int64(p.Next), Dropped: p.Dropped, Total: kept}
+	for _, c := range p.Chunks {
+		o.Pieces = append(o.Pieces, piece(c))
+	}
+	return o, nil
+}
+
+func piece(c transcript.Chunk) api.Piece {
+	return api.Piece{Stream: session.Stream(c.Stream).String(), At: int64(c.At), Time: c.Time, Data: c.Data}
+}
+
+// excerpt returns the beginning and the end of a view. Of a view of several
+// streams the bytes are told apart no more: order is what counts there.
+func excerpt(view transcript.View, head, tail int) (api.Output, error) {
+	e, err := view.Excerpt(head, tail)
+	if err != nil {
+		return api.Output{}, recordError(err)
+	}
+	o := api.Output{Pieces: []api.Piece{}, Dropped: e.Lost, Omitted: e.Omitted, Total: e.Total, Next: int64(e.HeadEnd)}
+	if len(e.Head) > 0 {
+		o.Pieces = append(o.Pieces, api.Piece{Data: e.Head})
+	}
+	if len(e.Tail) > 0 {
+		o.Pieces = append(o.Pieces, api.Piece{At: int64(e.TailStart), Data: e.Tail})
+	}
+	return o, nil
+}
+
+// grep returns the lines that match, and those around them.
+func grep(ctx context.Context, view transcript.View, q api.Query, limit int) (api.Output, error) {
+	expression, err := compile(q.Grep)
+	if err != nil {
+		return api.Output{}, err
+	}
+	found, err := view.Grep(ctx, expression, transcript.GrepOptions{Context: min(max(q.Context, 0), maxContext)})
+	if err != nil {
+		return api.Output{}, recordError(err)
+	}
+	o := api.Output{Pieces: []api.Piece{}, Dropped: found.Lost, Matches: found.Matches, Next: int64(found.Next)}
+	for _, line := range found.Lines {
+		if limit -= len(line.Text); limit < 0 {
+			o.Omitted += int64(len(line.Text))
+			continue
+		}
+		o.Pieces = append(o.Pieces, api.Piece{Stream: session.Stream(line.Stream).String(), At: int64(line.At), Data: line.Text, Match: line.Match})
+		o.Total += int64(len(line.Text))
+	}
+	return o, nil
+}
+
+// maxContext is how many lines around a match may be asked for.
+const maxContext = 100
+
+// logEnd returns where the transcript in a directory ends, as far as it can be
+// read.
+func logEnd(dir string) int64 {
+	log, err := transcript.Open(dir)
+	if err != nil {
+		return 0
+	}
+	return int64(log.End())
+}

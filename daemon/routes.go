@@ -1,0 +1,407 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// maxBody bounds a request: the longest text of a command, in JSON, and some
+// standard input.
+const maxBody = 16 << 20
+
+// Handler serves the API. Whoever reaches it may do everything: the socket says
+// who that is.
+func (d *Daemon) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, serve := range map[string]func(*request) error{
+		"GET /v1/hello":                     d.hello,
+		"GET /v1/stats":                     d.stats,
+		"GET /v1/events":                    d.follow,
+		"POST /v1/clients":                  d.presence,
+		"POST /v1/answers/{question}":       d.answer,
+		"POST /v1/sessions":                 d.openSession,
+		"GET /v1/sessions":                  d.listSessions,
+		"GET /v1/sessions/{id}":             d.showSession,
+		"DELETE /v1/sessions/{id}":          d.closeSession,
+		"POST /v1/sessions/{id}/commands":   d.run,
+		"GET /v1/commands/{command}":        d.command,
+		"POST /v1/sessions/{id}/input":      d.input,
+		"POST /v1/sessions/{id}/interrupt":  d.interrupt,
+		"POST /v1/sessions/{id}/wait":       d.wait,
+		"POST /v1/sessions/{id}/output":     d.output,
+		"GET /v1/sessions/{id}/stream":      d.stream,
+		"GET /v1/sessions/{id}/screen":      d.screen,
+		"POST /v1/sessions/{id}/resize":     d.resize,
+		"POST /v1/sessions/{id}/attachment": d.attach,
+		"POST /v1/sessions/{id}/reset":      d.reset,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			q := &request{w: w, r: r, scope: r.Header.Get(api.ScopeHeader)}
+			if err := serve(q); err != nil {
+				q.fail(err)
+			}
+		})
+	}
+	return mux
+}
+
+// A request is one call, and its answer.
+type request struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	scope string
+
+	mu      sync.Mutex // lines may come from several goroutines
+	started bool       // the answer is under way: it is too late for an error
+}
+
+func (q *request) context() context.Context { return q.r.Context() }
+
+// body reads the request's JSON. What the API does not know is refused.
+func (q *request) body(into any) error {
+	decoder := json.NewDecoder(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		var tooLong *http.MaxBytesError
+		if errors.As(err, &tooLong) {
+			return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: the request is longer than %d MiB", maxBody>>20), Hint: "move large data as a file"}
+		}
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: request: %v", err)}
+	}
+	return nil
+}
+
+// reply answers with one object.
+func (q *request) reply(answer any) error {
+	q.w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(q.w).Encode(answer)
+}
+
+// line sends one line of an answer that goes on.
+func (q *request) line(answer any) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.started {
+		q.w.Header().Set("Content-Type", "application/x-ndjson")
+		q.started = true
+	}
+	if err := json.NewEncoder(q.w).Encode(answer); err != nil {
+		return err
+	}
+	return http.NewResponseController(q.w).Flush()
+}
+
+// statuses maps error codes to statuses, for those who look at nothing else.
+var statuses = map[string]int{
+	"usage":              http.StatusBadRequest,
+	"session.not_found":  http.StatusNotFound,
+	"session.busy":       http.StatusConflict,
+	"session.closed":     http.StatusGone,
+	"session.limit":      http.StatusTooManyRequests,
+	"daemon.version":     http.StatusUpgradeRequired,
+	"daemon.unreachable": http.StatusServiceUnavailable,
+}
+
+// fail answers with an error, if there is still room for one.
+func (q *request) fail(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.started || q.context().Err() != nil {
+		return // the end of the answer says it
+	}
+	status, ok := statuses[gateway.Code(err)]
+	if !ok {
+		status = http.StatusInternalServerError
+	}
+	q.w.Header().Set("Content-Type", "application/json")
+	q.w.WriteHeader(status)
+	_ = json.NewEncoder(q.w).Encode(api.Failure{Error: gateway.NewJSONError(err)}) // the caller may be gone
+}
+
+// session returns the open session that the path names.
+func (d *Daemon) session(q *request) (*live, error) { return d.find(q.scope, q.r.PathValue("id")) }
+
+func (d *Daemon) hello(q *request) error {
+	d.mu.Lock()
+	n := len(d.sessions)
+	d.mu.Unlock()
+	return q.reply(api.Hello{Protocol: api.Protocol, Version: d.config.Version, PID: os.Getpid(), Started: d.started, Sessions: n})
+}
+
+func (d *Daemon) stats(q *request) error {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	d.mu.Lock()
+	n := len(d.sessions)
+	d.mu.Unlock()
+	return q.reply(api.Stats{
+		Uptime: api.Duration(time.Since(d.started)), Sessions: n, Connections: d.pool.count(),
+		Commands: d.commands.Load(), Bytes: d.bytes.Load(), Memory: memory.HeapAlloc + memory.StackInuse,
+	})
+}
+
+func (d *Daemon) follow(q *request) error {
+	since, err := q.number("since", -1)
+	if err != nil {
+		return err
+	}
+	if err := http.NewResponseController(q.w).Flush(); err != nil {
+		return err
+	}
+	return d.events.follow(q.context(), since, func(e api.Event) error {
+		if q.scope != "" && (e.Session == nil || e.Session.Scope != q.scope) {
+			return nil
+		}
+		return q.line(e)
+	})
+}
+
+// number reads a parameter of the query.
+func (q *request) number(name string, otherwise int64) (int64, error) {
+	text := q.r.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: %s: %q is no number", name, text)}
+	}
+	return n, nil
+}
+
+func (d *Daemon) presence(q *request) error {
+	id := d.clients.join()
+	defer d.clients.gone(id)
+	if err := q.line(api.Presence{Client: id}); err != nil {
+		return err
+	}
+	<-q.context().Done()
+	return nil
+}
+
+func (d *Daemon) answer(q *request) error {
+	var answer api.Answer
+	if err := q.body(&answer); err != nil {
+		return err
+	}
+	if !d.questions.answer(q.r.PathValue("question"), answer) {
+		return &transport.Error{Code: "usage", Message: "daemon: nobody waits for this answer"}
+	}
+	return nil
+}
+
+func (d *Daemon) openSession(q *request) error {
+	var o api.Open
+	if err := q.body(&o); err != nil {
+		return err
+	}
+	if q.scope != "" {
+		o.Scope = q.scope
+	}
+	who := &asker{interactive: o.Interactive, questions: d.questions, send: func(e api.OpenEvent) error { return q.line(e) }}
+	s, err := d.open(q.context(), o, who)
+	if err != nil {
+		q.mu.Lock()
+		started := q.started
+		q.mu.Unlock()
+		if !started {
+			return err
+		}
+		return q.line(api.OpenEvent{Error: gateway.NewJSONError(err)})
+	}
+	return q.line(api.OpenEvent{Session: &s})
+}
+
+func (d *Daemon) listSessions(q *request) error {
+	return q.reply(d.list(q.scope, q.r.URL.Query().Get("all") != ""))
+}
+
+func (d *Daemon) showSession(q *request) error {
+	s, err := d.describe(q.scope, q.r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return q.reply(s)
+}
+
+func (d *Daemon) closeSession(q *request) error {
+	name := q.r.PathValue("id")
+	s, err := d.find(q.scope, name)
+	if err == nil {
+		return q.reply(s.close("closed"))
+	}
+	// A lost session is seen until somebody says that they have.
+	if past, ok := d.over(q.scope, name); ok && past.State == api.Lost {
+		return q.reply(d.acknowledge(past))
+	}
+	return err
+}
+
+func (d *Daemon) run(q *request) error {
+	var r api.Run
+	if err := q.body(&r); err != nil {
+		return err
+	}
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	c, err := s.run(r)
+	if err != nil {
+		return err
+	}
+	switch {
+	case q.r.URL.Query().Get("follow") != "":
+		return s.follow(q.context(), c.From, c.ID, q.line)
+	case r.Wait > 0:
+		waited, err := s.wait(q.context(), api.Wait{Until: api.UntilExit, Max: r.Wait})
+		if err != nil || waited.Command == nil {
+			return err
+		}
+		return q.reply(waited.Command)
+	}
+	return q.reply(c)
+}
+
+func (d *Daemon) command(q *request) error {
+	limit, err := q.number("limit", resultLimit)
+	if err != nil {
+		return err
+	}
+	c, err := d.commandByID(q.scope, q.r.PathValue("command"), int(limit))
+	if err != nil {
+		return err
+	}
+	return q.reply(c)
+}
+
+func (d *Daemon) input(q *request) error {
+	var in api.Input
+	if err := q.body(&in); err != nil {
+		return err
+	}
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	return s.send(in)
+}
+
+func (d *Daemon) interrupt(q *request) error {
+	var in api.Interrupt
+	if err := q.body(&in); err != nil {
+		return err
+	}
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	return s.shell().Interrupt(session.Level(in.Level))
+}
+
+func (d *Daemon) wait(q *request) error {
+	var w api.Wait
+	if err := q.body(&w); err != nil {
+		return err
+	}
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	waited, err := s.wait(q.context(), w)
+	if err != nil {
+		return err
+	}
+	return q.reply(waited)
+}
+
+func (d *Daemon) output(q *request) error {
+	var query api.Query
+	if err := q.body(&query); err != nil {
+		return err
+	}
+	output, err := d.read(q.context(), q.scope, q.r.PathValue("id"), query)
+	if err != nil {
+		return err
+	}
+	return q.reply(output)
+}
+
+func (d *Daemon) stream(q *request) error {
+	since, err := q.number("since", -1)
+	if err != nil {
+		return err
+	}
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	if err := http.NewResponseController(q.w).Flush(); err != nil {
+		return err
+	}
+	return s.follow(q.context(), since, "", q.line)
+}
+
+func (d *Daemon) screen(q *request) error {
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	return q.reply(s.shell().Screen())
+}
+
+func (d *Daemon) resize(q *request) error {
+	var size transport.Size
+	if err := q.body(&size); err != nil {
+		return err
+	}
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	return s.shell().Resize(size)
+}
+
+func (d *Daemon) attach(q *request) error {
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	id, err := s.attach(q.r.URL.Query().Get("who"))
+	if err != nil {
+		return err
+	}
+	defer s.detach()
+	if err := q.line(api.Attached{Attachment: id, Session: s.info()}); err != nil {
+		return err
+	}
+	select {
+	case <-q.context().Done():
+	case <-s.over:
+	}
+	return nil
+}
+
+func (d *Daemon) reset(q *request) error {
+	s, err := d.session(q)
+	if err != nil {
+		return err
+	}
+	if err := s.reset(q.context()); err != nil {
+		return err
+	}
+	return q.reply(s.info())
+}

@@ -1,0 +1,105 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/internal/transcript"
+	"gateway/transport"
+)
+
+// wait waits until something has happened in the session, for at most w.Max.
+// The end of a command, or its prompt, ends every wait: nothing else will come
+// of it.
+func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
+	var match *matcher
+	switch w.Until {
+	case api.UntilExit, api.UntilPrompt:
+	case api.UntilIdle:
+		if w.Idle <= 0 {
+			return api.Waited{}, &transport.Error{Code: "usage", Message: "daemon: wait until idle: for how long?"}
+		}
+	case api.UntilMatch:
+		expression, err := compile(w.Match)
+		if err != nil {
+			return api.Waited{}, err
+		}
+		match = &matcher{log: s.log, expression: expression, at: transcript.Cursor(w.Since)}
+	default:
+		return api.Waited{}, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: wait until %q: use exit, prompt, match or idle", w.Until)}
+	}
+	if w.Max > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(w.Max))
+		defer cancel()
+	}
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		info := s.infoLocked()
+		s.mu.Unlock()
+		waited := api.Waited{Session: info, Command: info.Command}
+		over := info.Command == nil || info.Command.Over()
+		var quiet <-chan time.Time
+		switch w.Until {
+		case api.UntilExit:
+			waited.Met = over
+		case api.UntilPrompt:
+			waited.Met = info.State == api.WaitingInput
+		case api.UntilIdle:
+			left := time.Duration(w.Idle) - time.Since(s.lastOutput())
+			waited.Met = left <= 0
+			quiet = time.After(left)
+		case api.UntilMatch:
+			line, at, found, err := match.next()
+			if err != nil {
+				return api.Waited{}, err
+			}
+			waited.Met, waited.Line, waited.At = found, line, int64(at)
+		}
+		if waited.Met || over || info.State == api.WaitingInput || info.State.Over() {
+			return s.withResult(waited), nil
+		}
+		select {
+		case <-changed:
+		case <-quiet:
+		case <-ctx.Done():
+			return s.withResult(waited), nil
+		}
+	}
+}
+
+// withResult gives the command's result its streams.
+func (s *live) withResult(w api.Waited) api.Waited {
+	if w.Command != nil {
+		c := s.filled(*w.Command, resultLimit)
+		w.Command = &c
+		w.Session.Command = nil // once is enough
+	}
+	return w
+}
+
+// lastOutput returns when something came last.
+func (s *live) lastOutput() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.session.Command; c != nil && c.StartedAt.After(s.outputAt) {
+		return c.StartedAt
+	}
+	return s.outputAt
+}
+
+func compile(expression string) (*regexp.Regexp, error) {
+	const enough = 4096
+	if expression == "" || len(expression) > enough {
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: an expression of 1 to %d characters is needed", enough)}
+	}
+	r, err := regexp.Compile(expression)
+	if err != nil {
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: %v", err), Hint: "expressions are RE2: no backreferences, no lookaround"}
+	}
+	return r, nil
+}

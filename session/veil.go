@@ -1,0 +1,68 @@
+package session
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// minSecret is the length below which a secret is not looked for: every second
+// line has a "y".
+const minSecret = 4
+
+// mask stands in the place of a secret.
+const mask = "********"
+
+// A veil takes secrets out of what a command says, from when they were typed on.
+// The zero value has none, and costs nothing.
+type veil struct {
+	mu      sync.Mutex
+	secrets []string
+	held    [3][]byte // what may be the beginning of one, by stream
+}
+
+// hide adds a secret.
+func (v *veil) hide(secret string) {
+	if secret = strings.Trim(secret, "\r\n"); len(secret) < minSecret {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.secrets = append(v.secrets, secret)
+}
+
+// over returns what may be shown of b and of what was held before it.
+func (v *veil) over(from Stream, b []byte) []byte {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.secrets) == 0 {
+		return b
+	}
+	b = append(v.held[from], b...)
+	keep := 0
+	for _, secret := range v.secrets {
+		b = bytes.ReplaceAll(b, []byte(secret), []byte(mask))
+		keep = max(keep, overlap(b, secret))
+	}
+	v.held[from] = append([]byte(nil), b[len(b)-keep:]...)
+	return b[:len(b)-keep]
+}
+
+// rest returns what was held of a stream that has ended.
+func (v *veil) rest(from Stream) []byte {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	held := v.held[from]
+	v.held[from] = nil
+	return held
+}
+
+// overlap returns how many bytes at the end of b begin the secret.
+func overlap(b []byte, secret string) int {
+	for n := min(len(b), len(secret)-1); n > 0; n-- {
+		if secret[:n] == string(b[len(b)-n:]) {
+			return n
+		}
+	}
+	return 0
+}

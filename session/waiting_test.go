@@ -1,0 +1,134 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gateway/session"
+)
+
+// left runs a command whose prompts are left to answer, which types.
+func left(t *testing.T, s *session.Session, c session.Command, answer func(session.Prompt)) session.Result {
+	t.Helper()
+	prompts := make(chan session.Prompt, 16)
+	c.Waiting = func(p *session.Prompt) {
+		if p != nil {
+			prompts <- *p
+		}
+	}
+	c.Timeout = 20 * time.Second
+	ended, end := context.WithCancel(t.Context())
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		for {
+			select {
+			case p := <-prompts:
+				answer(p)
+			case <-ended.Done():
+				return
+			}
+		}
+	}()
+	r, err := s.Run(t.Context(), c)
+	end()
+	<-answered
+	if err != nil {
+		t.Errorf("Run(%q) = %+v, %v", c.Text, r, err)
+	}
+	return r
+}
+
+func TestPromptIsLeftToWhoTypes(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		var asked []session.Prompt
+		r := left(t, s, session.Command{Text: `printf 'name? ' >/dev/tty; read a </dev/tty; printf 'Password: ' >/dev/tty; read b </dev/tty; echo "$a/$b"`}, func(p session.Prompt) {
+			asked = append(asked, p)
+			if _, err := s.Write([]byte("me\n")); err != nil {
+				t.Errorf("Write = %v", err)
+			}
+		})
+		if string(r.Stdout) != "me/me\n" || len(asked) != 2 || asked[0] != (session.Prompt{Text: "name? ", Kind: session.LinePrompt}) || asked[1] != (session.Prompt{Text: "Password: ", Kind: session.PasswordPrompt}) {
+			t.Errorf("got %q, asked %+v", r.Stdout, asked)
+		}
+	})
+}
+
+func TestPromptsOfTerminalPrograms(t *testing.T) {
+	s := open(t, session.Config{Term: "xterm"})
+	var asked []session.Prompt
+	left(t, s, session.Command{TTY: true, Text: "seq 1 1000 | less"}, func(p session.Prompt) {
+		asked = append(asked, p)
+		if err := s.Press("q"); err != nil {
+			t.Errorf("Press = %v", err)
+		}
+	})
+	if len(asked) != 1 || asked[0].Kind != session.ScreenPrompt {
+		t.Errorf("less: asked %+v, want a screen", asked)
+	}
+	asked = nil
+	r := left(t, s, session.Command{TTY: true, Text: `printf 'Go on? [y/N] '; read a; echo "got $a"`}, func(p session.Prompt) {
+		asked = append(asked, p)
+		if _, err := s.Write([]byte("y\n")); err != nil {
+			t.Errorf("Write = %v", err)
+		}
+	})
+	if len(asked) != 1 || asked[0].Kind != session.LinePrompt || asked[0].Text != "Go on? [y/N] " || !strings.Contains(string(r.Stdout), "got y") {
+		t.Errorf("read: asked %+v, said %q, want a line", asked, r.Stdout)
+	}
+}
+
+func TestSecretIsSeenNowhere(t *testing.T) {
+	const secret = "correct horse"
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, text := range []string{
+			`stty echo </dev/tty; printf 'Password: ' >/dev/tty; read p </dev/tty; stty -echo </dev/tty; echo "$p"; echo "corr"; echo "again $p" >&2; printf %s "$p"`,
+			`printf 'Password: ' >/dev/tty; read p </dev/tty; printf 'corr' ; sleep 0.1; printf 'ect hor'; sleep 0.1; printf 'se\ncorr'`,
+		} {
+			var mu sync.Mutex
+			var seen bytes.Buffer
+			r := left(t, s, session.Command{Text: text, Merge: true, Output: func(_ session.Stream, b []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				seen.Write(b)
+			}}, func(session.Prompt) {
+				if _, err := s.WriteSecret([]byte(secret + "\n")); err != nil {
+					t.Errorf("WriteSecret = %v", err)
+				}
+			})
+			all := seen.String() + string(r.Stdout) + string(r.Terminal)
+			if strings.Contains(all, secret) || !strings.Contains(string(r.Stdout), "********") || !strings.Contains(string(r.Stdout), "corr") {
+				t.Errorf("seen: %q", all)
+			}
+		}
+		if r := run(t, s, "echo '"+secret+"'"); string(r.Stdout) != secret+"\n" {
+			t.Errorf("the next command says %q, want it as it is", r.Stdout)
+		}
+	})
+}
+
+func TestSessionWithoutTerminal(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			s := open(t, session.Config{Shell: shell, NoTerminal: true})
+			if s.Terminal() {
+				t.Error("it has a terminal")
+			}
+			run(t, s, "cd /; v=kept")
+			r := run(t, s, "pwd; echo $v >&2; test -t 0 || (exit 3)")
+			if string(r.Stdout) != "/\n" || string(r.Stderr) != "kept\n" || r.ExitCode != 3 || r.Streams != session.Split {
+				t.Errorf("got %+v", r)
+			}
+			if r, _ := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 200 * time.Millisecond}); r.Verdict != session.TimedOut || string(r.Stdout) != "part\n" {
+				t.Errorf("got %s %q, want timed_out with its part", r.Verdict, r.Stdout)
+			}
+			if r := run(t, s, "pwd; echo $v"); string(r.Stdout) != "/\nkept\n" {
+				t.Errorf("afterwards %q", r.Stdout)
+			}
+		})
+	}
+}
