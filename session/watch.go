@@ -188,10 +188,12 @@ func (w *watch) resume() {
 func (w *watch) promptText() string {
 	outputs := &w.run.outputs
 	for _, from := range []Stream{Terminal, Stderr, Stdout} {
-		if outputs[from].count() > w.run.answered[from] {
-			if line := lastLine(jobNotice.ReplaceAll(outputs[from].soFar(), nil)); line != "" {
-				return line
-			}
+		kept := outputs[from].soFar()
+		if fresh := outputs[from].count() - w.run.answered[from]; fresh < int64(len(kept)) {
+			kept = kept[int64(len(kept))-fresh:]
+		}
+		if line := lastLine(jobNotice.ReplaceAll(kept, nil)); line != "" {
+			return line
 		}
 	}
 	return ""
