@@ -84,7 +84,7 @@ func filled(log *transcript.Log, c api.Command, limit int) api.Command {
 		if err != nil {
 			result.Truncated = true // what is missing shows in the counts
 		}
-		data := append(excerpt.Head, excerpt.Tail...)
+		data := transcript.Bytes(append(excerpt.Head, excerpt.Tail...))
 		switch stream {
 		case session.Stdout:
 			result.Stdout = data
@@ -180,19 +180,15 @@ func piece(c transcript.Chunk) api.Piece {
 	return api.Piece{Stream: session.Stream(c.Stream).String(), At: int64(c.At), Time: c.Time, Data: c.Data}
 }
 
-// excerpt returns the beginning and the end of a view. Of a view of several
-// streams the bytes are told apart no more: order is what counts there.
+// excerpt returns the beginning and the end of a view.
 func excerpt(view transcript.View, head, tail int) (api.Output, error) {
 	e, err := view.Excerpt(head, tail)
 	if err != nil {
 		return api.Output{}, recordError(err)
 	}
-	o := api.Output{Pieces: []api.Piece{}, Dropped: e.Lost, Omitted: e.Omitted, Total: e.Total, Next: int64(e.HeadEnd)}
-	if len(e.Head) > 0 {
-		o.Pieces = append(o.Pieces, api.Piece{Data: e.Head})
-	}
-	if len(e.Tail) > 0 {
-		o.Pieces = append(o.Pieces, api.Piece{At: int64(e.TailStart), Data: e.Tail})
+	o := api.Output{Pieces: []api.Piece{}, Dropped: e.Dropped, Omitted: e.Omitted, Total: e.Total, Next: int64(e.HeadEnd)}
+	for _, c := range append(e.Head, e.Tail...) {
+		o.Pieces = append(o.Pieces, piece(c))
 	}
 	return o, nil
 }
@@ -203,18 +199,16 @@ func grep(ctx context.Context, view transcript.View, q api.Query, limit int) (ap
 	if err != nil {
 		return api.Output{}, err
 	}
-	found, err := view.Grep(ctx, expression, transcript.GrepOptions{Context: min(max(q.Context, 0), maxContext)})
+	found, err := view.Grep(ctx, expression, transcript.GrepOptions{Context: min(max(q.Context, 0), maxContext), Bytes: limit})
 	if err != nil {
 		return api.Output{}, recordError(err)
 	}
-	o := api.Output{Pieces: []api.Piece{}, Dropped: found.Lost, Matches: found.Matches, Next: int64(found.Next)}
+	o := api.Output{Pieces: []api.Piece{}, Dropped: found.Dropped, Matches: found.Matches, Next: int64(found.Next)}
 	for _, line := range found.Lines {
-		if limit -= len(line.Text); limit < 0 {
-			o.Omitted += int64(len(line.Text))
-			continue
-		}
-		o.Pieces = append(o.Pieces, api.Piece{Stream: session.Stream(line.Stream).String(), At: int64(line.At), Data: line.Text, Match: line.Match})
-		o.Total += int64(len(line.Text))
+		p := piece(line.Chunk)
+		p.Match = line.Match
+		o.Pieces = append(o.Pieces, p)
+		o.Total += int64(len(p.Data))
 	}
 	return o, nil
 }

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"regexp"
@@ -14,33 +15,32 @@ const maxLine = 64 << 10
 // GrepOptions may be left zero.
 type GrepOptions struct {
 	Context int // how many lines before and after a match are wanted
-	Max     int // how many matching lines are wanted; 100 if not set
-	Width   int // how many bytes of a line are returned; 1024 if not set
+	Lines   int // how many lines are wanted in all; 1000 if not set
+	Bytes   int // how many bytes in all; 64 KiB if not set
+	Width   int // how many bytes of a line; 1024 if not set
 }
 
-// A Line is one that matches, or stands near one that does.
+// A Line is one that matches, or stands near one that does. At is where it
+// begins, and Data has no line end. Of a line longer than Width, Data is what
+// is around the match, or the beginning, and Cut is true; also for a piece of a
+// line that is longer than 64 KiB.
 type Line struct {
-	Stream Stream
-	At     Cursor // where the line begins
-	// Text has no line end. Of a line longer than Width it is what is around the
-	// match, or the beginning, and Cut is true; also for a piece of a line that
-	// is longer than 64 KiB.
-	Text  []byte
-	Match bool
-	Cut   bool
+	Chunk
+	Match, Cut bool
 }
 
 // Found is what a search found.
 type Found struct {
-	Lines   []Line // in the order in which they were finished
-	Matches int    // how many of Lines match
-	// Next is where to go on with [View.From]. Of a line of another stream that is
-	// unfinished there, only the rest is searched then.
+	Lines []Line // in the order in which they ended
+	// Matches is how many lines match, also of those that are not in Lines.
+	Matches int
+	// Next is where to go on with [View.From] if not all is in Lines, and else
+	// the view's end. Of a line of another stream that is unfinished there, only
+	// the rest is searched then.
 	Next Cursor
-	Done bool // the whole view was searched
-	// Lost is how many bytes of whatever stream, before Next, are no longer
-	// there. A line that they tear apart counts as two.
-	Lost int64
+	// Dropped is how many bytes of whatever stream are no longer there. A line
+	// that they tear apart counts as two.
+	Dropped int64
 }
 
 // From returns the view without what stands before a cursor.
@@ -54,38 +54,32 @@ func (v View) From(at Cursor) View {
 func (v View) Grep(ctx context.Context, pattern *regexp.Regexp, options GrepOptions) (Found, error) {
 	v = v.now()
 	g := grep{pattern: pattern, options: options}
-	if g.options.Max <= 0 {
-		g.options.Max = 100
-	}
-	if g.options.Width <= 0 {
-		g.options.Width = 1024
-	}
+	g.options.Lines = cmp.Or(max(options.Lines, 0), 1000)
+	g.options.Bytes = cmp.Or(max(options.Bytes, 0), 64<<10)
+	g.options.Width = min(cmp.Or(max(options.Width, 0), 1024), g.options.Bytes) // so that any line fits
 	s := v.log.scan(v.from, v.to, v.streams)
 	defer s.close()
-	for !g.full {
+	for {
 		if err := ctx.Err(); err != nil {
 			return g.Found, err
 		}
 		p, err := s.next()
-		if err == io.EOF {
+		switch {
+		case err == io.EOF:
 			g.flush()
-			break
-		}
-		if err != nil {
+			if !g.full {
+				g.Next = v.to
+			}
+			return g.Found, nil
+		case err != nil:
 			return g.Found, err
-		}
-		if p.lost > 0 {
+		case p.dropped > 0:
 			g.flush()
-			g.Lost += p.lost
-			continue
+			g.Dropped += p.dropped
+		default:
+			g.chunk(p.Chunk)
 		}
-		g.chunk(p.Chunk)
 	}
-	if !g.full {
-		g.Next = v.to
-	}
-	g.Done = g.Next == v.to
-	return g.Found, nil
 }
 
 // A grep is a search that is going on.
@@ -96,37 +90,41 @@ type grep struct {
 	open    [Streams]Line // the line that each stream is in the middle of
 	before  []Line        // the last lines that were not wanted, for a match that follows
 	after   int           // how many lines are still wanted behind a match
-	full    bool
+	bytes   int           // how many bytes Lines have
+	full    bool          // the rest is only counted
+	at      Cursor        // behind the line that was looked at last
 }
 
 // chunk takes more bytes of a stream.
 func (g *grep) chunk(c Chunk) {
 	open := &g.open[c.Stream]
-	open.Stream = c.Stream
-	for at, rest := c.At, c.Data; len(rest) > 0 && !g.full; {
-		if len(open.Text) == 0 {
-			open.At = at
+	for len(c.Data) > 0 {
+		if len(open.Data) == 0 {
+			open.Stream, open.At, open.Time = c.Stream, c.At, c.Time
 		}
-		n := min(len(rest), maxLine-len(open.Text))
-		end := bytes.IndexByte(rest[:n], '\n')
-		line := rest[:n]
+		n := min(len(c.Data), maxLine-len(open.Data))
+		text := c.Data[:n]
+		end := bytes.IndexByte(text, '\n')
 		if end >= 0 {
-			line, n = rest[:end], end+1
+			text, n = text[:end], end+1
 		}
-		at, rest = at+Cursor(n), rest[n:]
-		if end < 0 && len(open.Text)+len(line) < maxLine {
-			open.Text = append(open.Text, line...)
+		c = c.slice(n, len(c.Data))
+		g.at = c.At
+		buffer := open.Data
+		if len(buffer) > 0 || end < 0 {
+			buffer = append(buffer, text...)
+			text = buffer
+		}
+		open.Data = buffer
+		if end < 0 && len(text) < maxLine {
 			return
 		}
-		if len(open.Text) > 0 {
-			line = append(open.Text, line...)
+		if len(text) > 0 || !open.Cut { // else it is the end of a line whose pieces are done
+			line := *open
+			line.Data, line.Cut = text, open.Cut || end < 0
+			g.line(line)
 		}
-		if len(line) == 0 && open.Cut {
-			*open = Line{Text: open.Text[:0]} // the end of a line whose pieces are done
-			continue
-		}
-		g.line(Line{Stream: c.Stream, At: open.At, Text: line, Cut: end < 0 || open.Cut}, at)
-		*open = Line{Stream: c.Stream, Text: open.Text[:0], Cut: end < 0}
+		open.Data, open.Cut = buffer[:0], end < 0
 	}
 }
 
@@ -134,51 +132,70 @@ func (g *grep) chunk(c Chunk) {
 func (g *grep) flush() {
 	for i := range g.open {
 		open := &g.open[i]
-		if len(open.Text) > 0 && !g.full {
-			g.line(*open, open.At+Cursor(len(open.Text)))
+		if len(open.Data) > 0 {
+			g.line(*open)
 		}
-		*open = Line{Text: open.Text[:0]}
+		open.Data, open.Cut = open.Data[:0], false
 	}
 }
 
-// line takes a line, which ends before a cursor. It does not keep the text.
-func (g *grep) line(l Line, end Cursor) {
-	l.Text = bytes.TrimSuffix(l.Text, []byte("\r"))
-	match := g.pattern.FindIndex(l.Text)
-	switch {
-	case match != nil && g.Matches == g.options.Max:
-		g.Next, g.full = l.At, true
-		return
-	case match != nil:
-		g.Lines = append(g.Lines, g.before...)
-		g.before = g.before[:0]
-		l.Match = true
-		g.Lines = append(g.Lines, l.cut(match, g.options.Width))
+// line takes a line. It does not keep the text.
+func (g *grep) line(l Line) {
+	l.Data = bytes.TrimSuffix(l.Data, []byte("\r"))
+	match := g.pattern.FindIndex(l.Data)
+	if l.Match = match != nil; l.Match {
 		g.Matches++
-		g.after = g.options.Context
-	case g.after > 0:
-		g.Lines = append(g.Lines, l.cut([]int{0, 0}, g.options.Width))
-		g.after--
-	case g.options.Context > 0:
-		if len(g.before) == g.options.Context {
-			g.before = append(g.before[:0], g.before[1:]...)
+	}
+	switch {
+	case g.full:
+	case l.Match:
+		l = l.cut(match, g.options.Width)
+		lines := append(g.before, l)
+		g.before, g.after = nil, g.options.Context
+		for len(lines) > 1 && !g.fits(lines) {
+			lines = lines[1:] // a match is worth more than what is around it
 		}
+		g.take(lines)
+	case g.after > 0:
+		g.after--
+		g.take([]Line{l.cut([]int{0, 0}, g.options.Width)})
+	case g.options.Context > 0:
 		g.before = append(g.before, l.cut([]int{0, 0}, g.options.Width))
+		g.before = g.before[max(len(g.before)-g.options.Context, 0):]
 	}
-	if g.Matches == g.options.Max && g.after == 0 {
-		g.Next, g.full = end, true
+}
+
+func (g *grep) fits(lines []Line) bool {
+	n := g.bytes
+	for _, l := range lines {
+		n += len(l.Data)
 	}
+	return n <= g.options.Bytes && len(g.Lines)+len(lines) <= g.options.Lines
+}
+
+// take adds lines to what was found, or finds that there is no room.
+func (g *grep) take(lines []Line) {
+	if !g.fits(lines) {
+		g.full = true
+		g.Next = max(g.Next, lines[0].At)
+		return
+	}
+	for _, l := range lines {
+		g.bytes += len(l.Data)
+	}
+	g.Lines = append(g.Lines, lines...)
+	g.Next = g.at
 }
 
 // cut returns the line with a copy of its text, as much as may be, around the
 // match.
 func (l Line) cut(match []int, width int) Line {
-	if len(l.Text) > width {
+	if len(l.Data) > width {
 		// A match that fits is in the middle.
 		start := max(match[0]-max(width-(match[1]-match[0]), 0)/2, 0)
-		start = min(start, len(l.Text)-width)
-		l.Text, l.Cut = l.Text[start:start+width], true
+		start = min(start, len(l.Data)-width)
+		l.Data, l.Cut = l.Data[start:start+width], true
 	}
-	l.Text = bytes.Clone(l.Text)
+	l.Data = bytes.Clone(l.Data)
 	return l
 }

@@ -39,7 +39,7 @@ type Options struct {
 	// The oldest are dropped. Each record takes 24 bytes beside its data.
 	Limit int64
 	// Segment is how large one file becomes, and how much is dropped at once: a
-	// sixteenth of Limit if not set, and at most half of it.
+	// sixteenth of Limit if not set, at most half of it, and at least 64.
 	Segment int64
 }
 
@@ -85,8 +85,8 @@ func Create(dir string, options Options) (*Log, error) {
 	if l.segment <= 0 {
 		l.segment = l.limit / 16
 	}
-	l.segment = min(l.segment, l.limit/2)
-	l.piece = int(min(max(l.segment-headerSize, 1), maxData))
+	l.segment = max(min(l.segment, l.limit/2), 64)
+	l.piece = int(min(l.segment-headerSize, maxData))
 	return l, nil
 }
 

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -23,11 +24,50 @@ type Chunk struct {
 // End returns the cursor behind the chunk.
 func (c Chunk) End() Cursor { return c.At + Cursor(len(c.Data)) }
 
-// A piece is a chunk, or bytes from a cursor on that are lost, of whatever
+// slice returns the chunk without its first bytes, and with n bytes at most.
+func (c Chunk) slice(from, n int) Chunk {
+	c.At += Cursor(from)
+	c.Data = c.Data[from:min(from+n, len(c.Data))]
+	return c
+}
+
+// moment is how far apart the writes of a chunk may be.
+const moment = 10 * time.Millisecond
+
+// join adds a copy of a chunk, to the last one if it continues that.
+func join(chunks []Chunk, c Chunk) []Chunk {
+	if len(chunks) > 0 {
+		last := &chunks[len(chunks)-1]
+		if last.Stream == c.Stream && last.End() == c.At && c.Time.Sub(last.Time) < moment {
+			last.Data = append(last.Data, c.Data...)
+			return chunks
+		}
+	}
+	c.Data = bytes.Clone(c.Data)
+	return append(chunks, c)
+}
+
+// Bytes returns the data of chunks as one.
+func Bytes(chunks []Chunk) []byte {
+	b := make([]byte, 0, length(chunks))
+	for _, c := range chunks {
+		b = append(b, c.Data...)
+	}
+	return b
+}
+
+func length(chunks []Chunk) (n int) {
+	for _, c := range chunks {
+		n += len(c.Data)
+	}
+	return n
+}
+
+// A piece is a chunk, or bytes from a cursor on that are not there, of whatever
 // stream.
 type piece struct {
 	Chunk
-	lost int64
+	dropped int64
 }
 
 // A scan goes over a part of a log, one block in memory at a time. It holds no
@@ -72,12 +112,12 @@ func (s *scan) next() (piece, error) {
 			case err != io.EOF:
 				return piece{}, err
 			case s.at < end:
-				return s.lost(end), nil
+				return s.gap(end), nil
 			}
 			return piece{}, io.EOF
 		}
 		if r.at > s.at {
-			return s.lost(min(r.at, s.to)), nil
+			return s.gap(min(r.at, s.to)), nil
 		}
 		s.rest = s.rest[r.size():]
 		if r.end() <= s.at {
@@ -92,8 +132,8 @@ func (s *scan) next() (piece, error) {
 	return piece{}, io.EOF
 }
 
-func (s *scan) lost(end Cursor) piece {
-	p := piece{Chunk: Chunk{At: s.at}, lost: int64(end - s.at)}
+func (s *scan) gap(end Cursor) piece {
+	p := piece{Chunk: Chunk{At: s.at}, dropped: int64(end - s.at)}
 	s.at = end
 	return p
 }
@@ -112,7 +152,7 @@ func (s *scan) record() (record, bool) {
 }
 
 // fetch reads the next block. If there is none, the error is io.EOF, and what
-// is missing up to the cursor returned is lost.
+// is missing up to the cursor returned is not there.
 func (s *scan) fetch() (Cursor, error) {
 	for {
 		s.log.mu.Lock()
@@ -169,16 +209,13 @@ type Page struct {
 	// streams wrote.
 	Next Cursor
 	// Dropped is how many bytes, of whatever stream, stood before the first
-	// chunk and are lost.
+	// chunk and are no longer there.
 	Dropped int64
 }
 
-// moment is how far apart the writes of a chunk may be.
-const moment = 10 * time.Millisecond
-
 // Read returns up to limit bytes behind a cursor, of these streams or of all. A
 // page has no bytes if there are none yet; see [Log.Wait]. A page ends where
-// bytes are lost, so Dropped always says what is missing before its chunks.
+// bytes are missing, so Dropped always says what is missing before its chunks.
 //
 // With an error the page has what came before it.
 func (l *Log) Read(from Cursor, limit int, streams ...Stream) (Page, error) {
@@ -198,31 +235,19 @@ func (l *Log) read(from, to Cursor, limit int, streams set) (Page, error) {
 		if err != nil {
 			return page, err
 		}
-		if p.lost > 0 {
+		if p.dropped > 0 {
 			page.Next = p.At
 			if len(page.Chunks) > 0 {
 				break
 			}
-			page.Dropped += p.lost
+			page.Dropped += p.dropped
 			page.Next = s.at
 			continue
 		}
-		p.Data = p.Data[:min(len(p.Data), limit)]
-		limit -= len(p.Data)
-		page.add(p.Chunk)
+		c := p.Chunk.slice(0, limit)
+		limit -= len(c.Data)
+		page.Chunks = join(page.Chunks, c)
+		page.Next = c.End()
 	}
 	return page, nil
-}
-
-func (p *Page) add(c Chunk) {
-	p.Next = c.End()
-	if len(p.Chunks) > 0 {
-		last := &p.Chunks[len(p.Chunks)-1]
-		if last.Stream == c.Stream && last.End() == c.At && c.Time.Sub(last.Time) < moment {
-			last.Data = append(last.Data, c.Data...)
-			return
-		}
-	}
-	c.Data = append([]byte(nil), c.Data...)
-	p.Chunks = append(p.Chunks, c)
 }

@@ -33,14 +33,14 @@ func (v View) Read(from Cursor, limit int) (Page, error) {
 // Count returns how many bytes of the view's streams are there, and how many of
 // whatever stream are lost. It reads two blocks of the log at most. How much a
 // command wrote in all is known to who counted it.
-func (v View) Count() (kept, lost int64, err error) {
+func (v View) Count() (kept, dropped int64, err error) {
 	v = v.now()
 	from, to, err := v.tallies()
-	return v.kept(from, to), v.lost(from, to), err
+	return v.kept(from, to), v.dropped(from, to), err
 }
 
-func (v View) kept(from, to tally) int64 { return to.of(v.streams) - from.of(v.streams) }
-func (v View) lost(from, to tally) int64 { return int64(v.to-v.from) - to.of(all) + from.of(all) }
+func (v View) kept(from, to tally) int64    { return to.of(v.streams) - from.of(v.streams) }
+func (v View) dropped(from, to tally) int64 { return int64(v.to-v.from) - to.of(all) + from.of(all) }
 
 func (v View) tallies() (from, to tally, err error) {
 	if from, err = v.log.tally(v.from); err == nil {
@@ -94,12 +94,12 @@ func (l *Log) countFrom(m mark, at Cursor) (tally, error) {
 type Excerpt struct {
 	// Head and Tail are the view's first and last bytes. If nothing is omitted,
 	// all are in Head, or in Tail where no head was wanted.
-	Head, Tail []byte
+	Head, Tail []Chunk
 	// Total is how many bytes of the view's streams there are, Omitted how many
 	// of them are neither in Head nor in Tail.
 	Total, Omitted int64
-	// Lost is how many bytes of whatever stream are no longer there.
-	Lost int64
+	// Dropped is how many bytes of whatever stream are no longer there.
+	Dropped int64
 	// HeadEnd is the cursor behind Head, TailStart that of Tail's first byte:
 	// [View.Read] returns what is between them.
 	HeadEnd, TailStart Cursor
@@ -113,7 +113,7 @@ func (v View) Excerpt(head, tail int) (Excerpt, error) {
 	if err != nil {
 		return Excerpt{}, err
 	}
-	e := Excerpt{Total: v.kept(from, to), Lost: v.lost(from, to), HeadEnd: v.from, TailStart: v.to}
+	e := Excerpt{Total: v.kept(from, to), Dropped: v.dropped(from, to), HeadEnd: v.from, TailStart: v.to}
 	if head > 0 {
 		if e.Total <= int64(head)+int64(tail) {
 			head, tail = int(e.Total), 0
@@ -128,7 +128,7 @@ func (v View) Excerpt(head, tail int) (Excerpt, error) {
 			return e, err
 		}
 	}
-	e.Omitted = e.Total - int64(len(e.Head)+len(e.Tail))
+	e.Omitted = e.Total - int64(length(e.Head)+length(e.Tail))
 	return e, nil
 }
 
@@ -147,7 +147,7 @@ func (v View) seek(from tally, n int64) (Cursor, int64) {
 
 // collect returns n bytes of the streams behind a cursor, without the first
 // skip ones, and the cursors where they begin and end.
-func (v View) collect(at Cursor, skip int64, n int) (data []byte, start, end Cursor, err error) {
+func (v View) collect(at Cursor, skip int64, n int) (chunks []Chunk, start, end Cursor, err error) {
 	s := v.log.scan(at, v.to, v.streams)
 	defer s.close()
 	start, end = v.to, at
@@ -157,23 +157,20 @@ func (v View) collect(at Cursor, skip int64, n int) (data []byte, start, end Cur
 			break
 		}
 		if err != nil {
-			return data, start, end, err
+			return chunks, start, end, err
 		}
 		cut := min(skip, int64(len(p.Data)))
 		skip -= cut
-		b := p.Data[cut:]
-		b = b[:min(len(b), n)]
-		if len(b) == 0 {
+		c := p.Chunk.slice(int(cut), n)
+		if len(c.Data) == 0 {
 			continue
 		}
-		if data == nil {
-			start = p.At + Cursor(cut)
-		}
-		data = append(data, b...)
-		n -= len(b)
-		end = p.At + Cursor(cut) + Cursor(len(b))
+		start = min(start, c.At)
+		end = c.End()
+		n -= len(c.Data)
+		chunks = join(chunks, c)
 	}
-	return data, start, end, nil
+	return chunks, start, end, nil
 }
 
 // TailLines returns the last n lines as the excerpt's Tail, of at most limit
@@ -184,16 +181,17 @@ func (v View) TailLines(n, limit int) (Excerpt, error) {
 	if err != nil {
 		return e, err
 	}
-	i := len(e.Tail)
-	if i > 0 && e.Tail[i-1] == '\n' {
+	text := Bytes(e.Tail)
+	i := len(text)
+	if i > 0 && text[i-1] == '\n' {
 		i-- // it ends the last line and begins none
 	}
 	for n = max(n, 0); n > 0 && i >= 0; n-- {
-		i = bytes.LastIndexByte(e.Tail[:i], '\n')
+		i = bytes.LastIndexByte(text[:i], '\n')
 	}
 	if n > 0 || i < 0 {
 		return e, nil
 	}
 	// Once more, for the cursor.
-	return v.Excerpt(0, len(e.Tail)-i-1)
+	return v.Excerpt(0, len(text)-i-1)
 }
