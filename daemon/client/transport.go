@@ -1,0 +1,265 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/transport"
+)
+
+// Transport implements [transport.Transport] over a connection that the daemon
+// has open. Its programs are this process's: they end with it.
+type Transport struct {
+	dial   func(context.Context) (net.Conn, error)
+	asking api.Lend
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	spare  *lease // has not carried a program yet
+	loans  map[*loan]bool
+}
+
+var _ transport.Transport = (*Transport)(nil)
+
+// Borrow returns a transport over the connection that the daemon behind dial
+// has open for what asking describes. The error's code is session.not_found if
+// it has none, and daemon.version or daemon.unreachable if nobody knows.
+func Borrow(ctx context.Context, dial func(context.Context) (net.Conn, error), asking api.Lend) (*Transport, error) {
+	t := &Transport{dial: dial, asking: asking, loans: map[*loan]bool{}}
+	var err error
+	t.spare, err = t.lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close implements [transport.Transport].
+func (t *Transport) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	spare, loans := t.spare, t.loans
+	t.spare, t.loans = nil, nil
+	t.mu.Unlock()
+	if spare != nil {
+		spare.conn.Close()
+	}
+	for l := range loans {
+		l.Close()
+	}
+	return nil
+}
+
+// Pipe implements [transport.Transport].
+func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	l, err := t.open(ctx, api.Borrow{Command: []byte(command)}, 3)
+	if err != nil {
+		return nil, err
+	}
+	return &transport.Pipe{
+		Stdin: lentStream{l, api.LendIn}, Stdout: lentStream{l, api.LendOut}, Stderr: lentStream{l, api.LendErr},
+		Program: l,
+	}, nil
+}
+
+// Terminal implements [transport.Transport].
+func (t *Transport) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	l, err := t.open(ctx, api.Borrow{Command: []byte(command), Terminal: &api.BorrowTerminal{
+		Size: api.Size(options.Size), Term: options.Term, Interactive: options.Interactive,
+	}}, 2)
+	if err != nil {
+		return nil, err
+	}
+	return terminal{l}, nil
+}
+
+// open has the daemon start a program.
+func (t *Transport) open(ctx context.Context, borrow api.Borrow, pipes int) (*loan, error) {
+	if ctx.Err() != nil {
+		return nil, gaveUp(ctx)
+	}
+	lease, err := t.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, passed, err := newLoan(t, lease, pipes)
+	if err != nil {
+		lease.conn.Close()
+		return nil, &transport.Error{Code: "session.limit", Message: fmt.Sprintf("client: pipes for a program: %v", err), Err: err}
+	}
+	defer closeAll(passed)
+	if !t.keep(l) {
+		l.Close()
+		return nil, errClosed
+	}
+	stop := context.AfterFunc(ctx, func() { l.conn.Close() })
+	err = l.start(borrow, passed)
+	if !stop() {
+		err = gaveUp(ctx)
+	}
+	if err != nil {
+		if t.isClosed() {
+			err = errClosed
+		}
+		l.Close()
+		return nil, err
+	}
+	go l.follow() // ends with the loan
+	return l, nil
+}
+
+// keep notes what Close has to close, unless it was called.
+func (t *Transport) keep(l *loan) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return false
+	}
+	t.loans[l] = true
+	return true
+}
+
+func (t *Transport) forget(l *loan) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.loans, l)
+}
+
+func (t *Transport) isClosed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
+}
+
+// take returns the spare lease, or a new one.
+func (t *Transport) take(ctx context.Context) (*lease, error) {
+	t.mu.Lock()
+	closed, spare := t.closed, t.spare
+	t.spare = nil
+	t.mu.Unlock()
+	switch {
+	case closed:
+		return nil, errClosed
+	case spare != nil:
+		return spare, nil
+	}
+	l, err := t.lease(ctx)
+	switch {
+	case err == nil:
+		return l, nil
+	case ctx.Err() != nil:
+		return nil, gaveUp(ctx)
+	}
+	return nil, notOpen(err)
+}
+
+// notOpen is the error of an opening on a connection that was there a moment
+// ago. As with one's own, nothing ran.
+func notOpen(err error) error {
+	return &transport.Error{Code: "ssh.closed", Message: fmt.Sprintf("client: the connection of the daemon is no longer open: %v", err), Err: err}
+}
+
+// A lease is a connection to the daemon over which one program can be started.
+type lease struct {
+	conn  *net.UnixConn
+	lines *json.Decoder
+}
+
+// leaseTimeout bounds the wait for a daemon that is stuck. It looks one thing
+// up.
+const leaseTimeout = 2 * time.Second
+
+func (t *Transport) lease(ctx context.Context) (*lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
+	defer cancel()
+	dialled, err := t.dial(ctx)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	conn, ok := dialled.(*net.UnixConn)
+	if !ok {
+		dialled.Close()
+		return nil, unreachable(fmt.Errorf("no descriptor goes over %T", dialled))
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	buffer, err := t.upgrade(ctx, conn)
+	if !stop() {
+		err = unreachable(fmt.Errorf("no answer: %w", context.Cause(ctx)))
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &lease{conn, json.NewDecoder(buffer)}, nil
+}
+
+// upgrade asks for the lease.
+func (t *Transport) upgrade(ctx context.Context, conn *net.UnixConn) (*bufio.Reader, error) {
+	body, err := json.Marshal(t.asking)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gateway/v1/lend", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", api.LendProtocol)
+	request.Header.Set(api.ProtocolHeader, strconv.Itoa(api.Protocol))
+	if err := request.Write(conn); err != nil {
+		return nil, unreachable(err)
+	}
+	buffer := bufio.NewReader(conn)
+	response, err := http.ReadResponse(buffer, request)
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return buffer, nil
+	}
+	return nil, refusal(response)
+}
+
+// refusal is the error that an answer stands for.
+func refusal(response *http.Response) error {
+	var body api.Failure
+	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&body); err != nil || body.Error == nil {
+		return unreachable(fmt.Errorf("it answers %s", response.Status))
+	}
+	return body.Error.Err()
+}
+
+// errClosed is what a Transport's owner gets after closing it.
+var errClosed = fmt.Errorf("client: the borrowed connection: %w", transport.ErrClosed)
+
+// errCanceled is a caller's reason to give up, whatever that is.
+type errCanceled struct{ cause, err error }
+
+func (e errCanceled) Error() string   { return e.cause.Error() }
+func (e errCanceled) Unwrap() []error { return []error{e.cause, e.err} }
+
+// gaveUp is the error of an opening whose context ended.
+func gaveUp(ctx context.Context) error {
+	return fmt.Errorf("client: start a program: %w", errCanceled{context.Cause(ctx), ctx.Err()})
+}
+
+// lost is the error of a program whose daemon is gone, or whose connection the
+// daemon has given up.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("it is gone")
+	}
+	return &transport.Error{Code: "link.lost", Message: fmt.Sprintf("client: link lost with the daemon that held it: %v", err), Hint: "what was running there may still run", Err: err}
+}
