@@ -28,6 +28,7 @@ func TestConformance(t *testing.T) {
 	var m matrix
 	runtime := t.TempDir()
 	all := machines(t, runtime)
+	all = append(all, machine{"lent", true, func(t testing.TB) transport.Transport { return lent(t, all[1].open(t)) }})
 	var cells sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
 	for _, shell := range allShells {
