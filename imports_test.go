@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"internal/fdpass":         nil,
 	"internal/config":         {"hosts"},
-	"cmd/gateway":             {"gateway", "hosts", "internal/config", "session", "transport"},
+	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "gateway", "hosts", "internal/config", "internal/socket", "session", "transport"},
 	// For tests only, so nothing above names them.
 	"integration":       nil,
 	"internal/netsim":   nil,

@@ -32,15 +32,21 @@ type app struct {
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
 	oneHost bool
+
+	// patience is how long the command may take to end after the first signal,
+	// in nanoseconds.
+	patience atomic.Int64
 }
 
 func newApp(cancel context.CancelCauseFunc) *app {
 	c := &console{}
-	return &app{
+	a := &app{
 		out: newOutput(os.Stdout, os.Stderr, c, cancel), console: c, cancel: cancel,
 		source: config.Source{Environ: os.Environ()},
 		log:    slog.New(slog.DiscardHandler),
 	}
+	a.patience.Store(int64(patience))
+	return a
 }
 
 // run executes the command line and returns the exit status.
@@ -78,7 +84,7 @@ func (a *app) root() *cobra.Command {
 	config.Flags(root.PersistentFlags())
 	a.source.Flags = root.PersistentFlags()
 	completeFlags(root)
-	root.AddCommand(a.execCommand(), a.shellCommand(), a.hostsCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.execCommand(), a.shellCommand(), a.hostsCommand(), a.serveCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
 	root.SetHelpCommand(helpCommand())
 	return root
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"gateway": main})
+	testscript.Main(m, map[string]func(){"gateway": main, "activate": activate})
 }
 
 // environ is what the tests' gateway sees: an account without settings. The
@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
+			env.Defer(func() { endDaemons(t, env) })
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

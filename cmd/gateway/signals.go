@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// patience is how long a command may take to end after the first signal.
+// patience is how long a command may take to end after the first signal, unless
+// it says otherwise.
 const patience = 5 * time.Second
 
 // An interruption is the cause of a context that a signal has ended.
@@ -53,7 +54,7 @@ func (a *app) watchSignals() (stop func()) {
 		select {
 		case s := <-signals:
 			first = &interruption{s.(syscall.Signal)}
-		case <-time.After(patience):
+		case <-time.After(time.Duration(a.patience.Load())):
 		case <-done:
 			return
 		}

@@ -33,6 +33,8 @@ type Config struct {
 	LogLevel string `koanf:"log_level"`
 	// LogFile is empty for stderr.
 	LogFile string `koanf:"log_file"`
+	// Socket is the daemon's; empty for the usual place.
+	Socket string `koanf:"socket"`
 
 	// CI: nobody is there, and nothing is to be remembered for next time. It
 	// is no key but the variable that build servers set.
@@ -184,6 +186,10 @@ func (l *loader) flags() error {
 	}), func(key string) string { return "--" + keys[key].flag() })
 }
 
+// Starts reports whether a daemon may be started by a command that could use
+// one. What CI runs leaves nothing behind. "gateway serve" is asked for by name.
+func (c *Config) Starts() bool { return !c.CI }
+
 // A Setting is one value with where it came from.
 type Setting struct {
 	Key    string `json:"key"`
@@ -199,7 +205,7 @@ func (c *Config) Settings() []Setting {
 	}
 	values := map[string]any{
 		"inventory": inventory, "ssh_config": c.SSHConfig, "output": c.Output, "color": c.Color,
-		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile,
+		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile, "socket": c.Socket,
 	}
 	var list []Setting
 	for _, name := range order {

@@ -73,6 +73,7 @@ func TestLayers(t *testing.T) {
 		{"quiet", true, "GATEWAY_QUIET"},
 		{"log_level", "debug", "--log-level"},
 		{"log_file", filepath.Join(p.home, ".config/gateway/log/gateway.log"), user + ":4"},
+		{"socket", "", "default"},
 	}
 	if got := c.Settings(); !reflect.DeepEqual(got, want) {
 		t.Errorf("Settings =\n%v, want\n%v", got, want)
@@ -192,8 +193,8 @@ func TestIgnoredVariables(t *testing.T) {
 
 func TestCI(t *testing.T) {
 	for text, want := range map[string]bool{"true": true, "1": true, "false": false, "": false, "woodpecker": false} {
-		if c := must(newPlace(t).load([]string{"CI=" + text})); c.CI != want {
-			t.Errorf("CI=%s: %v, want %v", text, c.CI, want)
+		if c := must(newPlace(t).load([]string{"CI=" + text})); c.CI != want || c.Starts() == want {
+			t.Errorf("CI=%s: %v, want %v; a daemon may be started: %v", text, c.CI, want, c.Starts())
 		}
 	}
 }
@@ -215,7 +216,7 @@ func TestExample(t *testing.T) {
 	}
 	want := map[string]any{
 		"inventory": []string{}, "ssh_config": defaults.SSHConfig, "output": defaults.Output, "color": defaults.Color,
-		"quiet": defaults.Quiet, "log_level": defaults.LogLevel, "log_file": defaults.LogFile,
+		"quiet": defaults.Quiet, "log_level": defaults.LogLevel, "log_file": defaults.LogFile, "socket": defaults.Socket,
 	}
 	if !reflect.DeepEqual(values, want) {
 		t.Errorf("the example says %v, want %v", values, want)

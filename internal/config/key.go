@@ -19,7 +19,7 @@ type key struct {
 }
 
 // order is the keys as config.example.yaml has them.
-var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file"}
+var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file", "socket"}
 
 var keys = map[string]key{
 	"inventory":  {name: "inventory", list: true},
@@ -29,6 +29,7 @@ var keys = map[string]key{
 	"quiet":      {name: "quiet", truth: true},
 	"log_level":  {name: "log_level", words: []string{"debug", "info", "warn", "error"}},
 	"log_file":   {name: "log_file", path: true},
+	"socket":     {name: "socket", path: true},
 }
 
 func (k key) variable() string { return Prefix + strings.ToUpper(k.name) }

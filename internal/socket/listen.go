@@ -65,7 +65,7 @@ func lockOf(path string) string { return path + ".lock" }
 func takeOver(ctx context.Context, path string) (*Lock, error) {
 	for {
 		lock, err := tryLock(lockOf(path))
-		if !errors.Is(err, errHeld) {
+		if !errors.Is(err, ErrHeld) {
 			return lock, err
 		}
 		if conn, err := Dial(ctx, path); err == nil {

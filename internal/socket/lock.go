@@ -14,7 +14,8 @@ import (
 // poll is how often a lock is tried again: waiting in flock(2) cannot be ended.
 const poll = 10 * time.Millisecond
 
-var errHeld = errors.New("lock is held")
+// ErrHeld is what [Take] returns where another process keeps the lock.
+var ErrHeld = errors.New("lock is held")
 
 // A Lock is held by one process at a time, and ends with it at the latest. Its
 // file stays: removing it would let two processes hold a lock of one name.
@@ -25,11 +26,11 @@ type Lock struct{ file *os.File }
 func Take(ctx context.Context, path string) (*Lock, error) {
 	for {
 		lock, err := tryLock(path)
-		if !errors.Is(err, errHeld) {
+		if !errors.Is(err, ErrHeld) {
 			return lock, err
 		}
 		if wait(ctx) != nil {
-			return nil, fail(context.Cause(ctx), "", "%s: held by process %s", path, holder(path))
+			return nil, fail(errors.Join(ErrHeld, context.Cause(ctx)), "", "%s: held by process %s", path, holder(path))
 		}
 	}
 }
@@ -44,7 +45,7 @@ func wait(ctx context.Context) error {
 	}
 }
 
-// tryLock does not wait. Its error for a lock that is held is errHeld.
+// tryLock does not wait. Its error for a lock that is held is ErrHeld.
 func tryLock(path string) (*Lock, error) {
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
@@ -55,7 +56,7 @@ func tryLock(path string) (*Lock, error) {
 		switch {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			file.Close()
-			return nil, errHeld
+			return nil, ErrHeld
 		case err != nil:
 			file.Close()
 			return nil, fail(err, elsewhere, "%s: %v", path, err)

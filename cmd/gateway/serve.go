@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/daemon"
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/internal/config"
+	"gateway/internal/socket"
+	"gateway/transport"
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	foreground, detached, stop, force bool
+	idle                              duration
+}
+
+// listenTime is how long a daemon waits for one that is ending. It is shorter
+// than what its caller waits, so that it can still say why.
+const listenTime = 4 * time.Second
+
+func (a *app) serveCommand() *cobra.Command {
+	f := serveFlags{idle: duration(15 * time.Minute)}
+	cmd := &cobra.Command{
+		Use:   "serve [--foreground | --stop]",
+		Short: "Run the daemon that keeps sessions between calls",
+		Long: `Start the daemon in the background, unless it runs, and say where it listens.
+
+It listens on a socket that only you can use: the setting "socket", else
+gateway/gateway.sock in $XDG_RUNTIME_DIR, else gateway-UID/gateway.sock in
+$TMPDIR. It ends when it had no session and no request for a while, and on TERM;
+then it closes its sessions. A second signal ends it at once. Its log is
+$XDG_STATE_HOME/gateway/daemon.log.`,
+		Example: `  gateway serve
+  gateway serve --foreground --idle 0
+  gateway serve --stop`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case f.stop && f.foreground:
+				return usage(cmd, "", "--stop and --foreground exclude each other")
+			case f.force && !f.stop:
+				return usage(cmd, "", "--force is for --stop")
+			}
+			if err := a.load(); err != nil {
+				return err
+			}
+			path, err := a.socket()
+			switch {
+			case err != nil:
+				return err
+			case f.stop:
+				return a.stopDaemon(cmd.Context(), path, f.force)
+			case f.foreground || f.detached:
+				return a.serve(cmd.Context(), path, f)
+			}
+			return a.startDaemon(cmd.Context(), path, f)
+		},
+	}
+	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay, and log to stderr (for systemd)")
+	cmd.Flags().Var(&f.idle, "idle", "end after that long without sessions and requests; 0 for never")
+	cmd.Flags().BoolVar(&f.stop, "stop", false, "end the daemon that runs, unless it has sessions")
+	cmd.Flags().BoolVar(&f.force, "force", false, "with --stop: close its sessions")
+	cmd.Flags().BoolVar(&f.detached, "detached", false, "what the daemon in the background is started with")
+	if err := cmd.Flags().MarkHidden("detached"); err != nil {
+		panic(err) // there is no such flag
+	}
+	completeWords(cmd, "idle", nil)
+	return cmd
+}
+
+// socket returns where the daemon listens.
+func (a *app) socket() (string, error) { return socket.Path(a.config.Socket, os.Getenv) }
+
+// startOptions say how a daemon is started in the background. It gets the
+// settings that are in force here, as far as they are of use to it.
+func (a *app) startOptions(path string, args ...string) (client.StartOptions, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return client.StartOptions{}, err
+	}
+	o := client.StartOptions{
+		Path: path, Executable: program, Log: stateDir(a.source.Environ, "daemon.log"),
+		Args: append([]string{"serve", "--detached", "--log-level", a.config.LogLevel}, args...),
+		Env:  []string{"GATEWAY_SOCKET=" + path},
+	}
+	if o.Log == "" { // no home
+		o.Log = filepath.Join(filepath.Dir(path), "daemon.log")
+	}
+	if file := a.source.Files()[0]; file.Named {
+		named, err := filepath.Abs(file.Path)
+		if err != nil {
+			return client.StartOptions{}, err
+		}
+		o.Env = append(o.Env, "GATEWAY_CONFIG="+named)
+	}
+	return o, nil
+}
+
+func (a *app) startDaemon(ctx context.Context, path string, f serveFlags) error {
+	o, err := a.startOptions(path, "--idle", time.Duration(f.idle).String())
+	if err != nil {
+		return err
+	}
+	hello, err := client.Start(ctx, o)
+	if err != nil {
+		return err
+	}
+	return a.showDaemon(hello, path, fmt.Sprintf("daemon %d listens on %s\n", hello.PID, visible(path)))
+}
+
+// stopDaemon ends the daemon. One that is not there is ended.
+func (a *app) stopDaemon(ctx context.Context, path string, force bool) error {
+	ctx, cancel := context.WithTimeout(ctx, daemon.DrainTime+listenTime)
+	defer cancel()
+	hello, err := client.Stop(ctx, path, force)
+	switch {
+	case socket.Absent(err):
+		return a.showDaemon(api.Hello{}, path, fmt.Sprintf("no daemon listens on %s\n", visible(path)))
+	case err != nil:
+		return err
+	}
+	return a.showDaemon(hello, path, fmt.Sprintf("daemon %d has ended\n", hello.PID))
+}
+
+// showDaemon says who the daemon is or was: null if there is none.
+func (a *app) showDaemon(hello api.Hello, path, text string) error {
+	if a.out.format == "text" {
+		return a.out.printf("%s", text)
+	}
+	shown := struct {
+		Socket string     `json:"socket"`
+		Daemon *api.Hello `json:"daemon"`
+	}{path, &hello}
+	if hello.PID == 0 {
+		shown.Daemon = nil
+	}
+	return a.out.json(shown)
+}
+
+// serve is the daemon.
+func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
+	a.patience.Store(int64(daemon.DrainTime + listenTime))
+	if f.detached && a.config.LogFile == "" {
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(a.config.LogLevel)); err != nil {
+			return err
+		}
+		a.log = slog.New(slog.NewTextHandler(daemon.NewLog(os.Stderr), &slog.HandlerOptions{Level: level}))
+	}
+	bound, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	l, err := socket.Listen(bound, path)
+	if err != nil {
+		return err
+	}
+	defer l.Release()
+	state, err := a.lockState(ctx)
+	if err != nil {
+		return err
+	}
+	defer state.Release()
+	cancel()
+	a.log.Info("daemon", "pid", os.Getpid(), "socket", path, "version", newVersionInfo().Version)
+	defer func() { a.log.Info("daemon ends", "pid", os.Getpid(), "cause", context.Cause(ctx)) }()
+	return daemon.Serve(ctx, l, http.NotFoundHandler(), daemon.Life{
+		Version: newVersionInfo().Version, Idle: time.Duration(f.idle), Log: a.log,
+		Sessions: func() int { return 0 }, Drain: func(context.Context) {},
+	})
+}
+
+// lockState takes the records of sessions for this daemon. One that listens
+// elsewhere would take ours for those of a dead one.
+func (a *app) lockState(ctx context.Context) (*socket.Lock, error) {
+	path := stateDir(a.source.Environ, "daemon.lock")
+	if path == "" {
+		return nil, &config.Error{Message: "no place for the records of sessions", Hint: "set HOME or XDG_STATE_HOME"}
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	// Shorter than listenTime: somebody may have connected already.
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	lock, err := socket.Take(ctx, path)
+	if errors.Is(err, socket.ErrHeld) {
+		return nil, &transport.Error{
+			Code: "daemon.unreachable", Message: fmt.Sprintf("the records of sessions are another daemon's: %v", err), Err: err,
+			Hint: "it listens elsewhere, since XDG_RUNTIME_DIR or TMPDIR differ: name its socket with GATEWAY_SOCKET, or end it",
+		}
+	}
+	return lock, err
+}
