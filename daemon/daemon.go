@@ -1,5 +1,3 @@
-// Package daemon keeps connections and sessions open between the calls of those
-// who use them. It owns them: a caller that is killed loses nothing.
 package daemon
 
 import (
@@ -23,8 +21,6 @@ import (
 type Config struct {
 	// StateDir is where records go: a directory for each session.
 	StateDir string
-	// Version is told to callers.
-	Version string
 	// MaxSessions bounds the open sessions (256), MaxPerHost those on one host
 	// (64).
 	MaxSessions, MaxPerHost int
@@ -133,11 +129,11 @@ func lostWithDaemon(dir string, s api.Session) api.Session {
 	return s
 }
 
-// Busy reports whether there is something to keep the daemon for.
-func (d *Daemon) Busy() bool {
+// Sessions counts the sessions that are open or being opened.
+func (d *Daemon) Sessions() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.names) > 0
+	return len(d.names)
 }
 
 // Drain closes all sessions in order. Commands that run may end until ctx does.

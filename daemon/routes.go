@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"runtime"
 	"strconv"
 	"sync"
@@ -27,7 +26,6 @@ const maxBody = 16 << 20
 func (d *Daemon) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, serve := range map[string]func(*request) error{
-		"GET /v1/hello":                     d.hello,
 		"GET /v1/stats":                     d.stats,
 		"GET /v1/events":                    d.follow,
 		"POST /v1/clients":                  d.presence,
@@ -134,21 +132,11 @@ func (q *request) fail(err error) {
 // session returns the open session that the path names.
 func (d *Daemon) session(q *request) (*live, error) { return d.find(q.scope, q.r.PathValue("id")) }
 
-func (d *Daemon) hello(q *request) error {
-	d.mu.Lock()
-	n := len(d.sessions)
-	d.mu.Unlock()
-	return q.reply(api.Hello{Protocol: api.Protocol, Version: d.config.Version, PID: os.Getpid(), Started: d.started, Sessions: n})
-}
-
 func (d *Daemon) stats(q *request) error {
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	d.mu.Lock()
-	n := len(d.sessions)
-	d.mu.Unlock()
 	return q.reply(api.Stats{
-		Uptime: api.Duration(time.Since(d.started)), Sessions: n, Connections: d.pool.count(),
+		Uptime: api.Duration(time.Since(d.started)), Sessions: d.Sessions(), Connections: d.pool.count(),
 		Commands: d.commands.Load(), Bytes: d.bytes.Load(), Memory: memory.HeapAlloc + memory.StackInuse,
 	})
 }

@@ -114,6 +114,12 @@ func (c *Client) Resize(ctx context.Context, name string, size transport.Size) e
 	return c.call(ctx, http.MethodPost, sessionPath(name)+"/resize", size, nil)
 }
 
+// Reset puts a fresh shell in the place of a session's, in the same directory and
+// with the same exported variables. What runs is ended.
+func (c *Client) Reset(ctx context.Context, name string) error {
+	return c.call(ctx, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
+}
+
 // Follow calls each with what happens in a session: its output from a cursor on,
 // and its commands. It ends when each returns an error, which it returns, or
 // with the session, and returns nil then.

@@ -1,0 +1,508 @@
+package daemon_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/daemon"
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/session"
+)
+
+var localhost = gateway.Target{Name: "localhost", Local: true}
+
+// start starts a daemon on a socket of its own.
+func start(t *testing.T, config daemon.Config) func(scope string) *client.Client {
+	t.Helper()
+	if config.StateDir == "" {
+		config.StateDir = t.TempDir()
+	}
+	d, err := daemon.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "gw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: d.Handler()}
+	go server.Serve(l)
+	var clients []*client.Client
+	t.Cleanup(func() {
+		for _, c := range clients {
+			c.Release()
+		}
+		d.Drain(ended())
+		server.Close()
+		os.RemoveAll(dir)
+	})
+	return func(scope string) *client.Client {
+		c := client.New(func(ctx context.Context) (net.Conn, error) {
+			var dialer net.Dialer
+			return dialer.DialContext(ctx, "unix", path)
+		}, scope)
+		clients = append(clients, c)
+		return c
+	}
+}
+
+// ended is a context that waits for nothing.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// open opens a session on this machine.
+func open(t *testing.T, c *client.Client, o api.Open) api.Session {
+	t.Helper()
+	if o.Target.Name == "" {
+		o.Target = localhost
+	}
+	s, err := c.Open(t.Context(), o, gateway.Caller{})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	return s
+}
+
+// run runs a command to its end.
+func run(t *testing.T, c *client.Client, name, text string) *gateway.Result {
+	t.Helper()
+	command, err := c.Run(t.Context(), name, api.Run{Text: text, Wait: api.Duration(20 * time.Second)})
+	if err != nil || command.Result == nil {
+		t.Fatalf("Run(%q) = %+v, %v", text, command, err)
+	}
+	return command.Result
+}
+
+func TestSessionKeepsItsStateBetweenCalls(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	s := open(t, dial(""), api.Open{Name: "work"})
+	if s.Name != "work" || s.State != api.Idle || s.Kind != api.PTY || s.Shell != "bash" || s.Cwd == "" {
+		t.Errorf("opened %+v", s)
+	}
+	run(t, dial(""), "work", "cd /; v=kept; export w=too")
+	r := run(t, dial(""), "work", `pwd; echo "$v $w" >&2; (exit 3)`)
+	if string(r.Stdout) != "/\n" || string(r.Stderr) != "kept too\n" || r.ExitCode != 3 || r.Cwd != "/" || r.Host != "localhost" {
+		t.Errorf("got %+v", r)
+	}
+	if s, err := dial("").Session(t.Context(), "work"); err != nil || s.Cwd != "/" || s.State != api.Idle || s.Command == nil || s.Command.Result.ExitCode != 3 {
+		t.Errorf("Session = %+v, %v", s, err)
+	}
+}
+
+func TestCommandOutlivesItsCaller(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	open(t, dial(""), api.Open{Name: "work"})
+	begun, err := dial("").Run(t.Context(), "work", api.Run{Text: "echo one; sleep 0.3; echo two"})
+	if err != nil || begun.Over() {
+		t.Fatalf("Run = %+v, %v", begun, err)
+	}
+	_, err = dial("").Run(t.Context(), "work", api.Run{Text: "echo never"})
+	if gateway.Code(err) != "session.busy" || !strings.Contains(err.Error(), "echo one; sleep") {
+		t.Errorf("a second command: %v, want busy with what", err)
+	}
+	waited, err := dial("").Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+	if err != nil || !waited.Met || string(waited.Command.Result.Stdout) != "one\ntwo\n" {
+		t.Errorf("Wait = %+v, %v", waited, err)
+	}
+	again, err := dial("").Command(t.Context(), begun.ID, 0)
+	if err != nil || again.Result == nil || string(again.Result.Stdout) != "one\ntwo\n" || again.From != 0 || again.To != 8 {
+		t.Errorf("Command = %+v, %v", again, err)
+	}
+}
+
+func TestOutputIsReadByCursor(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	run(t, c, "work", "echo first")
+	run(t, c, "work", "seq 1 50000; echo oops >&2")
+	var whole []byte
+	for at := int64(0); ; {
+		o, err := c.Output(t.Context(), "work", api.Query{Since: at, Stream: "stdout", Max: 10000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range o.Pieces {
+			whole = append(whole, p.Data...)
+		}
+		if o.Next == at {
+			break
+		}
+		at = o.Next
+	}
+	if !strings.HasPrefix(string(whole), "first\n1\n2\n") || !strings.HasSuffix(string(whole), "49999\n50000\n") {
+		t.Errorf("read %d bytes, %.20q to %.20q", len(whole), whole, whole[len(whole)-20:])
+	}
+	o, err := c.Output(t.Context(), "work", api.Query{Stream: "stdout", Head: 6, Tail: 6})
+	if err != nil || len(o.Pieces) != 2 || string(o.Pieces[0].Data) != "first\n" || string(o.Pieces[1].Data) != "50000\n" || o.Omitted != o.Total-12 {
+		t.Errorf("Output = %+v, %v", o, err)
+	}
+	o, err = c.Output(t.Context(), "work", api.Query{Grep: "^4999[89]$|oops", Context: 1})
+	if err != nil || o.Matches != 3 {
+		t.Errorf("Output = %+v, %v", o, err)
+	}
+	if _, err := c.Output(t.Context(), "work", api.Query{Grep: "("}); gateway.Code(err) != "usage" {
+		t.Errorf("a bad expression: %v", err)
+	}
+}
+
+func TestFollowTellsEverythingInOrder(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	var got []string
+	followed := make(chan error, 1)
+	go func() {
+		followed <- dial("").Follow(t.Context(), "work", 0, func(e api.Event) error {
+			switch {
+			case e.Piece != nil:
+				got = append(got, e.Event+" "+string(e.Piece.Data))
+			case e.Command != nil:
+				got = append(got, e.Event+" "+e.Command.Text)
+			default:
+				got = append(got, e.Event)
+			}
+			return nil
+		})
+	}()
+	run(t, c, "work", "echo a")
+	run(t, c, "work", "echo b >&2")
+	if s, err := c.Close(t.Context(), "work"); err != nil || s.State != api.Closed {
+		t.Errorf("Close = %+v, %v", s, err)
+	}
+	if err := <-followed; err != nil {
+		t.Errorf("Follow = %v", err)
+	}
+	want := []string{"started echo a", "stdout a\n", "result echo a", "started echo b >&2", "stderr b\n", "result echo b >&2", "closed"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPromptIsAnsweredLater(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	begun, err := c.Run(t.Context(), "work", api.Run{Text: `printf 'Password: ' >/dev/tty; read -r p </dev/tty; echo "got $p"`, Wait: api.Duration(20 * time.Second)})
+	if err != nil || begun.State != "waiting_input" || begun.Prompt == nil || *begun.Prompt != (api.Prompt{Text: "Password: ", Kind: "password"}) {
+		t.Fatalf("Run = %+v, %v", begun, err)
+	}
+	if err := c.Send(t.Context(), "work", api.Input{Text: "hunter2", Enter: true, Secret: true}); err != nil {
+		t.Fatal(err)
+	}
+	waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+	if err != nil || string(waited.Command.Result.Stdout) != "got ********\n" {
+		t.Errorf("Wait = %+v, %v", waited, err)
+	}
+	if err := c.Send(t.Context(), "work", api.Input{Text: "rm -rf x", Enter: true}); gateway.Code(err) != "usage" {
+		t.Errorf("typing to a shell: %v, want refused", err)
+	}
+}
+
+func TestInterruptAndDeadline(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo part; sleep 1000"}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "^part$", Max: api.Duration(20 * time.Second)}); err != nil || !w.Met || w.Line != "part" {
+		t.Fatalf("Wait = %+v, %v", w, err)
+	}
+	// A ^C is lost on a shell that starts a program in this very moment.
+	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilIdle, Idle: api.Duration(500 * time.Millisecond), Max: api.Duration(20 * time.Second)}); err != nil || !w.Met || w.Command.Over() {
+		t.Fatalf("Wait = %+v, %v", w, err)
+	}
+	if err := c.Interrupt(t.Context(), "work", session.Int); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+	if err != nil || w.Command.State != "interrupted" || string(w.Command.Result.Stdout) != "part\n" {
+		t.Errorf("Wait = %+v, %v", w, err)
+	}
+	late, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 1000", Timeout: api.Duration(100 * time.Millisecond), Wait: api.Duration(20 * time.Second)})
+	if err != nil || late.State != "timed_out" || gateway.Code(late.Result.Err) != "cmd.timeout" {
+		t.Errorf("Run = %+v, %v", late, err)
+	}
+	if begun, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 1000", Wait: api.Duration(50 * time.Millisecond)}); err != nil || begun.State != "running" {
+		t.Errorf("Run = %+v, %v, want running", begun, err)
+	}
+}
+
+func TestShellThatEndsEndsItsSession(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	s := open(t, c, api.Open{Name: "work"})
+	r := run(t, c, "work", "echo bye; exit 3")
+	if r.ExitCode != 3 || string(r.Stdout) != "bye\n" {
+		t.Errorf("got %+v", r)
+	}
+	eventually(t, "session over", func() bool {
+		s, err := c.Session(t.Context(), s.ID)
+		return err == nil && s.State == api.Closed && s.ExitCode != nil && *s.ExitCode == 3
+	})
+	_, err := c.Run(t.Context(), "work", api.Run{Text: "echo"})
+	if gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "status 3") {
+		t.Errorf("Run = %v, want closed with the status", err)
+	}
+	if o, err := c.Output(t.Context(), s.ID, api.Query{}); err != nil || string(o.Pieces[0].Data) != "bye\n" {
+		t.Errorf("Output afterwards = %+v, %v", o, err)
+	}
+	if _, err := c.Session(t.Context(), "wrok"); gateway.Code(err) != "session.not_found" {
+		t.Errorf("Session = %v", err)
+	}
+}
+
+func TestFreshShellInPlaceOfOneThatEnded(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work", Reopen: true})
+	run(t, c, "work", "cd /usr; export v=kept; f() { :; }")
+	if r := run(t, c, "work", "exit 3"); r.ExitCode != 3 {
+		t.Errorf("got %+v", r)
+	}
+	if r := run(t, c, "work", `pwd; echo $v; type f >/dev/null 2>&1 || echo no f`); string(r.Stdout) != "/usr\nkept\nno f\n" {
+		t.Errorf("in the fresh shell: %q", r.Stdout)
+	}
+	if _, err := c.Run(t.Context(), "work", api.Run{Text: "trap '' INT; sleep 1000"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Reset(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	if r := run(t, c, "work", `pwd; echo $v`); string(r.Stdout) != "/usr\nkept\n" {
+		t.Errorf("after reset: %q", r.Stdout)
+	}
+}
+
+func TestSessionsOfADaemonThatDied(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{Name: "work"})
+	run(t, c, "work", "cd /; echo kept")
+	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo half; sleep 1000"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "half", Since: 5, Max: api.Duration(20 * time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	// What a daemon that is killed leaves is what stands on the disk now.
+	crashed := t.TempDir()
+	if err := os.CopyFS(crashed, os.DirFS(state)); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(crashed, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(path, 0o700)
+		}
+		return os.Chmod(path, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = start(t, daemon.Config{StateDir: crashed})("")
+	list, err := c.Sessions(t.Context(), false)
+	if err != nil || len(list) != 1 || list[0].ID != s.ID || list[0].State != api.Lost || list[0].Cwd != "/" || list[0].Command.Text != "echo half; sleep 1000" || list[0].To != 10 {
+		t.Fatalf("Sessions = %+v, %v", list, err)
+	}
+	if o, err := c.Output(t.Context(), "work", api.Query{}); err != nil || len(o.Pieces) == 0 || string(o.Pieces[0].Data) != "kept\nhalf\n" {
+		t.Errorf("Output = %+v, %v", o, err)
+	}
+	if old, err := c.Command(t.Context(), s.ID+".1", 0); err != nil || old.Result == nil || string(old.Result.Stdout) != "kept\n" {
+		t.Errorf("Command = %+v, %v", old, err)
+	}
+	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo"}); gateway.Code(err) != "session.closed" {
+		t.Errorf("Run = %v", err)
+	}
+	if _, err := c.Close(t.Context(), "work"); err != nil {
+		t.Error(err)
+	}
+	if list, err := c.Sessions(t.Context(), false); err != nil || len(list) != 0 {
+		t.Errorf("Sessions = %+v, %v, want none once it was seen", list, err)
+	}
+}
+
+func TestPlacesAreBounded(t *testing.T) {
+	c := start(t, daemon.Config{MaxSessions: 3, MaxPerHost: 2})("")
+	there := gateway.Target{Name: "elsewhere", Local: true}
+	first := open(t, c, api.Open{})
+	open(t, c, api.Open{})
+	refused := func(o api.Open, code string) {
+		t.Helper()
+		if _, err := c.Open(t.Context(), o, gateway.Caller{}); gateway.Code(err) != code {
+			t.Errorf("Open(%+v) = %v, want %s", o, err, code)
+		}
+	}
+	refused(api.Open{Target: localhost}, "session.limit")
+	open(t, c, api.Open{Target: there, Name: "taken"})
+	refused(api.Open{Target: there}, "session.limit")
+	if _, err := c.Close(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	refused(api.Open{Target: localhost, Name: "taken"}, "usage")
+	refused(api.Open{Target: localhost, Name: "../x"}, "usage")
+	refused(api.Open{Target: localhost, Shell: "/bin/nonsense"}, "shell.unsupported")
+	open(t, c, api.Open{Target: localhost}) // what failed gave its place back
+}
+
+func TestIdleSessionEnds(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{TTL: api.Duration(300 * time.Millisecond)})
+	r := run(t, c, s.ID, "sleep 0.6; echo still there")
+	if string(r.Stdout) != "still there\n" {
+		t.Errorf("a command that runs longer than the session may be idle: %+v", r)
+	}
+	eventually(t, "idle session closed", func() bool {
+		s, err := c.Session(t.Context(), s.ID)
+		return err == nil && s.State == api.Closed && strings.Contains(s.Reason, "idle")
+	})
+}
+
+func TestSessionsGoWithTheirClient(t *testing.T) {
+	c := start(t, daemon.Config{Grace: 50 * time.Millisecond})("")
+	there, leave := context.WithCancel(t.Context())
+	presence, err := c.Presence(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := open(t, c, api.Open{Client: presence.Client})
+	kept := open(t, c, api.Open{Client: presence.Client, Keep: true})
+	leave()
+	eventually(t, "session of a client that is gone closed", func() bool {
+		s, err := c.Session(t.Context(), gone.ID)
+		return err == nil && s.State == api.Closed
+	})
+	if s, err := c.Session(t.Context(), kept.ID); err != nil || s.State != api.Idle {
+		t.Errorf("the one to keep is %+v, %v", s, err)
+	}
+}
+
+func TestScopesSeeTheirOwn(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	a, b := dial("a"), dial("b")
+	s := open(t, a, api.Open{Name: "work"})
+	run(t, a, "work", "echo secret of a")
+	calls := map[string]func() error{
+		"Session": func() error { _, err := b.Session(t.Context(), "work"); return err },
+		"Run":     func() error { _, err := b.Run(t.Context(), s.ID, api.Run{Text: "id"}); return err },
+		"Output":  func() error { _, err := b.Output(t.Context(), s.ID, api.Query{}); return err },
+		"Command": func() error { _, err := b.Command(t.Context(), s.ID+".1", 0); return err },
+		"Close":   func() error { _, err := b.Close(t.Context(), s.ID); return err },
+		"Screen":  func() error { _, err := b.Screen(t.Context(), s.ID); return err },
+		"Reset":   func() error { return b.Reset(t.Context(), s.ID) },
+	}
+	for name, call := range calls {
+		if err := call(); gateway.Code(err) != "session.not_found" {
+			t.Errorf("%s of another scope = %v, want session.not_found", name, err)
+		}
+	}
+	if list, err := b.Sessions(t.Context(), true); err != nil || len(list) != 0 {
+		t.Errorf("Sessions = %+v, %v", list, err)
+	}
+	if list, err := dial("").Sessions(t.Context(), false); err != nil || len(list) != 1 {
+		t.Errorf("without a scope: %+v, %v", list, err)
+	}
+}
+
+func TestWhoIsAttachedIsAlone(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	ctx, detach := context.WithCancel(t.Context())
+	held, err := c.Attach(ctx, "work", "Ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dial("").Run(t.Context(), "work", api.Run{Text: "echo"}); gateway.Code(err) != "session.busy" || !strings.Contains(err.Error(), "Ada") {
+		t.Errorf("Run = %v, want busy with who", err)
+	}
+	if r, err := c.Run(t.Context(), "work", api.Run{Text: "echo mine", Attachment: held.Attachment, Wait: api.Duration(20 * time.Second)}); err != nil || string(r.Result.Stdout) != "mine\n" {
+		t.Errorf("Run = %+v, %v", r, err)
+	}
+	detach()
+	eventually(t, "detached", func() bool {
+		s, err := c.Session(t.Context(), "work")
+		return err == nil && s.Attached == ""
+	})
+	run(t, c, "work", "echo free")
+}
+
+func TestEventsOfAllSessions(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	ctx, cancel := context.WithCancel(t.Context())
+	events := make(chan api.Event, 64)
+	followed := make(chan error, 1)
+	go func() {
+		followed <- c.Events(ctx, 0, func(e api.Event) error { events <- e; return nil })
+	}()
+	s := open(t, c, api.Open{Name: "work"})
+	if _, err := c.Close(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"opened", "closed"} {
+		if e := <-events; e.Event != want || e.Session == nil || e.Session.ID != s.ID {
+			t.Errorf("event %+v, want %s", e, want)
+		}
+	}
+	cancel()
+	<-followed
+}
+
+func TestRequestsThatAreRefused(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	for name, call := range map[string]func() error{
+		"too long": func() error {
+			_, err := c.Run(t.Context(), "work", api.Run{Text: "echo", Stdin: make([]byte, 20<<20)})
+			return err
+		},
+		"NUL": func() error {
+			return runs(c.Run(t.Context(), "work", api.Run{Text: "a\x00b", Wait: api.Duration(time.Minute)}))
+		},
+		"until": func() error { _, err := c.Wait(t.Context(), "work", api.Wait{Until: "noon"}); return err },
+		"keys":  func() error { return c.Send(t.Context(), "work", api.Input{Keys: []string{"ctrl-q-q"}}) },
+		"level": func() error { return c.Interrupt(t.Context(), "work", "hard") },
+	} {
+		if err := call(); gateway.Code(err) != "usage" {
+			t.Errorf("%s: %v, want usage", name, err)
+		}
+	}
+}
+
+// runs returns why a command did not run.
+func runs(c api.Command, err error) error {
+	if err == nil && c.Result != nil {
+		err = c.Result.Err
+	}
+	return err
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within twenty seconds: %s", what)
+		}
+	}
+}
