@@ -53,6 +53,9 @@ func (d *Daemon) Handler() http.Handler {
 			}
 		})
 	}
+	mux.Handle("POST /v1/lend", Lend(func(l api.Lend) (transport.Transport, func(), bool) {
+		return d.pool.warm(l.Key, &asker{interactive: l.Interactive})
+	}))
 	return mux
 }
 

@@ -53,7 +53,7 @@ func (g *Gateway) connect(ctx context.Context, host hosts.Host) (transport.Trans
 	if err != nil {
 		return nil, err
 	}
-	t, err := Dial(ctx, target, g.caller())
+	t, err := Dial(ctx, target, g.Caller())
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +66,11 @@ func (g *Gateway) sshConfig(ctx context.Context, host hosts.Host) (*ssh.Config, 
 	if err != nil {
 		return nil, err
 	}
-	return sshConfig(ctx, target, g.caller())
+	return sshConfig(ctx, target, g.Caller())
 }
 
-func (g *Gateway) caller() Caller { return Caller{Ask: g.config.Ask, Warn: g.config.Warn} }
+// Caller returns who answers the questions of this gateway's connections.
+func (g *Gateway) Caller() Caller { return Caller{Ask: g.config.Ask, Warn: g.config.Warn} }
 
 // keep notes what Close has to close.
 func (g *Gateway) keep(t transport.Transport) transport.Transport {

@@ -70,7 +70,7 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 	if err != nil {
 		return err
 	}
-	if err := as(&host, command.User); err != nil {
+	if err := As(&host, command.User); err != nil {
 		return err
 	}
 	result.User, result.Transport = Login(host), host.Transport
@@ -99,8 +99,8 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 	return err
 }
 
-// as changes the account that a host is entered as.
-func as(host *hosts.Host, user string) error {
+// As changes the account that a host is entered as.
+func As(host *hosts.Host, user string) error {
 	if user == "" || user == Login(*host) {
 		return nil
 	}
@@ -115,7 +115,7 @@ func sessionConfig(host hosts.Host, command Command) session.Config {
 	config := session.Config{
 		ID:    sessionID(),
 		Shell: host.Shell, Login: host.Login || command.Login,
-		Env: environment(host), Cwd: host.Cwd,
+		Env: Environment(host), Cwd: host.Cwd,
 		Size: command.Size, Term: command.Term,
 	}
 	if command.Shell != "" {
@@ -124,9 +124,9 @@ func sessionConfig(host hosts.Host, command Command) session.Config {
 	return config
 }
 
-// environment returns what a host's sessions start with: its own variables,
+// Environment returns what a host's sessions start with: its own variables,
 // and those of this process that it asks for.
-func environment(host hosts.Host) map[string]string {
+func Environment(host hosts.Host) map[string]string {
 	env := maps.Clone(host.Env)
 	for _, name := range host.EnvPass {
 		if value, ok := os.LookupEnv(name); ok {

@@ -21,7 +21,7 @@ func (g *Gateway) Shell(ctx context.Context, name string, options ShellOptions) 
 	if err != nil {
 		return nil, err
 	}
-	if err := as(&host, options.User); err != nil {
+	if err := As(&host, options.User); err != nil {
 		return nil, err
 	}
 	t, err := g.connect(ctx, host)
