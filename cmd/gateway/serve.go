@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -175,9 +174,13 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	cancel()
 	a.log.Info("daemon", "pid", os.Getpid(), "socket", path, "version", newVersionInfo().Version)
 	defer func() { a.log.Info("daemon ends", "pid", os.Getpid(), "cause", context.Cause(ctx)) }()
-	return daemon.Serve(ctx, l, http.NotFoundHandler(), daemon.Life{
+	d, err := daemon.New(daemon.Config{StateDir: stateDir(a.source.Environ, ""), Log: a.log})
+	if err != nil {
+		return err
+	}
+	return daemon.Serve(ctx, l, d.Handler(), daemon.Life{
 		Version: newVersionInfo().Version, Idle: time.Duration(f.idle), Log: a.log,
-		Sessions: func() int { return 0 }, Drain: func(context.Context) {},
+		Sessions: d.Sessions, Drain: d.Drain,
 	})
 }
 
