@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gateway/daemon/api"
+	"gateway/internal/transcript"
 	"gateway/transport"
 )
 
@@ -64,6 +65,7 @@ type Daemon struct {
 	perHost  map[string]int         // open and being opened
 	past     map[string]api.Session // those that are over, by id
 	draining bool
+	pruned   time.Time
 }
 
 // New returns a daemon, and takes over what an earlier one has left: sessions
@@ -110,7 +112,50 @@ func (d *Daemon) inherit() error {
 		}
 		d.past[s.ID] = s
 	}
+	d.prune()
 	return nil
+}
+
+// The limits of the records, as of the contract's spools.
+const (
+	maxRecords   = 1 << 30
+	maxRecordAge = 7 * 24 * time.Hour
+)
+
+// prune removes the records that are too old, and the oldest beyond the limit,
+// now and then.
+func (d *Daemon) prune() {
+	d.mu.Lock()
+	due := time.Since(d.pruned) > time.Hour
+	if due {
+		d.pruned = time.Now()
+	}
+	d.mu.Unlock()
+	if !due {
+		return
+	}
+	removed, err := transcript.Prune(d.root(), maxRecords, maxRecordAge, d.holds)
+	if err != nil {
+		d.config.Log.Warn("records", "error", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, dir := range removed {
+		delete(d.past, filepath.Base(dir))
+	}
+}
+
+// holds reports whether a directory belongs to a session that is open, or being
+// opened.
+func (d *Daemon) holds(dir string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range d.names {
+		if id == filepath.Base(dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // lostWithDaemon adds to a session that a daemon has left open what its record

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,9 +22,10 @@ type live struct {
 	daemon  *Daemon
 	record  *record
 	log     *transcript.Log
-	target  gateway.Target
 	options api.Open
 	release func() // gives the connection back
+	// sudoPassword is what sudo is answered; nil: it is left to who types.
+	sudoPassword func(context.Context) (string, error)
 
 	// ctx ends with the session, and its commands with it.
 	ctx context.Context
@@ -43,6 +45,7 @@ type live struct {
 	changed   chan struct{} // closed and replaced with everything that happens
 	outputAt  time.Time     // when something came last
 	stop      func()        // ends the command that runs
+	answered  bool          // sudo was, by the command that runs
 	holder    string        // the attachment that may run and type; empty: everybody
 	timer     *time.Timer   // ends the session once it was idle for its TTL
 	closing   string        // why it is being closed
@@ -135,7 +138,7 @@ func (s *live) run(r api.Run) (api.Command, error) {
 		s.commands = append([]*api.Command(nil), s.commands[keptCommands:]...)
 	}
 	ctx, stop := context.WithCancel(s.ctx)
-	s.runs, s.stop = true, stop
+	s.runs, s.stop, s.answered = true, stop, false
 	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
 	s.timer.Stop()
 	s.noteLocked("started", c)
@@ -262,10 +265,27 @@ func (s *live) waiting(p *session.Prompt) {
 		s.happened()
 		return
 	}
+	if s.sudoPassword != nil && !s.answered && strings.HasPrefix(p.Text, "[sudo] password for ") {
+		s.answered = true // a wrong one, shown again, would lock the account
+		go s.answerSudo() // ends with the command, or with the reference's own bound
+		return
+	}
 	s.session.State, c.State = api.WaitingInput, string(api.WaitingInput)
 	c.Prompt = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
 	s.noteLocked("waiting_input", c)
 	s.daemon.events.publish("waiting_input", s.infoLocked())
+}
+
+// answerSudo types the password that the inventory refers to. If it can't be
+// had, the prompt is left to who types.
+func (s *live) answerSudo() {
+	password, err := s.sudoPassword(s.ctx)
+	if err == nil {
+		_, err = s.shell().WriteSecret([]byte(password + "\n"))
+	}
+	if err != nil {
+		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
+	}
 }
 
 // save appends to the record. A record that can't be written stops nothing.

@@ -131,9 +131,13 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 		return nil, err
 	}
 	undo = append(undo, func() { engine.Close() })
+	password, err := sudoPassword(ctx, o.SudoPassword, who)
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	s := &live{
-		daemon: d, target: o.Target, options: o, release: release, engine: engine,
+		daemon: d, options: o, release: release, engine: engine, sudoPassword: password,
 		over: make(chan struct{}), changed: make(chan struct{}),
 		session: api.Session{
 			ID: id, Name: name, Host: o.Target.Name, User: o.Target.Login(), Transport: transportName(o.Target),
@@ -142,6 +146,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 			TTL: cmp.Or(o.TTL, api.Duration(d.config.TTL)),
 		},
 	}
+	d.prune()
 	if s.record, err = createRecord(d.root(), id); err != nil {
 		return nil, recordError(err)
 	}
@@ -209,6 +214,19 @@ func sudo(o api.Open, who *asker) *session.Sudo {
 			return "", errors.New("nobody to ask")
 		},
 	}
+}
+
+// sudoPassword returns how the password for sudo is found out when a command
+// wants it: a variable is the caller's, which is not there any more by then.
+func sudoPassword(ctx context.Context, reference string, who *asker) (func(context.Context) (string, error), error) {
+	switch {
+	case reference == "":
+		return nil, nil
+	case strings.HasPrefix(reference, "env:"):
+		password, err := who.secret(ctx, reference)
+		return func(context.Context) (string, error) { return password, nil }, err
+	}
+	return func(ctx context.Context) (string, error) { return gateway.Secret(ctx, reference) }, nil
 }
 
 func transportName(t gateway.Target) string {

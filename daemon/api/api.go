@@ -130,6 +130,8 @@ type Open struct {
 	Rows   int               `json:"rows,omitempty"`
 	Term   string            `json:"term,omitempty"`
 	Sudo   *Sudo             `json:"sudo,omitempty"`
+	// SudoPassword is a reference to what sudo is answered when a command calls it.
+	SudoPassword string `json:"sudo_password,omitempty"`
 	// TTL is how long it may be idle; 0 is the daemon's default.
 	TTL Duration `json:"ttl_ms,omitempty"`
 	// Client is the id of a Presence: the session closes a while after that is

@@ -32,6 +32,7 @@ func (c *Client) OpenHost(ctx context.Context, g *gateway.Gateway, name, user st
 	}
 	maps.Copy(env, o.Env)
 	o.Env = env
+	o.SudoPassword = host.Sudo.Password
 	if o.Sudo != nil {
 		o.Sudo.User = cmp.Or(o.Sudo.User, host.Sudo.User)
 		o.Sudo.Flags, o.Sudo.Password = host.Sudo.Flags, host.Sudo.Password
