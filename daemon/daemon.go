@@ -14,13 +14,16 @@ import (
 	"time"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
 	"gateway/internal/transcript"
+	"gateway/session"
 	"gateway/transport"
 )
 
 // Config bounds a daemon. Zero values stand for the defaults named here.
 type Config struct {
-	// StateDir is where records go: a directory for each session.
+	// StateDir is where records go, a directory for each session, and where open
+	// sessions are noted; see gateway.NewLedger.
 	StateDir string
 	// MaxSessions bounds the open sessions (256), MaxPerHost those on one host
 	// (64).
@@ -55,6 +58,7 @@ type Daemon struct {
 	events    *events
 	questions *questions
 	clients   *clients
+	ledger    session.Ledger
 
 	commands atomic.Int64 // that were started
 	bytes    atomic.Int64 // of output
@@ -77,6 +81,7 @@ func New(config Config) (*Daemon, error) {
 		sessions: map[string]*live{}, names: map[string]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
 	}
 	d.pool = newPool(d.config.Linger)
+	d.ledger = gateway.NewLedger(filepath.Join(d.config.StateDir, "open"))
 	d.clients = newClients(d.config.Grace, d.closeOf)
 	if err := d.inherit(); err != nil {
 		return nil, err

@@ -126,7 +126,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 		return nil, err
 	}
 	undo = append(undo, release)
-	engine, err := session.Open(context.WithValue(ctx, askerKey{}, who), t, sessionConfig(o, id, who))
+	engine, err := session.Open(context.WithValue(ctx, askerKey{}, who), t, d.sessionConfig(o, id, who))
 	if err != nil {
 		return nil, err
 	}
@@ -184,12 +184,13 @@ func (s *live) expire() {
 	}
 }
 
-func sessionConfig(o api.Open, id string, who *asker) session.Config {
+func (d *Daemon) sessionConfig(o api.Open, id string, who *asker) session.Config {
 	config := session.Config{
 		ID: id, Shell: o.Shell, Login: o.Login, Env: o.Env, Cwd: o.Cwd,
 		Size: transport.Size{Cols: o.Cols, Rows: o.Rows}, Term: o.Term,
 		NoTerminal: o.Kind == api.Pipe,
 		Reopen:     true,
+		Ledger:     d.ledger,
 	}
 	if o.Sudo != nil {
 		config.Sudo, config.OpenTimeout = sudo(o, who), sudoTimeout

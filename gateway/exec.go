@@ -80,7 +80,7 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 		return err
 	}
 	defer g.release(t)
-	config := sessionConfig(host, command)
+	config := g.sessionConfig(host, command)
 	if command.Sudo {
 		config.Sudo, config.OpenTimeout = g.sudo(host, command.SudoUser), sudoTimeout
 	}
@@ -111,12 +111,13 @@ func As(host *hosts.Host, user string) error {
 	return nil
 }
 
-func sessionConfig(host hosts.Host, command Command) session.Config {
+func (g *Gateway) sessionConfig(host hosts.Host, command Command) session.Config {
 	config := session.Config{
 		ID:    sessionID(),
 		Shell: host.Shell, Login: host.Login || command.Login,
 		Env: Environment(host), Cwd: host.Cwd,
 		Size: command.Size, Term: command.Term,
+		Ledger: g.ledger,
 	}
 	if command.Shell != "" {
 		config.Shell = command.Shell

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"gateway/hosts"
+	"gateway/session"
 	"gateway/transport"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	Warn func(message string)
 	// SpoolDir is where long output goes; empty means nowhere.
 	SpoolDir string
+	// LedgerDir is where open sessions are noted, so that a later one can end
+	// what a silent link left on a machine; empty means nowhere.
+	LedgerDir string
 }
 
 // The kinds of [Question].
@@ -59,6 +63,7 @@ type Question struct {
 type Gateway struct {
 	config Config
 	spools *spools
+	ledger session.Ledger
 
 	mu   sync.Mutex
 	open map[transport.Transport]bool // guarded by mu
@@ -72,7 +77,7 @@ func New(config Config) *Gateway {
 	if config.Warn == nil {
 		config.Warn = func(string) {}
 	}
-	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn), open: map[transport.Transport]bool{}}
+	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn), ledger: NewLedger(config.LedgerDir), open: map[transport.Transport]bool{}}
 }
 
 // Close closes what is open, and thereby hangs up what still runs. It may be

@@ -3,9 +3,19 @@ package integration
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/internal/netsim"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -42,4 +52,130 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNextSessionEndsWhatASilentLinkLeft: the link falls silent under a command,
+// and the machine is not told. The next session there ends what was left, and
+// nothing else: neither what was meant to stay, nor the sessions of this process
+// and of another one.
+func TestNextSessionEndsWhatASilentLinkLeft(t *testing.T) {
+	for _, f := range farMachines(t) {
+		for _, text := range []string{
+			"sleep 1000",
+			"trap : HUP; while :; do sleep 0.1; done", // the shell does not listen
+			"seq 1 1000000000",                        // the keeper's pipe is full
+			"# " + strings.Repeat("x", 1<<20) + "\nsleep 1000",
+		} {
+			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) { f.clearsUp(t, text) })
+		}
+	}
+}
+
+func (f far) clearsUp(t *testing.T, text string) {
+	dir, stays := t.TempDir(), tag(t)
+	allow := func() { os.WriteFile(filepath.Join(dir, "go"), nil, 0o600) }
+	defer gone(t, stays)
+	defer allow()
+	u := newUser(t, "hosts:\n  near: "+f.pinned(f.server.Port)+"\n  far: "+f.pinned(f.link.Port())+"\n")
+	ledger := filepath.Join(u.home, ".local/state/gateway/open")
+	inventory, err := hosts.Load(filepath.Join(u.home, ".config/gateway/hosts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{Inventory: inventory, LedgerDir: ledger})
+	defer g.Close()
+
+	until := "until [ -e " + dir + "/go ]; do sleep 0.02; done"
+	wait := "echo >>" + dir + "/up; " + until + "; echo on"
+	mine := make(chan gateway.Result, 1)
+	go func() { mine <- g.Exec(context.WithoutCancel(t.Context()), "near", gateway.Command{Text: wait}) }()
+	other := make(chan outcome, 1)
+	command := u.command(t, "exec", "near", "--", wait)
+	go func() { other <- outcomeOf(t, command) }()
+	eventually(t, "both neighbours run", func() bool { b, _ := os.ReadFile(filepath.Join(dir, "up")); return len(b) == 2 })
+
+	lost := make(chan gateway.Result, 1)
+	go func() {
+		lost <- g.Exec(context.WithoutCancel(t.Context()), "far", gateway.Command{Text: "echo $SSH_CONNECTION >" + dir + "/new; sleep 1000 & sleep 1000 & " +
+			"while :; do echo >>" + dir + "/log; sleep 0.02; done & " +
+			"(export " + stays + "; nohup sh -c '" + until + "' >/dev/null 2>&1 &); " +
+			"mv " + dir + "/new " + dir + "/connection; " + text})
+	}()
+	var connection string
+	eventually(t, "the command runs", func() bool {
+		b, err := os.ReadFile(filepath.Join(dir, "connection"))
+		connection = "SSH_CONNECTION=" + strings.TrimSpace(string(b))
+		return err == nil
+	})
+	if strings.HasPrefix(text, "seq") {
+		eventually(t, "the nohup job is there", func() bool { return tagged(stays) > 0 })
+	}
+	f.link.Cut(netsim.Hang)
+	if r := <-lost; r.Verdict != session.Unknown {
+		t.Fatalf("got %s, %v, want unknown", r.Verdict, r.Err)
+	}
+	keepers := keepersOf(connection)
+	if left := without(connection, stays); len(left) < 4 || len(keepers) == 0 {
+		t.Fatalf("the processes %q and the directories %q: the machine should not know yet", left, keepers)
+	}
+
+	begun := time.Now()
+	if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Verdict != session.Exited {
+		t.Errorf("the next: %s, %v", r.Verdict, r.Err)
+	}
+	soon(t, "only what was meant to stay is left", func() bool { return len(without(connection, stays)) == 0 })
+	if t.Failed() {
+		t.Log(without(connection, stays))
+	}
+	soon(t, "no directory left", func() bool {
+		return !slices.ContainsFunc(keepers, func(dir string) bool { _, err := os.Lstat(dir); return err == nil })
+	})
+	t.Logf("after %v", time.Since(begun))
+	if tagged(stays) == 0 {
+		t.Error("what was meant to stay is gone")
+	}
+	allow()
+	if r := <-mine; r.Verdict != session.Exited || string(r.Stdout) != "on\n" {
+		t.Errorf("the neighbour: %s %q, %v", r.Verdict, r.Stdout, r.Err)
+	}
+	(<-other).want(t, 0, "on\n", "")
+	eventually(t, "the ledger is empty", func() bool {
+		return empty(ledger) || g.Exec(t.Context(), "near", gateway.Command{Text: "true"}).Err != nil
+	})
+}
+
+// pinned is the machine as a host of the inventory, with a keepalive that is
+// soon through.
+func (f far) pinned(port int) string {
+	return fmt.Sprintf("{addr: %s, port: %d, user: %s, identity: %s, host_key: %q, agent: false, keepalive: 200ms}",
+		f.server.Host, port, f.server.User, f.server.KeyFile, gossh.FingerprintSHA256(f.server.HostKey))
+}
+
+// without returns the command lines of the processes that have one word in
+// their environment and not another.
+func without(tag, other string) []string {
+	var found []string
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range files {
+		b, _ := os.ReadFile(file)
+		if env := strings.Split(string(b), "\x00"); slices.Contains(env, tag) && !slices.Contains(env, other) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+			found = append(found, fmt.Sprintf("%.80q", line))
+		}
+	}
+	return found
+}
+
+// keepersOf returns the directories of a connection's keepers.
+func keepersOf(connection string) []string {
+	var found []string
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/8")
+	for _, link := range links {
+		target, _ := os.Readlink(link)
+		env, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "../environ"))
+		if dir, ok := strings.CutSuffix(target, "/r"); ok && slices.Contains(strings.Split(string(env), "\x00"), connection) {
+			found = append(found, dir)
+		}
+	}
+	return found
 }

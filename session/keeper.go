@@ -39,6 +39,7 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	nonce := newNonce()
 	marks := s.expect(nonce, "K")
 	defer s.forget(nonce)
+	s.note(nonce)
 	pipe, err := s.transport.Pipe(ctx, keeperPrelude(nonce))
 	if err != nil {
 		return nil, err
@@ -179,10 +180,14 @@ func controlMark(kind byte, nonce, payload string) string {
 // does in most shells: hang up every process of the shell's session. A shell
 // without a terminal would never know, and bash spares the jobs of what it
 // reads from a file. nohup and setsid do what they are for.
+//
+// Where the client is gone but its link is not, neither is the terminal: a
+// shell that does not listen is killed then, see [endLine].
 func (k *keeper) arm(pid int) error {
-	return k.control(fmt.Sprintf(`read -r l </proc/%d/stat && set -- ${l##*) } && s=$4; `+
+	return k.control(fmt.Sprintf(`h=%d; read -r l </proc/$h/stat && set -- ${l##*) } && s=$4 && j=${20}; `+
 		`gone() { k=; for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `+
-		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`, pid))
+		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; `+
+		`if [ "$z" ]; then { sleep 2; read -r l </proc/$h/stat && set -- ${l##*) } && [ "${20}" = "$j" ] && kill -KILL $h; } 3>&- 4>&- 5<&- 6<&- & fi; }`, pid))
 }
 
 // disarm says that the shell has ended in order: its jobs may go on. A stopped

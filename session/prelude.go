@@ -112,14 +112,16 @@ func parseReady(payload string) (ready, error) {
 // Once stdin ends, because of a close or because the link is gone, they let a
 // last process read into the void what background jobs still write, which would
 // otherwise block or die of it, and remove the directory with the last of them.
+// USR1 ends stdin too: it comes from a later session, when the link of this one
+// has gone silent; see [endLine]. $z tells.
 func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 
 // anywhere begins a loop over the places for a private directory, $x.
 const anywhere = `n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|$n) continue;; esac; `
 
 func keeperScript(nonce string) string {
-	return `trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
+	return `trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +

@@ -47,6 +47,9 @@ type Config struct {
 	NoTerminal bool
 	// Reopen keeps what [Session.Reopen] needs, for 20 µs a command.
 	Reopen bool
+	// Ledger, if there is one, notes the session as long as something of it may be
+	// on the machine, and tells it which others to end there.
+	Ledger Ledger
 	// OpenTimeout bounds Open beside its context; 0 means 30 s.
 	OpenTimeout time.Duration
 }
@@ -61,6 +64,8 @@ type Session struct {
 	ended     chan struct{} // closed when the terminal has ended
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
+	entry     Entry
+	account   string // empty: there is no ledger
 
 	trip    time.Duration // a round trip and a little more: the answer to its start
 	dialect dialect
@@ -90,6 +95,7 @@ type Session struct {
 	noisy   bool             // the shell has said something of its own on the terminal
 	ready   bool             // the first prompt has come
 	noise   []byte           // the beginning of what the terminal said before it
+	names   []string         // what the ledger knows
 }
 
 // Open starts a session's shell on a machine. The context covers the opening
@@ -123,6 +129,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		turn:      make(chan struct{}, 1),
 		replies:   map[string]reply{},
 	}
+	s.enter()
 	if err := s.start(ctx); err != nil {
 		s.abandon()
 		return nil, err
@@ -146,6 +153,7 @@ func (s *Session) start(ctx context.Context) error {
 	nonce := newNonce()
 	ready := s.expect(nonce, "SP")
 	defer s.outlive(nonce, "P") // bash repeats an old prompt after some syntax errors
+	s.note(nonce)
 
 	opened := make(chan error, 1)
 	go func() {
@@ -167,6 +175,7 @@ func (s *Session) start(ctx context.Context) error {
 	}
 	if err == nil && s.keeper != nil {
 		s.install(s.keeper)
+		s.endAbandoned(s.keeper)
 	}
 	return err
 }
@@ -176,6 +185,7 @@ func (s *Session) attach(term transport.Terminal) {
 	s.terminal = term
 	s.pumps.Go(func() {
 		s.pump(term, nil, Terminal)
+		s.giveUpIfLost()
 		close(s.ended)
 	})
 }
@@ -415,6 +425,7 @@ func (s *Session) abandon() {
 		within(keeperGrace, k.exited)
 		k.pipe.Close()
 	}
+	s.entry.Close(s.sawEnd(keepers))
 	s.pumps.Wait()
 }
 

@@ -60,6 +60,8 @@ func (s *Session) startSudo(ctx context.Context) error {
 	defer s.forget(asked)
 	defer s.outlive(nonce, "P")
 
+	s.note(nonce)
+	s.note(relayed)
 	pipe, err := s.transport.Pipe(ctx, relayPrelude(relayed))
 	if err != nil {
 		return err
@@ -93,8 +95,8 @@ func (s *Session) startSudo(ctx context.Context) error {
 // relayPrelude returns the exec request for a relay: it passes control lines on
 // to a FIFO, which sudo has for its stdin, and holds the streams.
 func relayPrelude(nonce string) string {
-	return inSh(`trap "" HUP INT TERM PIPE; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && break; d=; done 2>/dev/null; ` +
+	return inSh(`trap "" HUP INT TERM PIPE; trap : USR1; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && : >$d/r && echo $$ >$d/p && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +

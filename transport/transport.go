@@ -36,6 +36,14 @@ type Transport interface {
 	Close() error
 }
 
+// Remote is a [Transport] whose programs may outlive the link to them.
+type Remote interface {
+	Transport
+	// Account returns what tells the machine and the account on it from all
+	// others, whatever the way there.
+	Account() string
+}
+
 // A Program is something that a [Transport] started.
 type Program interface {
 	// Wait returns how the program ended. It blocks until then, may be called

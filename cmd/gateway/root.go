@@ -214,7 +214,7 @@ func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gate
 	}
 	g := gateway.New(gateway.Config{
 		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy,
-		Ask: ask, Warn: a.warn, SpoolDir: stateDir(a.source.Environ, "spool"),
+		Ask: ask, Warn: a.warn, SpoolDir: stateDir(a.source.Environ, "spool"), LedgerDir: stateDir(a.source.Environ, "open"),
 	})
 	a.gateway.Store(g)
 	return g

@@ -18,6 +18,7 @@ import (
 // or when the peer no longer answers; whatever lives on it then ends too.
 type conn struct {
 	config Config
+	key    string // fingerprint of the host key
 	mux    gossh.Conn
 	wire   *wire
 	under  func() // gives back what carries the connection: a share in a bastion, a command

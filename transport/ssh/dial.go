@@ -142,6 +142,7 @@ type handshake struct {
 	auth   *authenticator
 
 	trusted atomic.Bool // the host key was accepted
+	key     string      // its fingerprint
 }
 
 func (h *handshake) phase() string {
@@ -180,7 +181,9 @@ func (h *handshake) run(ctx context.Context, under func()) (*conn, error) {
 		negotiated := meta.Algorithms()
 		c.trace("kex", "%s, %s", negotiated.KeyExchange, negotiated.Read.Cipher)
 	}
-	return newConn(*c, mux, channels, requests, h.wire, under), nil
+	established := newConn(*c, mux, channels, requests, h.wire, under)
+	established.key = h.key
+	return established, nil
 }
 
 func discardChannels(channels <-chan gossh.NewChannel) {
@@ -223,10 +226,19 @@ func (h *handshake) checker(check gossh.HostKeyCallback) gossh.HostKeyCallback {
 			return err
 		}
 		accepted = key.Marshal()
+		h.key = gossh.FingerprintSHA256(plain(key))
 		h.config.trace("hostkey", "%s %s", key.Type(), gossh.FingerprintSHA256(key))
 		h.trusted.Store(true)
 		return nil
 	}
+}
+
+// plain returns the key that a certificate is about, which outlives it.
+func plain(key gossh.PublicKey) gossh.PublicKey {
+	if cert, ok := key.(*gossh.Certificate); ok {
+		return cert.Key
+	}
+	return key
 }
 
 // again reports whether err is that the server turned the connection away

@@ -32,6 +32,7 @@ type Transport struct {
 	conns  []*conn
 	dial   *dialling // under way, or nil
 	closed bool
+	key    string // the machine's host key
 
 	reaping sync.WaitGroup
 
@@ -46,7 +47,7 @@ type dialling struct {
 	err  error // set before done is closed
 }
 
-var _ transport.Transport = (*Transport)(nil)
+var _ transport.Remote = (*Transport)(nil)
 
 // Dial connects to a machine and authenticates. The error is a
 // [*transport.Error], or wraps [context.Canceled] if ctx was cancelled. It
@@ -72,6 +73,13 @@ func (t *Transport) Alive() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.closed && slices.ContainsFunc(t.conns, (*conn).alive)
+}
+
+// Account implements [transport.Remote]. A machine is known by its host key.
+func (t *Transport) Account() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.config.User + "@" + t.key
 }
 
 // Close implements [transport.Transport].
@@ -232,6 +240,7 @@ func (t *Transport) connect(ctx context.Context) error {
 		c.onIdle = func() { t.idle(c) }
 		c.mu.Unlock()
 		t.conns = append(t.conns, c)
+		t.key = c.key
 	}
 	t.mu.Unlock()
 	if closed {

@@ -1,0 +1,153 @@
+package session
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// hold starts a process, and waits until it is up. It leads a session, and holds
+// a file as descriptor 8.
+func hold(t *testing.T, file string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `exec 8<"$1"; echo up; read x`, "sh", file)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "up\n" {
+		t.Fatalf("it said %q", line)
+	}
+	return cmd
+}
+
+// ended reports by which signal a process has ended, or 0 if it lives.
+func ended(t *testing.T, cmd *exec.Cmd) syscall.Signal {
+	t.Helper()
+	var status syscall.WaitStatus
+	if pid, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WNOHANG, nil); err != nil {
+		t.Fatal(err)
+	} else if pid == 0 {
+		return 0
+	}
+	return status.Signal()
+}
+
+// TestEndLine: the line ends what goes by its names, and is not led astray by
+// what somebody else has put there.
+func TestEndLine(t *testing.T) {
+	const name, other = "0123456789abcdef", "fedcba9876543210"
+	type made struct {
+		dir  string
+		pid  func(*exec.Cmd) int
+		env  string
+		want syscall.Signal
+	}
+	own := func(cmd *exec.Cmd) int { return cmd.Process.Pid }
+	for what, m := range map[string]made{
+		"a keeper":                       {dir: ".gw-" + name, pid: own, want: syscall.SIGUSR1},
+		"a keeper of another session":    {dir: ".gw-" + other, pid: own},
+		"a shell":                        {env: "_gwn=" + name, want: syscall.SIGHUP},
+		"a shell of another session":     {env: "_gwn=" + other},
+		"another's pid":                  {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return os.Getpid() }},
+		"no pid":                         {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return -1 }},
+		"a link to a keeper's directory": {dir: "link", pid: own},
+	} {
+		t.Run(what, func(t *testing.T) {
+			tmp := t.TempDir()
+			file := "/dev/null"
+			if m.dir != "" {
+				dir := filepath.Join(tmp, m.dir)
+				if err := os.Mkdir(dir, 0o700); err != nil {
+					t.Fatal(err)
+				}
+				file = filepath.Join(dir, "r")
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cmd := hold(t, file, m.env)
+			if m.dir != "" {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(file), "p"), fmt.Appendln(nil, m.pid(cmd)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if m.dir == "link" {
+				if err := os.Symlink(m.dir, filepath.Join(tmp, ".gw-"+name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			runEndLine(t, tmp, name)
+			if m.want != 0 {
+				if err := cmd.Wait(); err == nil || cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != m.want {
+					t.Errorf("it ended with %v, want %v", err, m.want)
+				}
+			} else if got := ended(t, cmd); got != 0 {
+				t.Errorf("it was ended by %v", got)
+			}
+		})
+	}
+}
+
+// TestEndLineOwner: the directory of another account is not looked into.
+func TestEndLineOwner(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("it takes root to make a directory of another account")
+	}
+	const name = "0123456789abcdef"
+	tmp := t.TempDir()
+	dir := filepath.Join(tmp, ".gw-"+name)
+	if err := os.Mkdir(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "r")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	cmd := hold(t, file)
+	if err := os.WriteFile(filepath.Join(dir, "p"), fmt.Appendln(nil, cmd.Process.Pid), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(dir, 65534, 65534); err != nil {
+		t.Fatal(err)
+	}
+	runEndLine(t, tmp, name)
+	if got := ended(t, cmd); got != 0 {
+		t.Errorf("it was ended by %v", got)
+	}
+}
+
+// runEndLine gives the line to a shell as a keeper gets it, and waits for the
+// answer.
+func runEndLine(t *testing.T, tmp, name string) {
+	t.Helper()
+	for _, sh := range []string{"dash", "bash", "busybox sh"} {
+		nonce := newNonce()
+		cmd := exec.Command("sh", "-c", "exec "+sh+` -c 'exec 3>&1 4>&1 >/dev/null 2>&1; read -r x; eval "$x"; wait'`)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "XDG_RUNTIME_DIR=" + tmp}
+		cmd.Stdin = strings.NewReader(endLine(nonce, []string{name}) + "\n")
+		out, err := cmd.Output()
+		if want := "\x1eL" + nonce + ":\x1e" + nonce + ";"; err != nil || string(out) != want {
+			t.Errorf("%s: got %q, %v, want %q", sh, out, err, want)
+		}
+	}
+}
