@@ -176,7 +176,7 @@ func (o StartOptions) spawn() (*child, error) {
 }
 
 func (o StartOptions) cannot(err error) error {
-	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: start %s: %v", o.Executable, err), Err: err}
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: start %s: %v", o.Executable, err), Err: err, Hint: "its log is to be " + o.Log}
 }
 
 // failure says what became of the child, in its own words if it has some.

@@ -71,7 +71,7 @@ func TestMain(m *testing.M) {
 // as returns a process with a role, of a user that is not us if uid is not 0.
 func as(t *testing.T, uid int, role, path string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.Command("/proc/self/exe", path)
+	cmd := exec.Command(program(t), path)
 	if uid != 0 {
 		if os.Geteuid() != 0 {
 			t.Skip("only root can be somebody else")
@@ -86,15 +86,18 @@ func as(t *testing.T, uid int, role, path string) *exec.Cmd {
 // forAll returns a copy of the tests that another user can start.
 func forAll(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(openDir(t), "tests")
-	data, err := os.ReadFile("/proc/self/exe")
-	if err == nil {
-		err = os.WriteFile(program, data, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
+	theirs := filepath.Join(openDir(t), "tests")
+	data, err := os.ReadFile(program(t))
+	must(t, err)
+	must(t, os.WriteFile(theirs, data, 0o755))
+	return theirs
+}
+
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	must(t, err)
+	return path
 }
 
 // openDir returns a directory that everybody can enter, and with a short path.
