@@ -76,6 +76,7 @@ func (g *gate) stop(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if ask.Force {
+		g.forced.Store(true)
 		g.end()
 	} else if sessions, requests := g.endIfFree(); sessions > 0 || requests > 0 {
 		refuse(w, http.StatusConflict, &transport.Error{

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,6 +19,9 @@ const (
 	maxHeader  = 16 << 10
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute // of a connection between two requests
+	// closeTime is how long closing may take once DrainTime is over: links that
+	// went silent answer nothing.
+	closeTime = 2 * time.Second
 	// tellTime is how long requests may take to deliver what Drain has ended, and
 	// then to notice that they are over.
 	tellTime = 500 * time.Millisecond
@@ -61,16 +65,29 @@ func Serve(ctx context.Context, l net.Listener, handler http.Handler, life Life)
 	// No later than this: a caller that comes must not find a door without a
 	// room behind it, but start the next daemon.
 	l.Close()
-	drain(server, life, cut)
+	g.drain(server, cut)
 	return err
 }
 
 // drain ends the sessions, then the requests: first those that deliver what
 // the sessions left, then those that would last.
-func drain(server *http.Server, life Life, cut context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
+func (g *gate) drain(server *http.Server, cut context.CancelFunc) {
+	bound := DrainTime
+	if g.forced.Load() {
+		bound = 0
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	life.Drain(ctx)
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		g.life.Drain(ctx)
+	}()
+	select {
+	case <-drained:
+	case <-time.After(bound + closeTime): // the end of the process is the end of the rest
+		g.life.Log.Warn("sessions that do not close are left")
+	}
 	if shutdown(server) == nil {
 		return
 	}
@@ -91,6 +108,7 @@ type gate struct {
 	life    Life
 	routes  http.Handler
 	started time.Time
+	forced  atomic.Bool // what runs may not end by itself
 
 	mu     sync.Mutex
 	active int           // guarded by mu: requests in progress

@@ -183,7 +183,8 @@ func TestStaysWithoutIdle(t *testing.T) {
 func TestHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		h := serve(t, http.NotFoundHandler(), daemon.Life{Version: "v1.2.3"})
+		draining := make(chan context.Context, 1)
+		h := serve(t, http.NotFoundHandler(), daemon.Life{Version: "v1.2.3", Drain: func(ctx context.Context) { draining <- ctx }})
 		client := h.client()
 		h.sessions.Store(2)
 
@@ -213,6 +214,9 @@ func TestHandshake(t *testing.T) {
 		}
 		if a := ask(t, client, "999", "POST", "/v1/stop", `{"force":true}`); a.status != 200 {
 			t.Errorf("stop by force: %+v", a)
+		}
+		if ctx := <-draining; ctx.Err() == nil {
+			t.Error("what runs may go on after a stop by force")
 		}
 		if err := <-h.ended; err != nil || !h.drained.Load() {
 			t.Errorf("Serve = %v", err)
@@ -308,6 +312,21 @@ func TestDrain(t *testing.T) {
 		}
 		idle.CloseIdleConnections()
 		client.CloseIdleConnections()
+	})
+}
+
+// Sessions that cannot be closed do not keep the daemon.
+func TestDrainIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := make(chan struct{})
+		defer close(hung)
+		h := serve(t, http.NotFoundHandler(), daemon.Life{Drain: func(context.Context) { <-hung }})
+		begun := time.Now()
+		h.end()
+		<-h.ended
+		if took := time.Since(begun); took < daemon.DrainTime || took > daemon.DrainTime+3*time.Second {
+			t.Errorf("it took %v", took)
+		}
 	})
 }
 

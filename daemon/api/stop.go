@@ -9,6 +9,7 @@ const (
 
 // Stop asks the daemon to end.
 type Stop struct {
-	// Force: also with sessions open or requests in progress.
+	// Force: also with sessions open or requests in progress, and without waiting
+	// for what runs in them.
 	Force bool `json:"force"`
 }
