@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"regexp"
+	"slices"
 )
 
 // maxLine is how much of a line is searched at once. A longer one is searched
@@ -149,7 +150,7 @@ func (g *grep) line(l Line) {
 	switch {
 	case g.full:
 	case l.Match:
-		l = l.cut(match, g.options.Width)
+		l = l.cut(match, g.options.Width, nil)
 		lines := append(g.before, l)
 		g.before, g.after = nil, g.options.Context
 		for len(lines) > 1 && !g.fits(lines) {
@@ -158,10 +159,14 @@ func (g *grep) line(l Line) {
 		g.take(lines)
 	case g.after > 0:
 		g.after--
-		g.take([]Line{l.cut([]int{0, 0}, g.options.Width)})
+		g.take([]Line{l.cut(nil, g.options.Width, nil)})
 	case g.options.Context > 0:
-		g.before = append(g.before, l.cut([]int{0, 0}, g.options.Width))
-		g.before = g.before[max(len(g.before)-g.options.Context, 0):]
+		var buffer []byte
+		if len(g.before) == g.options.Context {
+			buffer = g.before[0].Data
+			g.before = slices.Delete(g.before, 0, 1)
+		}
+		g.before = append(g.before, l.cut(nil, g.options.Width, buffer))
 	}
 }
 
@@ -187,15 +192,19 @@ func (g *grep) take(lines []Line) {
 	g.Next = g.at
 }
 
-// cut returns the line with a copy of its text, as much as may be, around the
-// match.
-func (l Line) cut(match []int, width int) Line {
-	if len(l.Data) > width {
-		// A match that fits is in the middle.
-		start := max(match[0]-max(width-(match[1]-match[0]), 0)/2, 0)
-		start = min(start, len(l.Data)-width)
-		l.Data, l.Cut = l.Data[start:start+width], true
+// cut returns the line with a copy of its text in the buffer, as much as may
+// be: what is around the match, if there is one.
+func (l Line) cut(match []int, width int, buffer []byte) Line {
+	text := l.Data
+	if len(text) > width {
+		start := 0
+		if match != nil {
+			// A match that fits is in the middle.
+			start = max(match[0]-max(width-(match[1]-match[0]), 0)/2, 0)
+			start = min(start, len(text)-width)
+		}
+		text, l.Cut = text[start:start+width], true
 	}
-	l.Data = bytes.Clone(l.Data)
+	l.Data = append(buffer[:0], text...)
 	return l
 }

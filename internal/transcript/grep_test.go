@@ -84,10 +84,10 @@ func TestGrepLongLines(t *testing.T) {
 	const piece = 64 << 10
 	add(t, l, stdout, strings.Repeat("x", piece)+"\n") // exactly one piece
 	add(t, l, stdout, "short\n")
-	add(t, l, stdout, strings.Repeat("y", 40*piece)+"needle")
+	add(t, l, stdout, strings.Repeat("y", 10*piece)+"needle")
 	add(t, l, stdout, "\nlast\n")
 	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle|^$"), transcript.GrepOptions{Context: 1, Width: 10})
-	if got, want := lines(found), fmt.Sprintf("%d-~yyyyyyyyyy %d:~needle %d-last #1 >%d", piece+7+39*piece, piece+7+40*piece, 41*piece+7+7, l.End()); got != want || err != nil {
+	if got, want := lines(found), fmt.Sprintf("%d-~yyyyyyyyyy %d:~needle %d-last #1 >%d", piece+7+9*piece, piece+7+10*piece, 11*piece+7+7, l.End()); got != want || err != nil {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 	found, err = l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("short|x"), transcript.GrepOptions{Width: 10})

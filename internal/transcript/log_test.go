@@ -27,6 +27,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(write); dir != "" {
+		writeUntilKilled(dir)
+	}
 	flag.Set("rapid.nofailfile", "true") // the seed is in the message
 	goleak.VerifyTestMain(m)
 }

@@ -16,7 +16,7 @@ import (
 const goneSuffix = ".gone"
 
 // Prune removes directories in root, the oldest first: those in which nothing
-// was written for longer than age, and more until what is in root takes no more
+// was written for longer than age, and more until the files in them have no more
 // than total bytes. It asks keep, if there is one, before it removes one. It
 // follows no symbolic links, and returns what it removed, also with an error.
 func Prune(root string, total int64, age time.Duration, keep func(dir string) bool) (removed []string, err error) {
@@ -102,7 +102,9 @@ func directories(root *os.Root) ([]directory, error) {
 				return fs.SkipDir
 			}
 			if info, err := entry.Info(); err == nil {
-				d.size += info.Size()
+				if !entry.IsDir() {
+					d.size += info.Size()
+				}
 				d.written = later(d.written, info.ModTime())
 			}
 			return nil

@@ -31,14 +31,19 @@ func (c Chunk) slice(from, n int) Chunk {
 	return c
 }
 
-// moment is how far apart the writes of a chunk may be.
-const moment = 10 * time.Millisecond
+// moment is how far apart the writes of a chunk may be, and small how long it is
+// at most when another is added to it.
+const (
+	moment = 10 * time.Millisecond
+	small  = 4 << 10
+)
 
-// join adds a copy of a chunk, to the last one if it continues that.
+// join adds a copy of a chunk, to the last one if that is small and goes on in
+// it.
 func join(chunks []Chunk, c Chunk) []Chunk {
 	if len(chunks) > 0 {
 		last := &chunks[len(chunks)-1]
-		if last.Stream == c.Stream && last.End() == c.At && c.Time.Sub(last.Time) < moment {
+		if len(last.Data) < small && last.Stream == c.Stream && last.End() == c.At && c.Time.Sub(last.Time) < moment {
 			last.Data = append(last.Data, c.Data...)
 			return chunks
 		}
