@@ -53,6 +53,10 @@ func (g *Gateway) connect(ctx context.Context, host hosts.Host) (transport.Trans
 	if err != nil {
 		return nil, err
 	}
+	return g.dial(ctx, target)
+}
+
+func (g *Gateway) dial(ctx context.Context, target Target) (transport.Transport, error) {
 	t, err := Dial(ctx, target, g.Caller())
 	if err != nil {
 		return nil, err

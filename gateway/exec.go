@@ -75,17 +75,15 @@ func (g *Gateway) exec(ctx context.Context, command Command, result *Result) err
 	}
 	result.User, result.Transport = Login(host), host.Transport
 	begun := time.Now()
-	t, err := g.connect(ctx, host)
-	if err != nil {
-		return err
-	}
-	defer g.release(t)
 	config := g.sessionConfig(host, command)
 	if command.Sudo {
 		config.Sudo, config.OpenTimeout = g.sudo(host, command.SudoUser), sudoTimeout
 	}
-	s, err := session.Open(ctx, t, config)
-	result.Connect = time.Since(begun)
+	s, t, err := g.openSession(ctx, host, config)
+	if t != nil {
+		defer g.release(t)
+		result.Connect = time.Since(begun)
+	}
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@ type Config struct {
 	Ask func(context.Context, Question) (string, error)
 	// Warn tells a person about something that stopped nothing; nil drops it.
 	Warn func(message string)
+	// Warm returns a connection to a target that somebody else has open; nil
+	// means that there never is one. Closing it must leave that connection open.
+	Warm func(context.Context, Target) (transport.Transport, bool)
 	// SpoolDir is where long output goes; empty means nowhere.
 	SpoolDir string
 	// LedgerDir is where open sessions are noted, so that a later one can end
