@@ -2,16 +2,22 @@ package integration
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"gateway/daemon"
 	"gateway/daemon/api"
 	"gateway/daemon/client"
+	"gateway/internal/netsim"
+	"gateway/internal/socket"
 	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
@@ -20,22 +26,30 @@ import (
 // lent returns tr as another process would borrow it from the daemon.
 func lent(t testing.TB, tr transport.Transport) transport.Transport {
 	t.Helper()
+	path := serveSocket(t, daemon.Lend(func(api.Lend) (transport.Transport, func(), bool) { return tr, func() {}, true }))
+	borrowed, err := client.Borrow(t.Context(), func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, api.Lend{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { borrowed.Close() })
+	return borrowed
+}
+
+// serveSocket answers in a daemon's place, and returns where.
+func serveSocket(t testing.TB, handler http.Handler) (path string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "lent") // a socket needs a path shorter than that of TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	path = filepath.Join(dir, "s")
+	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server := &http.Server{
-		Handler: daemon.Lend(func(api.Lend) (transport.Transport, func(), bool) {
-			return tr, func() {}, true
-		}),
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	server := &http.Server{Handler: handler, BaseContext: func(net.Listener) context.Context { return ctx }}
 	done := make(chan struct{})
 	go func() { // ends with the server
 		defer close(done)
@@ -46,15 +60,65 @@ func lent(t testing.TB, tr transport.Transport) transport.Transport {
 		server.Close()
 		<-done
 	})
-	borrowed, err := client.Borrow(t.Context(), func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "unix", l.Addr().String())
-	}, api.Lend{})
-	if err != nil {
-		t.Fatal(err)
+	return path
+}
+
+// TestExecBorrows: exec works the same over the daemon's connection and without
+// one.
+func TestExecBorrows(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	proxy := netsim.Start(t, server.Addr, 0)
+	open := dial(t, server, server.Port)
+	asked := make(chan api.Lend, 10)
+	lend := func(found bool) http.Handler {
+		return daemon.Lend(func(l api.Lend) (transport.Transport, func(), bool) {
+			asked <- l
+			return open, func() {}, found
+		})
 	}
-	t.Cleanup(func() { borrowed.Close() })
-	return borrowed
+	newer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUpgradeRequired)
+		io.WriteString(w, `{"error": {"code": "daemon.version", "message": "daemon: it speaks protocol 99", "hint": "end it"}}`)
+	})
+	u := newUser(t, "hosts:\n  web1: "+strings.Replace(entry(server, ", host_key_policy: accept-new"),
+		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1)+"\n")
+	base := u.env
+	for _, test := range []struct {
+		name    string
+		handler http.Handler
+		args    []string
+		stderr  string
+		asks    int
+		dials   bool
+	}{
+		{name: "a connection is open", handler: lend(true), asks: 3}, // a terminal, a keeper, a feeder
+		{name: "none is", handler: lend(false), asks: 1, dials: true},
+		{name: "not wanted", handler: lend(true), args: []string{"--no-daemon"}, dials: true},
+		{name: "another version", handler: newer, stderr: "gateway: warning: daemon: it speaks protocol 99: not using its connections (end it)\n", dials: true},
+		{name: "something else", handler: http.NotFoundHandler(), dials: true},
+		{name: "no daemon", dials: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			u.env = append(slices.Clone(base), "GATEWAY_SOCKET="+filepath.Join(t.TempDir(), "none"))
+			if test.handler != nil {
+				u.env = append(slices.Clone(base), "GATEWAY_SOCKET="+serveSocket(t, test.handler))
+			}
+			before := proxy.Bytes(netsim.Up)
+			args := append([]string{"exec", "-i"}, test.args...)
+			u.feed(t, "in\n", append(args, "web1", "--", "cat; echo err >&2; exit 3")...).want(t, 3, "in\n", test.stderr+"err\n")
+			if dialled := proxy.Bytes(netsim.Up) > before; dialled != test.dials {
+				t.Errorf("it made a connection of its own: %v, want %v", dialled, test.dials)
+			}
+			if len(asked) != test.asks {
+				t.Errorf("it asked %d times, want %d", len(asked), test.asks)
+			}
+			for len(asked) > 0 {
+				if l := <-asked; l.Key == "" || l.Interactive {
+					t.Errorf("it asked for %+v", l)
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkLent compares a borrowed connection with one's own, in turns: the
@@ -63,13 +127,14 @@ func BenchmarkLent(b *testing.B) {
 	server := sshdtest.Start(b, sshdtest.Options{})
 	direct := dial(b, server, server.Port)
 	both := []transport.Transport{direct, lent(b, direct)}
-	measure := func(b *testing.B, what func(i int)) {
+	measure := func(b *testing.B, what func(i int) (after func())) {
 		var took [2][]time.Duration
 		for b.Loop() {
 			for i := range both {
 				begun := time.Now()
-				what(i)
+				after := what(i)
 				took[i] = append(took[i], time.Since(begun))
+				after()
 			}
 		}
 		b.ReportMetric(median(took[0]), "direct-µs")
@@ -83,10 +148,18 @@ func BenchmarkLent(b *testing.B) {
 		}
 		return s
 	}
+	b.Run("nobody", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "gateway", "s")
+		for b.Loop() {
+			if _, err := client.Borrow(b.Context(), func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, api.Lend{}); !socket.Absent(err) {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("open", func(b *testing.B) {
-		measure(b, func(i int) {
+		measure(b, func(i int) func() {
 			s := open(b, i)
-			b.Cleanup(func() { s.Close() })
+			return func() { s.Close() }
 		})
 	})
 	for name, command := range map[string]session.Command{
@@ -98,10 +171,11 @@ func BenchmarkLent(b *testing.B) {
 			sessions := []*session.Session{open(b, 0), open(b, 1)}
 			defer sessions[0].Close()
 			defer sessions[1].Close()
-			measure(b, func(i int) {
+			measure(b, func(i int) func() {
 				if _, err := sessions[i].Run(b.Context(), command); err != nil {
 					b.Fatal(err)
 				}
+				return func() {}
 			})
 		})
 	}

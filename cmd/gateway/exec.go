@@ -17,6 +17,7 @@ import (
 // execFlags are what the command line says about one command.
 type execFlags struct {
 	tty, stdin, login, merge bool
+	noDaemon                 bool
 	timeout                  duration
 	cwd, shell, user, script string
 	sudo                     sudoFlag
@@ -60,6 +61,7 @@ Status: 0-255 the command's own, 124 timed out, 125 did not start,
 	flags.StringVarP(&f.user, "user", "u", "", "enter the host as `USER`")
 	flags.Var(&f.sudo, "sudo", "run it by sudo as `USER`, else as the inventory says, else as root")
 	flags.Lookup("sudo").NoOptDefVal = sudoDefault
+	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	flags.BoolVar(&f.merge, "merge", false, "send its stderr to stdout")
 	flags.StringVar(&f.script, "script", "", "run the text of `FILE` (- is stdin) in place of COMMAND")
 	a.completeExecFlags(cmd)
@@ -87,7 +89,11 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 			Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split,
 		}})
 	}
-	g := a.open(inv, show.asker(a.asker()), policyAsk)
+	ask := show.asker(a.asker())
+	if !f.noDaemon && !a.config.NoDaemon {
+		a.warm = a.borrower(ask != nil)
+	}
+	g := a.open(inv, ask, policyAsk)
 	defer g.Close()
 	c.Output, c.Spool = show.output, a.config.Output != "text"
 	live := a.attach(&c, f, show)

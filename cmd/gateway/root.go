@@ -28,6 +28,7 @@ type app struct {
 	config  *config.Config // nil until load
 	log     *slog.Logger
 	gateway atomic.Pointer[gateway.Gateway] // what a second signal closes
+	warm    borrower                        // for open; nil: every connection is one's own
 
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
@@ -214,7 +215,7 @@ func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gate
 	}
 	g := gateway.New(gateway.Config{
 		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy,
-		Ask: ask, Warn: a.warn, SpoolDir: stateDir(a.source.Environ, "spool"), LedgerDir: stateDir(a.source.Environ, "open"),
+		Ask: ask, Warn: a.warn, Warm: a.warm, SpoolDir: stateDir(a.source.Environ, "spool"), LedgerDir: stateDir(a.source.Environ, "open"),
 	})
 	a.gateway.Store(g)
 	return g

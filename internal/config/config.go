@@ -35,6 +35,8 @@ type Config struct {
 	LogFile string `koanf:"log_file"`
 	// Socket is the daemon's; empty for the usual place.
 	Socket string `koanf:"socket"`
+	// NoDaemon: every command makes connections of its own.
+	NoDaemon bool `koanf:"no_daemon"`
 
 	// CI: nobody is there, and nothing is to be remembered for next time. It
 	// is no key but the variable that build servers set.
@@ -205,7 +207,7 @@ func (c *Config) Settings() []Setting {
 	}
 	values := map[string]any{
 		"inventory": inventory, "ssh_config": c.SSHConfig, "output": c.Output, "color": c.Color,
-		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile, "socket": c.Socket,
+		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile, "socket": c.Socket, "no_daemon": c.NoDaemon,
 	}
 	var list []Setting
 	for _, name := range order {

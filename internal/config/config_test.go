@@ -74,6 +74,7 @@ func TestLayers(t *testing.T) {
 		{"log_level", "debug", "--log-level"},
 		{"log_file", filepath.Join(p.home, ".config/gateway/log/gateway.log"), user + ":4"},
 		{"socket", "", "default"},
+		{"no_daemon", false, "default"},
 	}
 	if got := c.Settings(); !reflect.DeepEqual(got, want) {
 		t.Errorf("Settings =\n%v, want\n%v", got, want)
@@ -216,7 +217,7 @@ func TestExample(t *testing.T) {
 	}
 	want := map[string]any{
 		"inventory": []string{}, "ssh_config": defaults.SSHConfig, "output": defaults.Output, "color": defaults.Color,
-		"quiet": defaults.Quiet, "log_level": defaults.LogLevel, "log_file": defaults.LogFile, "socket": defaults.Socket,
+		"quiet": defaults.Quiet, "log_level": defaults.LogLevel, "log_file": defaults.LogFile, "socket": defaults.Socket, "no_daemon": defaults.NoDaemon,
 	}
 	if !reflect.DeepEqual(values, want) {
 		t.Errorf("the example says %v, want %v", values, want)

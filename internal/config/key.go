@@ -19,7 +19,7 @@ type key struct {
 }
 
 // order is the keys as config.example.yaml has them.
-var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file", "socket"}
+var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file", "socket", "no_daemon"}
 
 var keys = map[string]key{
 	"inventory":  {name: "inventory", list: true},
@@ -30,6 +30,7 @@ var keys = map[string]key{
 	"log_level":  {name: "log_level", words: []string{"debug", "info", "warn", "error"}},
 	"log_file":   {name: "log_file", path: true},
 	"socket":     {name: "socket", path: true},
+	"no_daemon":  {name: "no_daemon", truth: true},
 }
 
 func (k key) variable() string { return Prefix + strings.ToUpper(k.name) }

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/internal/socket"
+	"gateway/transport"
+)
+
+// A borrower returns a connection that the daemon has open; see
+// [gateway.Config].
+type borrower func(context.Context, gateway.Target) (transport.Transport, bool)
+
+// borrower returns what asks the daemon, if one runs. Where there is nothing to
+// borrow, a command makes its own connection, and only what a person can change
+// is worth a word.
+func (a *app) borrower(interactive bool) borrower {
+	path, err := a.socket()
+	if err != nil {
+		return nil // no daemon of ours can listen there
+	}
+	dial := func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }
+	return func(ctx context.Context, target gateway.Target) (transport.Transport, bool) {
+		t, err := client.Borrow(ctx, dial, api.Lend{Key: target.Key(), Interactive: interactive})
+		switch {
+		case err == nil:
+			return t, true
+		case socket.Absent(err), ctx.Err() != nil:
+		case gateway.Code(err) == "daemon.version", errors.Is(err, context.DeadlineExceeded):
+			message := err.Error() + ": not using its connections"
+			if hint := gateway.Hint(err); hint != "" {
+				message += " (" + hint + ")"
+			}
+			a.warn(message)
+		default:
+			a.log.Debug("borrow", "host", target.Name, "error", err)
+		}
+		return nil, false
+	}
+}
