@@ -9,12 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
 
 	"gateway/daemon/api"
-	"gateway/gateway"
 	"gateway/internal/fdpass"
 	"gateway/transport"
 )
@@ -27,28 +27,25 @@ func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool)) 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request api.Lend
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-			refuseLoan(w, http.StatusBadRequest, "usage", "daemon: lend: "+err.Error())
+			refuse(w, http.StatusBadRequest, &transport.Error{Code: "usage", Message: "daemon: lend: " + err.Error()})
 			return
 		}
 		t, release, ok := find(request)
 		if !ok {
-			refuseLoan(w, http.StatusNotFound, "session.not_found", "daemon: no connection is open to this target")
+			refuse(w, http.StatusNotFound, &transport.Error{Code: "session.not_found", Message: "daemon: no connection is open to this target"})
 			return
 		}
 		defer release()
+		if remote, ok := t.(transport.Remote); ok {
+			w.Header().Set(api.AccountHeader, url.PathEscape(remote.Account()))
+		}
 		conn, err := switchToLending(w)
 		if err != nil {
-			refuseLoan(w, http.StatusInternalServerError, "internal", "daemon: lend: "+err.Error())
+			refuse(w, http.StatusInternalServerError, &transport.Error{Code: "internal", Message: "daemon: lend: " + err.Error()})
 			return
 		}
 		lend(r.Context(), conn, t)
 	})
-}
-
-func refuseLoan(w http.ResponseWriter, status int, code, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(api.Failure{Error: &gateway.JSONError{Code: code, Message: message}}) // a caller who is gone needs none
 }
 
 // switchToLending takes the connection over from HTTP.

@@ -126,6 +126,10 @@ func TestContractOfLentLocal(t *testing.T) {
 
 func TestContractOfLentSSH(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
-	path, _ := serveLoans(t, dialSSH(t, s, s.Port))
+	direct := dialSSH(t, s, s.Port)
+	path, _ := serveLoans(t, direct)
+	if got, want := borrow(t, path).Account(), direct.Account(); got != want || want == "" {
+		t.Errorf("Account = %q, want %q", got, want)
+	}
 	transporttest.Run(t, func(t testing.TB) transport.Transport { return borrow(t, path) })
 }

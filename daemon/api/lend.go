@@ -17,6 +17,10 @@ import (
 // up, or means to the borrower that the link is lost.
 const LendProtocol = "gateway-lend"
 
+// AccountHeader has, in the answer that switches, what [transport.Remote] says
+// of the lent connection, escaped as in a URL's path.
+const AccountHeader = "Gateway-Account"
+
 // Lend asks to borrow the connection that is open to a target, for one
 // program. The answer is 404 when there is none.
 type Lend struct {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -18,11 +19,12 @@ import (
 	"gateway/transport"
 )
 
-// Transport implements [transport.Transport] over a connection that the daemon
-// has open. Its programs are this process's: they end with it.
+// Transport implements [transport.Remote] over a connection that the daemon has
+// open. Its programs are this process's: they end with it.
 type Transport struct {
-	dial   func(context.Context) (net.Conn, error)
-	asking api.Lend
+	dial    func(context.Context) (net.Conn, error)
+	asking  api.Lend
+	account string
 
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -30,7 +32,7 @@ type Transport struct {
 	loans  map[*loan]bool
 }
 
-var _ transport.Transport = (*Transport)(nil)
+var _ transport.Remote = (*Transport)(nil)
 
 // Borrow returns a transport over the connection that the daemon behind dial
 // has open for what asking describes. The error's code is session.not_found if
@@ -42,8 +44,13 @@ func Borrow(ctx context.Context, dial func(context.Context) (net.Conn, error), a
 	if err != nil {
 		return nil, err
 	}
+	t.account = t.spare.account
 	return t, nil
 }
+
+// Account implements [transport.Remote]. It is empty for a connection that is
+// not remote.
+func (t *Transport) Account() string { return t.account }
 
 // Close implements [transport.Transport].
 func (t *Transport) Close() error {
@@ -172,8 +179,9 @@ func notOpen(err error) error {
 
 // A lease is a connection to the daemon over which one program can be started.
 type lease struct {
-	conn  *net.UnixConn
-	lines *json.Decoder
+	conn    *net.UnixConn
+	lines   *json.Decoder
+	account string
 }
 
 // leaseTimeout bounds the wait for a daemon that is stuck. It looks one thing
@@ -193,7 +201,7 @@ func (t *Transport) lease(ctx context.Context) (*lease, error) {
 		return nil, unreachable(fmt.Errorf("no descriptor goes over %T", dialled))
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	buffer, err := t.upgrade(ctx, conn)
+	l, err := t.upgrade(ctx, conn)
 	if !stop() {
 		err = unreachable(fmt.Errorf("no answer: %w", context.Cause(ctx)))
 	}
@@ -201,11 +209,11 @@ func (t *Transport) lease(ctx context.Context) (*lease, error) {
 		conn.Close()
 		return nil, err
 	}
-	return &lease{conn, json.NewDecoder(buffer)}, nil
+	return l, nil
 }
 
 // upgrade asks for the lease.
-func (t *Transport) upgrade(ctx context.Context, conn *net.UnixConn) (*bufio.Reader, error) {
+func (t *Transport) upgrade(ctx context.Context, conn *net.UnixConn) (*lease, error) {
 	body, err := json.Marshal(t.asking)
 	if err != nil {
 		return nil, err
@@ -227,7 +235,11 @@ func (t *Transport) upgrade(ctx context.Context, conn *net.UnixConn) (*bufio.Rea
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		return buffer, nil
+		account, err := url.PathUnescape(response.Header.Get(api.AccountHeader))
+		if err != nil {
+			return nil, unreachable(err)
+		}
+		return &lease{conn, json.NewDecoder(buffer), account}, nil
 	}
 	return nil, refusal(response)
 }
