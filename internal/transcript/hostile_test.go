@@ -11,13 +11,6 @@ import (
 	"gateway/internal/transcript"
 )
 
-// isFull reports whether an error says that there is no room, and what to do.
-func isFull(err, cause error) bool {
-	var coded *transcript.Error
-	return errors.Is(err, cause) && errors.As(err, &coded) && coded.ErrorCode() == "transcript.disk" &&
-		(coded.ErrorHint() != "" || cause == syscall.EFBIG)
-}
-
 // TestUnsafe: what others may have put there or may read is refused, whoever
 // opens it.
 func TestUnsafe(t *testing.T) {

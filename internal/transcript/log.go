@@ -61,7 +61,7 @@ type Log struct {
 	end     Cursor
 	closed  bool
 	changed chan struct{} // closed when there is more; nil: nobody waits
-	damaged int64
+	damaged int64         // set by Open only
 }
 
 // Create starts a log in dir, which it makes with mode 0700 where it does not

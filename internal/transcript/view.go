@@ -30,9 +30,9 @@ func (v View) Read(from Cursor, limit int) (Page, error) {
 	return v.log.read(max(from, v.from), v.to, limit, v.streams)
 }
 
-// Count returns how many bytes of the view's streams are there, and how many of
-// whatever stream are lost. It reads two blocks of the log at most. How much a
-// command wrote in all is known to who counted it.
+// Count returns how many bytes of the view's streams there are, and how many of
+// whatever stream are no longer there. It reads two blocks of the log at most.
+// How much a command wrote in all is known to who counted it.
 func (v View) Count() (kept, dropped int64, err error) {
 	v = v.now()
 	from, to, err := v.tallies()
