@@ -168,10 +168,11 @@ func (d *Daemon) holds(dir string) bool {
 func lostWithDaemon(dir string, s api.Session) api.Session {
 	s.State, s.Reason = api.Lost, "the daemon ended without closing it"
 	_ = loadCommands(dir, func(c api.Command) { // what can be read counts
-		s.Command, s.UsedAt = &c, c.StartedAt
 		if c.Result != nil && c.Result.Cwd != "" {
 			s.Cwd = c.Result.Cwd
 		}
+		c.Result = nil
+		s.Command, s.UsedAt = &c, c.StartedAt
 	})
 	s.To = logEnd(dir)
 	now := time.Now()

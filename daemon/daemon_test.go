@@ -101,7 +101,7 @@ func TestSessionKeepsItsStateBetweenCalls(t *testing.T) {
 	if string(r.Stdout) != "/\n" || string(r.Stderr) != "kept too\n" || r.ExitCode != 3 || r.Cwd != "/" || r.Host != "localhost" {
 		t.Errorf("got %+v", r)
 	}
-	if s, err := dial("").Session(t.Context(), "work"); err != nil || s.Cwd != "/" || s.State != api.Idle || s.Command == nil || s.Command.Result.ExitCode != 3 {
+	if s, err := dial("").Session(t.Context(), "work"); err != nil || s.Cwd != "/" || s.State != api.Idle || s.Command == nil || s.Command.ExitCode == nil || *s.Command.ExitCode != 3 {
 		t.Errorf("Session = %+v, %v", s, err)
 	}
 }

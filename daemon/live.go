@@ -75,14 +75,22 @@ func (s *live) info() api.Session {
 func (s *live) infoLocked() api.Session {
 	info := s.session
 	info.From, info.To = int64(s.log.Start()), int64(s.log.End())
-	if info.Command != nil {
-		c := *info.Command
-		if !c.Over() {
-			c.To = info.To
-		}
-		info.Command = &c
+	if info.Command = s.commandLocked(); info.Command != nil {
+		info.Command.Result = nil
 	}
 	return info
+}
+
+// commandLocked returns the command that runs or ran last, as it is now.
+func (s *live) commandLocked() *api.Command {
+	if s.session.Command == nil {
+		return nil
+	}
+	c := *s.session.Command
+	if !c.Over() {
+		c.To = int64(s.log.End())
+	}
+	return &c
 }
 
 func (s *live) visible(scope string) bool { return scope == "" || s.options.Scope == scope }
@@ -214,6 +222,9 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 // ended notes a command's result. The session is locked.
 func (s *live) ended(c *api.Command, result gateway.Result) {
 	c.Result, c.State, c.Prompt, c.To = &result, string(result.Verdict), nil, int64(s.log.End())
+	if result.ExitCode >= 0 {
+		c.ExitCode = &result.ExitCode
+	}
 	s.session.State, s.session.UsedAt = api.Idle, time.Now()
 	if result.Cwd != "" {
 		s.session.Cwd = result.Cwd

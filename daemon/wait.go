@@ -40,9 +40,9 @@ func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
 		s.mu.Lock()
 		changed := s.changed
 		info := s.infoLocked()
+		waited := api.Waited{Session: info, Command: s.commandLocked()}
 		s.mu.Unlock()
-		waited := api.Waited{Session: info, Command: info.Command}
-		over := info.Command == nil || info.Command.Over()
+		over := waited.Command == nil || waited.Command.Over()
 		var quiet <-chan time.Time
 		switch w.Until {
 		case api.UntilExit:

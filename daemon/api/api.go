@@ -104,7 +104,9 @@ type Command struct {
 	// From is where its output begins, To where it ended or stands now.
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
-	// Result is set once it is over.
+	// ExitCode is the result's, if there is one to know.
+	ExitCode *int `json:"exit_code,omitempty"`
+	// Result is set once it is over, but for a Session's Command.
 	Result *gateway.Result `json:"result,omitempty"`
 }
 
