@@ -12,28 +12,32 @@ import (
 	"gateway/internal/transcript"
 )
 
-// BenchmarkAppend compares with writing the same to a file.
+// BenchmarkAppend compares with writing the same to plain files, of which there
+// are as many and as large ones.
 func BenchmarkAppend(b *testing.B) {
 	for _, n := range []int{100, 4 << 10, 64 << 10} {
 		data := bytes.Repeat([]byte("x"), n)
-		b.Run(fmt.Sprintf("%d/file", n), func(b *testing.B) {
-			file, err := os.Create(filepath.Join(b.TempDir(), "file"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer file.Close()
+		b.Run(fmt.Sprintf("%d/files", n), func(b *testing.B) {
+			dir := b.TempDir()
+			name := func(i int) string { return filepath.Join(dir, fmt.Sprint(i)) }
+			var file *os.File
 			b.SetBytes(int64(n))
-			var offset int64
-			for b.Loop() {
-				if offset+int64(n) > 4<<20 { // as large as a segment
-					file.Truncate(0)
+			for i, offset := 0, int64(4<<20); b.Loop(); offset += int64(n) {
+				if offset+int64(n) > 4<<20 {
+					file.Close() // nil the first time, which is an error of no interest
+					os.Remove(name(i - 15))
+					i++
+					var err error
+					if file, err = os.Create(name(i)); err != nil {
+						b.Fatal(err)
+					}
 					offset = 0
 				}
 				if _, err := file.WriteAt(data, offset); err != nil {
 					b.Fatal(err)
 				}
-				offset += int64(n)
 			}
+			file.Close()
 		})
 		b.Run(fmt.Sprintf("%d/log", n), func(b *testing.B) {
 			l, _ := create(b, transcript.Options{})
