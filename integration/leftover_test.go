@@ -144,21 +144,72 @@ func (f far) clearsUp(t *testing.T, text string) {
 	})
 }
 
+// TestNextSessionEndsAnOpening: the link falls silent after so many bytes of an
+// opening, when the far side knows little of the session.
+func TestNextSessionEndsAnOpening(t *testing.T) {
+	for _, f := range farMachines(t) {
+		c, left := undisturbed(t, phaseMachine{far: f}), 0
+		for part := int64(0); part < 4; part++ {
+			t.Run(fmt.Sprintf("%s/%d", f.name, part), func(t *testing.T) {
+				f.link = netsim.Start(t, f.server.Addr, 0)
+				inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  near: "+f.pinned(f.server.Port)+"\n  far: "+f.pinned(f.link.Port())+"\n"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ledger := t.TempDir()
+				g := gateway.New(gateway.Config{Inventory: inventory, LedgerDir: ledger})
+				defer g.Close()
+				f.link.Truncate(netsim.Down, c.dialDown+c.openDown*part/4, netsim.Hang)
+				if r := g.Exec(t.Context(), "far", gateway.Command{Text: "true"}); r.Verdict != session.NotStarted {
+					t.Fatalf("got %s, %v, want not_started", r.Verdict, r.Err)
+				}
+				left += len(sessionsOf(f.server.Port))
+				if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Verdict != session.Exited {
+					t.Errorf("the next: %s, %v", r.Verdict, r.Err)
+				}
+				soon(t, "nothing of a session is left", func() bool { return len(sessionsOf(f.server.Port)) == 0 })
+				if t.Failed() {
+					t.Log(sessionsOf(f.server.Port))
+				}
+				f.clean(t)
+			})
+		}
+		if left == 0 {
+			t.Errorf("%s: there was nothing to end", f.name)
+		}
+	}
+}
+
+// sessionsOf returns the command lines of what sessions on a server's port have
+// started.
+func sessionsOf(port int) []string {
+	return processes(func(env []string) bool {
+		return slices.ContainsFunc(env, func(entry string) bool {
+			return strings.HasPrefix(entry, "SSH_CONNECTION=") && strings.HasSuffix(entry, fmt.Sprintf(" 127.0.0.1 %d", port))
+		})
+	})
+}
+
 // pinned is the machine as a host of the inventory, with a keepalive that is
 // soon through.
 func (f far) pinned(port int) string {
-	return fmt.Sprintf("{addr: %s, port: %d, user: %s, identity: %s, host_key: %q, agent: false, keepalive: 200ms}",
+	return fmt.Sprintf("{addr: %s, port: %d, user: %s, identity: %s, host_key: %q, agent: false, keepalive: 200ms, connect_timeout: 2s}",
 		f.server.Host, port, f.server.User, f.server.KeyFile, gossh.FingerprintSHA256(f.server.HostKey))
 }
 
 // without returns the command lines of the processes that have one word in
 // their environment and not another.
 func without(tag, other string) []string {
+	return processes(func(env []string) bool { return slices.Contains(env, tag) && !slices.Contains(env, other) })
+}
+
+// processes returns the command lines of those whose environment matches.
+func processes(matches func(env []string) bool) []string {
 	var found []string
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range files {
 		b, _ := os.ReadFile(file)
-		if env := strings.Split(string(b), "\x00"); slices.Contains(env, tag) && !slices.Contains(env, other) {
+		if matches(strings.Split(string(b), "\x00")) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
 			found = append(found, fmt.Sprintf("%.80q", line))
 		}

@@ -36,7 +36,7 @@ const (
 )
 
 // clean is how many bytes the steps of an undisturbed way take.
-type clean struct{ dialUp, openUp, openDown int64 }
+type clean struct{ dialUp, dialDown, openUp, openDown int64 }
 
 // A phase breaks the link at its place. What may have run has an unknown
 // outcome; everything before is not_started, with an error code.
@@ -148,15 +148,15 @@ func (p *trip) run(t *testing.T) (closeAll func()) {
 			p.reached(atOffer)
 		}
 	}
-	up := p.link.Bytes(netsim.Up)
+	up, down := p.link.Bytes(netsim.Up), p.link.Bytes(netsim.Down)
 	p.result.Verdict = session.NotStarted
 	p.reached(atDial)
 	tr, err := ssh.Dial(t.Context(), config)
 	if p.err = err; err != nil {
 		return closeAll
 	}
-	p.clean.dialUp = p.link.Bytes(netsim.Up) - up
-	up, down := p.link.Bytes(netsim.Up), p.link.Bytes(netsim.Down)
+	p.clean.dialUp, p.clean.dialDown = p.link.Bytes(netsim.Up)-up, p.link.Bytes(netsim.Down)-down
+	up, down = p.link.Bytes(netsim.Up), p.link.Bytes(netsim.Down)
 	p.reached(atOpen)
 	s, err := session.Open(t.Context(), tr, session.Config{ID: p.id, OpenTimeout: 5 * time.Second})
 	if p.err = err; err != nil {
