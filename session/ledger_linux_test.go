@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // hold starts a process, and waits until it is up. It leads a session, and holds
@@ -134,6 +135,84 @@ func TestEndLineOwner(t *testing.T) {
 	if got := ended(t, cmd); got != 0 {
 		t.Errorf("it was ended by %v", got)
 	}
+}
+
+// TestEndLineEndsKeepers: a keeper, with pipes or with FIFOs, one that waits for
+// the rest of a text, and sudo's relay end as if their client had gone, and
+// leave nothing.
+func TestEndLineEndsKeepers(t *testing.T) {
+	const name = "0123456789abcdef"
+	for what, script := range map[string]string{
+		"keeper": keeperPrelude(name), "relay": relayPrelude(name),
+	} {
+		for _, fifos := range []bool{false, true} {
+			for _, said := range []string{"", "head -c 1000 | cat\n"} {
+				t.Run(fmt.Sprintf("%s/%v/%q", what, fifos, said), func(t *testing.T) {
+					tmp := t.TempDir()
+					cmd := exec.Command("sh", "-c", script)
+					cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "XDG_RUNTIME_DIR=" + tmp}
+					cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+					stdin, err := cmd.StdinPipe()
+					if err != nil {
+						t.Fatal(err)
+					}
+					out, end := streams(t, fifos)
+					_, errs := streams(t, fifos)
+					cmd.Stdout, cmd.Stderr = end, errs
+					if err := cmd.Start(); err != nil {
+						t.Fatal(err)
+					}
+					end.Close() // the last writer's end is awaited
+					errs.Close()
+					defer func() {
+						syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+						cmd.Wait()
+					}()
+					if line, err := bufio.NewReader(out).ReadString(';'); err != nil || !strings.Contains(line, tmp) {
+						t.Fatalf("it said %q, %v", line, err)
+					}
+					if _, err := stdin.Write([]byte(said)); err != nil {
+						t.Fatal(err)
+					}
+					runEndLine(t, tmp, name)
+					if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() < 0 {
+						t.Errorf("it ended with %v", err)
+					}
+					for deadline := time.Now().Add(5 * time.Second); ; <-time.After(5 * time.Millisecond) {
+						left, err := os.ReadDir(tmp)
+						if err == nil && len(left) == 0 {
+							break
+						}
+						if time.Now().After(deadline) {
+							t.Fatalf("left: %v, %v", left, err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// streams returns both ends of a pipe, or of a socket, which cannot be opened by
+// name.
+func streams(t *testing.T, sockets bool) (near, far *os.File) {
+	t.Helper()
+	var err error
+	if sockets {
+		var pair [2]int
+		pair, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		near, far = os.NewFile(uintptr(pair[0]), "near"), os.NewFile(uintptr(pair[1]), "far")
+	} else {
+		near, far, err = os.Pipe()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		near.Close()
+		far.Close()
+	})
+	return near, far
 }
 
 // runEndLine gives the line to a shell as a keeper gets it, and waits for the
