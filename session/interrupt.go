@@ -37,7 +37,11 @@ func (s *Session) Interrupt(level Level) error {
 	}
 	s.mu.Lock()
 	r := s.run
+	over := r != nil && (r.progress.prompted || r.complete(r.progress))
 	s.mu.Unlock()
+	if over {
+		return nil // Run is about to return, and a ^C would meet the shell
+	}
 	if r == nil {
 		return &transport.Error{Code: "usage", Message: "session: no command runs: nothing to interrupt"}
 	}

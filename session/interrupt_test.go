@@ -61,6 +61,32 @@ func TestInterruptLevels(t *testing.T) {
 	}
 }
 
+// TestInterruptAfterInterrupts: two that came one after the other leave the
+// shell as ready for the next one as it was.
+func TestInterruptAfterInterrupts(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		twice := func(text string) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			r, err := s.Run(ctx, session.Command{Text: text, Output: func(from session.Stream, _ []byte) {
+				if from != session.Stdout {
+					return // ash speaks of what it takes for the end of its input
+				}
+				_ = s.Interrupt(session.Int)
+				time.AfterFunc(2*time.Millisecond, func() { _ = s.Interrupt(session.Int) }) // it may be over
+			}})
+			if r.Verdict != session.Interrupted || r.Ended {
+				t.Fatalf("%s: got %s %d, ended %v, %v", text, r.Verdict, r.ExitCode, r.Ended, err)
+			}
+		}
+		for range 10 {
+			twice(`sh -c 'trap "exit 42" INT; echo up; while :; do sleep 0.01; done'`)
+			twice(`echo up; while :; do :; done`)
+		}
+	})
+}
+
 func TestNothingToInterrupt(t *testing.T) {
 	s := open(t, session.Config{Shell: "sh"})
 	var e *transport.Error

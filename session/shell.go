@@ -83,7 +83,8 @@ var ksh = dialect{
 	setup: "unset ENV;set +m;",
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
-	mend: ":|:;",
+	// An interrupt may also leave SIGINT blocked, until it starts a program.
+	mend: ":|/bin/sh -c :;",
 	// Of a quoted word of two lines at the terminal, it evaluates what the memory
 	// happens to hold.
 	oneLine: true,

@@ -128,7 +128,7 @@ func (s *Session) resume(r *run) bool {
 		p.promptStatus = "130"
 	}
 	s.mu.Unlock()
-	for range 3 {
+	for try := range 3 {
 		s.typeKeys("\n")
 		if s.locate(r) {
 			return true
@@ -137,6 +137,12 @@ func (s *Session) resume(r *run) bool {
 			return false
 		}
 		s.signalShell(r, "CONT")
+		if try > 0 {
+			// A late interrupt takes the end of a line away, and mksh goes on with the
+			// beginning. It is not done at once: yash gives each one a line.
+			s.press(r, "\x03", "INT")
+			within(promptGrace+s.trip, s.ended)
+		}
 	}
 	return false
 }
