@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -123,8 +124,11 @@ func newRunner(t *testing.T, tr transport.Transport, shell string) *conformance.
 	}
 	return &conformance.Runner{
 		Shell: shell, Dir: dir,
-		Open: func(ctx context.Context) (*session.Session, error) {
-			s, err := session.Open(ctx, tr, session.Config{Shell: shell, Env: env})
+		Open: func(ctx context.Context, config session.Config) (*session.Session, error) {
+			all := maps.Clone(env)
+			maps.Copy(all, config.Env)
+			config.Shell, config.Env = shell, all
+			s, err := session.Open(ctx, tr, config)
 			if err != nil {
 				return nil, fmt.Errorf("a session of %s: %w", shell, err)
 			}

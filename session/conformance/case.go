@@ -24,6 +24,8 @@ type Case struct {
 	Needs    Need
 	// Except says, by shell, why it can't have the case by its nature.
 	Except map[string]string
+	// Config, if there is one, is that of a session of its own.
+	Config *session.Config
 	Steps  []Step
 }
 
@@ -74,6 +76,7 @@ type Step struct {
 	Cwd                                  string // if set
 	Least, Most                          time.Duration
 	Ended                                bool
+	Reopens                              bool // it has ended, and is opened again
 	Truncated                            bool
 	StdoutBytes                          int64 // if set
 	// Either: it may also have ended by itself before that.
@@ -89,9 +92,12 @@ type Step struct {
 
 // A Reaction is what is done while a command runs.
 type Reaction struct {
-	After  string // has come on any stream; empty: the start
-	Type   string
-	Cancel bool
+	After     string   // has come on any stream; empty: the start
+	Shows     *Pattern // what the rows of the screen must look like by then, if set
+	Type      string
+	Press     string // a key
+	Cancel    bool
+	Interrupt session.Level // again and again, for one may be lost
 }
 
 // Failure is any status but 0.

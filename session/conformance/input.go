@@ -41,6 +41,20 @@ var input = []Case{
 		},
 		{Text: "echo on", Stdout: "on\n"},
 	}},
+	{ID: "F7", Name: "keys, and the screen", Needs: Terminal, Config: &session.Config{Term: "xterm"}, Steps: []Step{
+		{
+			// An arrow key has another form in the mode that ESC [?1h sets.
+			Text: `stty -icanon min 1; printf '\033[?1049h\033[?1h\033[2;3Hmenu'; k=$(dd bs=1 count=3 2>/dev/null); printf '\033[4;1H%s.' "${k#?}"; ` +
+				`dd bs=1 count=1 2>/dev/null >/dev/null; printf '\033[?1049lback'; (exit 6)`,
+			With: session.Command{TTY: true}, Code: 6, StdoutLike: Like(`menu.*OA\..*back\z`),
+			React: []Reaction{
+				{After: "menu", Shows: Like(`\A\n  menu\n*\z`), Press: "up"},
+				{After: "OA.", Shows: Like(`\A\n  menu\n\nOA\.\n*\z`), Press: "q"},
+				{After: "back", Shows: Like(`\Aback\n*\z`)},
+			},
+		},
+		{Text: "echo on", Stdout: "on\n"},
+	}},
 	{ID: "F8", Name: "standard input that is at its end", Steps: []Step{
 		{Text: "cat; read x || echo end", Stdout: "end\n", Most: ms(5000)},
 		{Text: "wc -c | tr -d ' '", Stdout: "0\n"},

@@ -94,6 +94,20 @@ var interrupts = []Case{
 		{Text: "kill -0 $J && kill $J"},
 		{Text: "wait $J >/dev/null 2>&1; true"},
 	}},
+	{ID: "E65", Name: "an interrupt of each level", Steps: []Step{
+		{Text: "cd /usr; V=kept", Cwd: "/usr", Moves: true},
+		ordered(`sh -c 'echo part; exec sleep 60'`, session.Int, 130),
+		ordered(`echo part; sh -c 'trap "exit 42" INT; while :; do sleep 0.01; done'`, session.Int, 42, 130),
+		ordered(`i=0; while :; do i=$((i+1)); [ $i != 99 ] || echo part; done`, session.Int, 130),
+		ordered(`sh -c 'trap "" INT; echo part; while :; do sleep 0.01; done'`, session.Term, 143),
+		ordered(`sh -c 'trap "" INT TERM; echo part; while :; do sleep 0.01; done'`, session.Kill, 137),
+		{Text: "pwd; echo $V", Stdout: "/usr\nkept\n"},
+	}},
+}
+
+// ordered is a command that says "part" and is interrupted with a level then.
+func ordered(text string, level session.Level, codes ...int) Step {
+	return with(interrupted(text), func(s *Step) { s.React, s.Codes = []Reaction{{After: "part\n", Interrupt: level}}, codes })
 }
 
 func with(s Step, change func(*Step)) Step {

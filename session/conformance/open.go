@@ -26,6 +26,7 @@ var unsolved = []struct {
 	{"W18", "zsh", "the trace of a text goes nowhere"},
 	{"C74", "zsh", "history shows the line that runs"},
 	{"W17", "zsh", "history shows the line that runs"},
+	{"F7", "yash", "on a terminal with colors it sets them back at each prompt"},
 	{"C74", "yash", "history shows the first frame"},
 	{"W17", "yash", "history shows the first frame"},
 	{"E1", "zsh", "an interrupted loop ends with status 2"},

@@ -17,14 +17,16 @@ import (
 // A Runner runs cases in one session after another: in the same one until a
 // case ends it, or fails. It is for one goroutine.
 type Runner struct {
-	// Open opens a session whose environment has the scratch directory as T.
-	Open func(context.Context) (*session.Session, error)
+	// Open opens a session whose environment has the scratch directory as T. The
+	// rest of its configuration is the case's.
+	Open func(context.Context, session.Config) (*session.Session, error)
 	// Shell is the session's shell.
 	Shell string
 	// Dir is that directory.
 	Dir string
 
 	session *session.Session
+	config  session.Config
 	kept    int // the value of the variable that cases must not touch
 }
 
@@ -46,12 +48,13 @@ func (r *Runner) Start(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := r.Open(ctx)
+	s, err := r.Open(ctx, r.config)
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
 	r.session, r.kept = s, 0
-	if wrong := r.do(ctx, Step{Text: `cd "$T"; kept=0`, Cwd: "$T"}); len(wrong) > 0 {
+	// yash sets a terminal up that can do something.
+	if wrong := r.do(ctx, Step{Text: `cd "$T"; kept=0`, Cwd: "$T", TerminalLike: Like("")}); len(wrong) > 0 {
 		r.Close()
 		return fmt.Errorf("open: %s", strings.Join(wrong, "; "))
 	}
@@ -65,6 +68,14 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 			r.Close()
 		}
 	}()
+	if c.Config != nil {
+		r.Close()
+		r.config = *c.Config
+		defer func() {
+			r.Close()
+			r.config = session.Config{}
+		}()
+	}
 	if err := r.Start(ctx); err != nil {
 		return []string{err.Error()}
 	}
@@ -81,9 +92,16 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 			cwd = strings.ReplaceAll(step.Cwd, "$T", r.Dir)
 		}
 		if step.Ended {
-			wrong := r.do(ctx, Step{Text: "echo again", Verdict: session.NotStarted, Code: -1, Error: "session.closed"})
-			r.Close()
-			return wrong
+			problems = r.do(ctx, Step{Text: "echo again", Verdict: session.NotStarted, Code: -1, Error: "session.closed"})
+			if step.Reopens && len(problems) == 0 {
+				problems = r.reopen(ctx)
+			}
+			if !step.Reopens {
+				r.Close()
+			}
+			if !step.Reopens || len(problems) > 0 {
+				return problems
+			}
 		}
 	}
 	if c.Steps[len(c.Steps)-1].Useless {
@@ -94,6 +112,21 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 		problems = append(problems, "afterwards: "+w)
 	}
 	return problems
+}
+
+// reopen opens the session again, which knows nothing but what was exported.
+func (r *Runner) reopen(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	fresh, err := r.session.Reopen(ctx)
+	if err != nil {
+		return []string{"reopen: " + err.Error()}
+	}
+	if fresh.ID() != r.session.ID() {
+		return []string{fmt.Sprintf("reopen: it is called %s, want %s", fresh.ID(), r.session.ID())}
+	}
+	r.session = fresh
+	return r.do(ctx, Step{Text: fmt.Sprintf("kept=%d", r.kept)})
 }
 
 // probe looks at the session after a case, and prepares it for the next one.
@@ -110,7 +143,7 @@ func (r *Runner) probe(ctx context.Context, cwd string) []string {
 func (r *Runner) do(ctx context.Context, step Step) []string {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("the patience of the suite has ended"))
 	defer cancel()
-	a := &actor{step: step, session: r.session, cancel: cancel}
+	a := &actor{step: step, session: r.session, cancel: cancel, over: make(chan struct{})}
 	command := step.With
 	command.Text = step.Text
 	command.Cwd = strings.ReplaceAll(command.Cwd, "$T", r.Dir)
@@ -128,6 +161,7 @@ func (r *Runner) do(ctx context.Context, step Step) []string {
 		cancel()
 	}
 	result, err := r.session.Run(ctx, command)
+	close(a.over)
 	a.typing.Wait()
 	if step.Job && slices.Contains(announces, r.Shell) {
 		result.Stderr = announced.ReplaceAll(result.Stderr, nil)
@@ -141,6 +175,7 @@ type actor struct {
 	session *session.Session
 	cancel  context.CancelFunc
 	typing  sync.WaitGroup
+	over    chan struct{} // closed when the command is
 
 	mu    sync.Mutex
 	seen  []byte
@@ -162,12 +197,35 @@ func (a *actor) came(b []byte) {
 		}
 		a.seen = a.seen[i+len(next.After):]
 		a.done++
+		if rows := strings.Join(a.session.Screen().Rows, "\n"); next.Shows != nil && !next.Shows.match(rows) {
+			a.wrong = append(a.wrong, fmt.Sprintf("after %q: the screen shows %q, want it %s", next.After, rows, next.Shows.name))
+		}
 		if next.Cancel {
 			a.cancel()
 		}
-		if next.Type != "" {
-			// Apart, for what is typed may have to wait until the output has been read.
-			a.typing.Go(func() { _, _ = a.session.Write([]byte(next.Type)) }) // the result tells
+		a.typing.Go(func() { a.react(next) }) // apart: what is typed may have to wait until the output has been read
+	}
+}
+
+// react types and interrupts. The result tells what came of it.
+func (a *actor) react(next Reaction) {
+	if next.Type != "" {
+		_, _ = a.session.Write([]byte(next.Type))
+	}
+	if next.Press != "" {
+		_ = a.session.Press(next.Press)
+	}
+	if next.Interrupt == "" {
+		return
+	}
+	again := time.NewTicker(300 * time.Millisecond)
+	defer again.Stop()
+	for {
+		_ = a.session.Interrupt(next.Interrupt)
+		select {
+		case <-again.C:
+		case <-a.over:
+			return
 		}
 	}
 }

@@ -167,6 +167,12 @@ var state = []Case{
 	{ID: "C27", Name: "exit with a status", Steps: []Step{{Text: "exit 7", Code: 7, Ended: true}}},
 	{ID: "C28", Name: "a program in place of the shell", Steps: []Step{{Text: "echo last; exec sh -c 'sleep 0.1; exit 4'", Stdout: "last\n", Code: 4, Ended: true}}},
 	{ID: "C29", Name: "exec true", Steps: []Step{{Text: "exec true", Ended: true}}},
+	{ID: "C30", Name: "a session that is opened again", Config: &session.Config{Reopen: true, Env: map[string]string{"A": "config"}}, Steps: []Step{
+		{Text: `cd /usr; export B='two "words" $x' C=3; D=4; unset A; export A=changed`, Cwd: "/usr", Moves: true},
+		{Text: "true"},
+		{Text: "export B=lost; exit 7", Code: 7, Ended: true, Reopens: true},
+		{Text: `pwd; printf '%s|' "$A" "$B" "$C" "${D-}"; sh -c 'echo $A'`, Stdout: "/usr\nchanged|two \"words\" $x|3||changed\n", Cwd: "/usr"},
+	}},
 	{ID: "C64", Name: "exec of a shell, whose input is at its end", Steps: []Step{{Text: "exec sh", Ended: true}}},
 	{ID: "C65", Name: "exec >file", Steps: []Step{
 		{Text: `exec >"$T/away" 2>&1; echo lost`},

@@ -22,6 +22,13 @@ var deadlines = []Case{
 		{Text: "echo mine; sleep 0.3", Stdout: "mine\n"},
 		{Text: "echo mine", Stdout: "mine\n"},
 	}},
+	{ID: "D17", Name: "a deadline of silence", Steps: []Step{
+		{
+			Text: "for i in 1 2 3 4; do echo $i; sleep 0.2; done; sleep 60", With: session.Command{Idle: ms(700), Timeout: ms(60_000)},
+			Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", Stdout: "1\n2\n3\n4\n", StderrLike: Like(""), TerminalLike: Without("_gw"), Least: ms(1300), Most: ms(9000),
+		},
+		{Text: "echo on", Stdout: "on\n"},
+	}},
 	{ID: "D18", Name: "a deadline of what never stops to write", Steps: []Step{
 		{Text: "yes", With: session.Command{Timeout: ms(200), Limit: 10}, Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", Stdout: strings.Repeat("y\n", 5), StderrLike: Like(`\A\n?\z`), Truncated: true, Most: ms(9000)},
 		{Text: "echo on", Stdout: "on\n"},
