@@ -10,12 +10,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"gateway/daemon"
 	"gateway/daemon/api"
 	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/hosts"
 	"gateway/internal/netsim"
 	"gateway/internal/socket"
 	"gateway/internal/sshdtest"
@@ -178,5 +181,56 @@ func BenchmarkLent(b *testing.B) {
 				return func() {}
 			})
 		})
+	}
+}
+
+// TestExecAfterASession: exec uses the connection of a session that the daemon
+// keeps, and leaves it there.
+func TestExecAfterASession(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	proxy := netsim.Start(t, server.Addr, 0)
+	inventory := "hosts:\n  web1: " + strings.Replace(entry(server, ", host_key_policy: accept-new"),
+		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1) + "\n"
+	u := newUser(t, inventory)
+	dir, err := os.MkdirTemp("", "lend") // a socket needs a path shorter than that of TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "s")
+	u.env = append(u.env, "GATEWAY_SOCKET="+path)
+	serve := u.command(t, "serve", "--foreground")
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		serve.Process.Signal(syscall.SIGTERM)
+		serve.Wait()
+	}()
+	c := client.At(path, "")
+	defer c.Release()
+	eventually(t, "the daemon is up", func() bool { _, err := c.Hello(t.Context()); return err == nil })
+	inv, err := hosts.Parse("hosts.yaml", []byte(inventory))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{Inventory: inv})
+	defer g.Close()
+
+	cold := u.gateway(t, "exec", "web1", "--", "echo hi")
+	cold.want(t, 0, "hi\n", "")
+	s, err := c.OpenHost(t.Context(), g, "web1", "", api.Open{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialled := proxy.Conns()
+	warm := u.gateway(t, "exec", "web1", "--", "echo hi")
+	warm.want(t, 0, "hi\n", "")
+	t.Logf("cold %v, warm %v", cold.took, warm.took)
+	if n := proxy.Conns() - dialled; n != 0 {
+		t.Errorf("exec made %d connections of its own", n)
+	}
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Error(err)
 	}
 }
