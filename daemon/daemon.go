@@ -204,6 +204,7 @@ func (d *Daemon) Drain(ctx context.Context) {
 		})
 	}
 	all.Wait()
+	d.pool.unused(ctx) // commands of borrowers may end, too
 	d.pool.close()
 }
 

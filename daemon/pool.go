@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ type pool struct {
 	linger time.Duration // how long one that nobody uses stays open
 
 	mu    sync.Mutex
+	left  sync.Cond                // somebody has left a connection
 	conns map[string][]*connection // by gateway.Target.Key
 }
 
@@ -34,7 +36,9 @@ type connection struct {
 }
 
 func newPool(linger time.Duration) *pool {
-	return &pool{linger: linger, conns: map[string][]*connection{}}
+	p := &pool{linger: linger, conns: map[string][]*connection{}}
+	p.left.L = &p.mu
+	return p
 }
 
 // get returns the transport to a target for a caller, and dials if there is
@@ -122,6 +126,7 @@ func (p *pool) leave(c *connection) {
 	if c.users--; c.users > 0 {
 		return
 	}
+	p.left.Broadcast()
 	if !slices.Contains(p.conns[c.key], c) {
 		c.closeSoon()
 		return
@@ -159,6 +164,23 @@ func (p *pool) count() (n int) {
 		n += len(list)
 	}
 	return n
+}
+
+// unused waits until nobody uses a connection, or until ctx ends.
+func (p *pool) unused(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.left.Broadcast()
+	})()
+	used := func(list []*connection) bool {
+		return slices.ContainsFunc(list, func(c *connection) bool { return c.users > 0 })
+	}
+	for ctx.Err() == nil && slices.ContainsFunc(slices.Collect(maps.Values(p.conns)), used) {
+		p.left.Wait()
+	}
 }
 
 // close closes what is open. Nobody may use it any more.

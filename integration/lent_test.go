@@ -1,12 +1,14 @@
 package integration
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,9 +186,17 @@ func BenchmarkLent(b *testing.B) {
 	}
 }
 
-// TestExecAfterASession: exec uses the connection of a session that the daemon
-// keeps, and leaves it there.
-func TestExecAfterASession(t *testing.T) {
+// A keptHost is web1 with a daemon that has a session there.
+type keptHost struct {
+	user    *user
+	proxy   *netsim.Proxy // in front of it
+	serve   *exec.Cmd
+	client  *client.Client
+	session api.Session
+}
+
+func keepHost(t *testing.T) keptHost {
+	t.Helper()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	inventory := "hosts:\n  web1: " + strings.Replace(entry(server, ", host_key_policy: accept-new"),
@@ -203,12 +213,12 @@ func TestExecAfterASession(t *testing.T) {
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	c := client.At(path, "")
+	t.Cleanup(func() {
+		c.Release()
 		serve.Process.Signal(syscall.SIGTERM)
 		serve.Wait()
-	}()
-	c := client.At(path, "")
-	defer c.Release()
+	})
 	eventually(t, "the daemon is up", func() bool { _, err := c.Hello(t.Context()); return err == nil })
 	inv, err := hosts.Parse("hosts.yaml", []byte(inventory))
 	if err != nil {
@@ -216,21 +226,86 @@ func TestExecAfterASession(t *testing.T) {
 	}
 	g := gateway.New(gateway.Config{Inventory: inv})
 	defer g.Close()
-
-	cold := u.gateway(t, "exec", "web1", "--", "echo hi")
-	cold.want(t, 0, "hi\n", "")
 	s, err := c.OpenHost(t.Context(), g, "web1", "", api.Open{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dialled := proxy.Conns()
-	warm := u.gateway(t, "exec", "web1", "--", "echo hi")
+	return keptHost{u, proxy, serve, c, s}
+}
+
+// TestExecBesideASession: exec uses the connection of a session that the daemon
+// keeps, and leaves it there.
+func TestExecBesideASession(t *testing.T) {
+	h := keepHost(t)
+	dialled := h.proxy.Conns()
+	warm := h.user.gateway(t, "exec", "web1", "--", "echo hi")
 	warm.want(t, 0, "hi\n", "")
-	t.Logf("cold %v, warm %v", cold.took, warm.took)
-	if n := proxy.Conns() - dialled; n != 0 {
+	if n := h.proxy.Conns() - dialled; n != 0 {
 		t.Errorf("exec made %d connections of its own", n)
 	}
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
+	cold := h.user.gateway(t, "exec", "--no-daemon", "web1", "--", "echo hi")
+	cold.want(t, 0, "hi\n", "")
+	t.Logf("cold %v, warm %v", cold.took, warm.took)
+	if _, err := h.client.Close(t.Context(), h.session.ID); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDaemonEndsBehindExec: a daemon that is told to end lets a borrower's
+// command end first.
+func TestDaemonEndsBehindExec(t *testing.T) {
+	h := keepHost(t)
+	cmd := h.user.command(t, "exec", "-i", "web1", "--", "echo up; cat; exit 3")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	says := func(want string) {
+		t.Helper()
+		if line, err := lines.ReadString('\n'); line != want {
+			t.Fatalf("read %q, %v, want %q", line, err, want)
+		}
+	}
+	says("up\n")
+	told := make(chan string, 10)
+	go func() { // ends with the daemon
+		defer close(told)
+		_ = h.client.Events(t.Context(), 0, func(e api.Event) error {
+			told <- e.Event
+			return nil
+		})
+	}()
+	hears := func(want string) {
+		for e := range told {
+			if e == want {
+				return
+			}
+		}
+		t.Fatalf("no event %s", want)
+	}
+	hears("opened")
+	if err := h.serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	hears("closed")
+	for begun := time.Now(); time.Since(begun) < 2*time.Second; { // the connection would be closed next
+		io.WriteString(in, "on\n")
+		says("on\n")
+	}
+	in.Close()
+	_ = cmd.Wait() // the status says it
+	if got := cmd.ProcessState.ExitCode(); got != 3 {
+		t.Errorf("status %d, want 3", got)
+	}
+	if err := h.serve.Wait(); err != nil {
+		t.Errorf("the daemon: %v", err)
 	}
 }
