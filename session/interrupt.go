@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"gateway/transport"
 )
@@ -27,8 +28,8 @@ var ErrInterrupted = errors.New("interrupted")
 // Interrupt asks the command that runs to end, once. It does not wait: Run
 // returns when the command has ended, with verdict interrupted and the status
 // that it ended with. One that goes on regardless goes on; ask again, with
-// another level. A ^C that meets a shell in the moment of starting a program may
-// be lost, as it is for a person.
+// another level. A ^C that is lost on a process that is about to start a program
+// is made up for.
 //
 // The error is a *[transport.Error] with the code usage where no command runs.
 func (s *Session) Interrupt(level Level) error {
@@ -48,6 +49,9 @@ func (s *Session) Interrupt(level Level) error {
 	switch r.ordered.Store(true); level {
 	case Int:
 		s.press(r, "\x03", "INT")
+		if s.tty != "" {
+			time.AfterFunc(arrival+s.trip, func() { s.interruptMissed(r) })
+		}
 	case Term:
 		s.signal(r, "TERM")
 	case Kill:
@@ -55,6 +59,19 @@ func (s *Session) Interrupt(level Level) error {
 		s.signalShell(r, "CONT")
 	}
 	return nil
+}
+
+// arrival is how long a ^C may take to end what it ends.
+const arrival = 100 * time.Millisecond
+
+// interruptMissed interrupts what a ^C was lost on.
+func (s *Session) interruptMissed(r *run) {
+	s.mu.Lock()
+	current := s.run == r
+	s.mu.Unlock()
+	if current && r.keeper != nil {
+		_ = r.keeper.control(interruptLine(s.pid, s.config.ID, s.age(r))) // a keeper that is gone does not hear it
+	}
 }
 
 // over makes the result of a command that has ended while its shell lives.

@@ -27,25 +27,11 @@ func TestInterruptLevels(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				run(t, s, "cd /usr; V=kept")
 				interrupted := make(chan error, 1)
-				done := make(chan struct{})
 				r, err := s.Run(t.Context(), session.Command{Text: test.text, Timeout: 5 * time.Second, Output: func(_ session.Stream, b []byte) {
 					if strings.Contains(string(b), "up") {
-						go func() {
-							interrupted <- s.Interrupt(test.level)
-							again := time.NewTicker(300 * time.Millisecond)
-							defer again.Stop()
-							for {
-								select {
-								case <-again.C:
-									_ = s.Interrupt(test.level) // it may be over
-								case <-done:
-									return
-								}
-							}
-						}()
+						go func() { interrupted <- s.Interrupt(test.level) }()
 					}
 				}})
-				close(done)
 				if r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || string(r.Stdout) != "up\n" {
 					t.Errorf("got %s %q %q, %v, want interrupted with the output", r.Verdict, r.Stdout, r.Terminal, err)
 				}
@@ -144,5 +130,22 @@ func TestTypingIsForWhoReads(t *testing.T) {
 			t.Errorf("Write = %v, want usage", wrote)
 		}
 		want(t, run(t, s, "echo $V"), 0, "kept\n", "")
+	})
+}
+
+// TestInterruptIsNotLost interrupts a shell in the moment when it starts a
+// program: the process that will become the program has the shell's handler.
+func TestInterruptIsNotLost(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for i := range 20 {
+			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 10 * time.Second, Output: func(session.Stream, []byte) {
+				if err := s.Interrupt(session.Int); err != nil {
+					t.Errorf("Interrupt = %v", err)
+				}
+			}})
+			if r.Verdict != session.Interrupted || string(r.Stdout) != "part\n" {
+				t.Fatalf("round %d: got %s %q, %v, want interrupted", i, r.Verdict, r.Stdout, err)
+			}
+		}
 	})
 }

@@ -89,9 +89,12 @@ const unevenness = time.Second
 // has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
 	if r.keeper != nil {
-		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, time.Since(r.started)+unevenness+2*s.trip))
+		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, s.age(r)))
 	}
 }
+
+// age is how old what the command has started may be.
+func (s *Session) age(r *run) time.Duration { return time.Since(r.started) + unevenness + 2*s.trip }
 
 func (s *Session) signalShell(r *run, name string) {
 	if r.keeper != nil {
