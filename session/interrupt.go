@@ -29,7 +29,7 @@ var ErrInterrupted = errors.New("interrupted")
 // returns when the command has ended, with verdict interrupted and the status
 // that it ended with. One that goes on regardless goes on; ask again, with
 // another level. A ^C that is lost on a process that is about to start a program
-// is made up for.
+// is made up for, unless that program handles it.
 //
 // The error is a *[transport.Error] with the code usage where no command runs.
 func (s *Session) Interrupt(level Level) error {

@@ -18,7 +18,7 @@ func TestInterruptLevels(t *testing.T) {
 		code       int
 	}{
 		{"a program", "sh -c 'echo up; exec sleep 1000'", session.Int, 130},
-		{"a program with a handler", `echo up; sh -c 'trap "exit 42" INT; while :; do sleep 0.01; done'`, session.Int, 42},
+		{"a program with a handler", `sh -c 'trap "exit 42" INT; echo up; while :; do sleep 0.01; done'`, session.Int, 42},
 		{"a loop of the shell's own", "i=0; while :; do i=$((i+1)); [ $i != 99 ] || echo up; done", session.Int, 130},
 		{"one that ignores it", `sh -c 'trap "" INT; echo up; while :; do sleep 0.01; done'`, session.Term, 143},
 		{"one that ignores all", `sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.01; done'`, session.Kill, 137},
