@@ -43,6 +43,8 @@ func (s *Session) enter() {
 	s.entry = unnoted{}
 	if remote, ok := s.transport.(transport.Remote); ok && s.config.Ledger != nil {
 		s.account = remote.Account()
+	}
+	if s.account != "" {
 		s.entry = s.config.Ledger.Enter(s.account)
 	}
 }

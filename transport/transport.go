@@ -40,7 +40,8 @@ type Transport interface {
 type Remote interface {
 	Transport
 	// Account returns what tells the machine and the account on it from all
-	// others, whatever the way there.
+	// others, whatever the way there. It is empty where no program outlives its
+	// link.
 	Account() string
 }
 
