@@ -159,8 +159,8 @@ func TestJobSurvivesCut(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			dir, tag := t.TempDir(), tag(t)
 			r := start(t, f.open(t), session.Command{Text: "cd " + dir + `
-				nohup sh -c 'until [ -e go ]; do echo tick || exit 1; echo tock >&2; sleep 0.05; done; head -c 5000000 /dev/zero && echo end >end' &
-				export ` + tag + `; echo up; sleep 60`})
+				nohup sh -c ': >started; until [ -e go ]; do echo tick || exit 1; echo tock >&2; sleep 0.05; done; head -c 5000000 /dev/zero && echo end >end' &
+				export ` + tag + `; until [ -e started ]; do sleep 0.01; done; echo up; sleep 60`}) // before, a hang-up ends the job
 			eventually(t, "the command runs", func() bool { return tagged(tag) == 1 })
 			f.link.Cut(netsim.RST)
 			if result, err := r.wait(t, 5*time.Second); result.Verdict != session.Unknown {
