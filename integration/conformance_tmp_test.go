@@ -115,6 +115,10 @@ func TestC70TmpFills(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
+			eventually(t, "only this session is in /tmp", func() bool {
+				r, _ := s.Run(t.Context(), session.Command{Text: "ls -d /tmp/.gw-* | wc -l"})
+				return strings.TrimSpace(string(r.Stdout)) == "1"
+			})
 			replies(t, s, "dd if=/dev/zero of=/tmp/x bs=4k 2>/dev/null; echo full", "full\n")
 			replies(t, s, "echo on; cd /usr; pwd", "on\n/usr\n")
 			r, err := s.Run(t.Context(), session.Command{Text: bigText})
