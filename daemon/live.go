@@ -46,6 +46,7 @@ type live struct {
 	outputAt  time.Time     // when something came last
 	stop      func()        // ends the command that runs
 	answered  bool          // sudo was, by the command that runs
+	torn      bool          // the transcript could not be written last time
 	holder    string        // the attachment that may run and type; empty: everybody
 	timer     *time.Timer   // ends the session once it was idle for its TTL
 	closing   string        // why it is being closed
@@ -256,14 +257,16 @@ func (s *live) command(r api.Run) session.Command {
 
 // output takes what comes from the command. It may be called concurrently.
 func (s *live) output(from session.Stream, b []byte) {
-	if _, err := s.log.Append(transcript.Stream(from), b); err != nil {
-		s.daemon.config.Log.Warn("transcript", "session", s.session.ID, "error", err)
-	}
+	_, err := s.log.Append(transcript.Stream(from), b)
 	s.daemon.bytes.Add(int64(len(b)))
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (err != nil) != s.torn { // once, not for every piece
+		s.torn = err != nil
+		s.daemon.config.Log.Warn("transcript", "session", s.session.ID, "error", err)
+	}
 	s.outputAt = time.Now()
 	s.happened()
-	s.mu.Unlock()
 }
 
 // waiting notes that the command waits for input, or that it does no more.
