@@ -22,7 +22,8 @@ type matrix struct {
 const (
 	passed  = "ok"
 	failed  = "FAILED"
-	pending = "open: " // and why
+	pending = "open: "       // and why
+	second  = "second try: " // and what was wrong with the first
 )
 
 func (m *matrix) note(at spot, what string) {
@@ -34,13 +35,40 @@ func (m *matrix) note(at spot, what string) {
 	m.cells[at] = what
 }
 
+// summary counts all spots, and names those that took a second try.
+func (m *matrix) summary() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := map[string]int{}
+	var again []string
+	for at, what := range m.cells {
+		switch {
+		case strings.HasPrefix(what, second):
+			again = append(again, fmt.Sprintf("- %s in %s, %s: %s", at.id, at.shell, at.machine, strings.TrimPrefix(what, second)))
+			what = passed
+		case strings.HasPrefix(what, pending):
+			what = pending
+		case what != passed && what != failed:
+			what = "n.a."
+		}
+		counts[what]++
+	}
+	text := fmt.Sprintf("%d cells: %d ok, %d n.a., %d open, %d %s.", len(m.cells), counts[passed], counts["n.a."], counts[pending], counts[failed], failed)
+	if len(again) > 0 {
+		slices.Sort(again)
+		text += fmt.Sprintf(" %d of them came out right at the second try only, alone:\n\n%s", len(again), strings.Join(again, "\n"))
+	}
+	return text
+}
+
 // markdown returns the matrix: the groups by shell and machine, then the cases
 // by shell, and why a case is not to be had.
 func (m *matrix) markdown(shells []string, all []machine) string {
 	var b strings.Builder
 	groups := conformance.Groups()
 	b.WriteString("# Conformance\n\nWritten by `make conformance`. Every case of [session/conformance](../session/conformance) runs in every shell on every way to a machine.\n" +
-		"A number is how many cases came out as they must; *n.a.* are those that a shell or a machine can't have by its nature, *open* those that are known to go wrong.\n\n")
+		"A number is how many cases came out as they must; *n.a.* are those that a shell or a machine can't have by its nature, *open* those that are known to go wrong.\n\n" +
+		m.summary() + "\n\n")
 	b.WriteString("| shell | machine |")
 	for _, g := range groups {
 		b.WriteString(" " + g.Letter + " |")
@@ -89,7 +117,7 @@ func (m *matrix) count(g conformance.Group, shell, machine string) string {
 	var good, bad, unsolved, other int
 	for _, c := range g.Cases {
 		switch what := m.cells[spot{c.ID, shell, machine}]; {
-		case what == passed:
+		case what == passed, strings.HasPrefix(what, second):
 			good++
 		case what == failed, what == "":
 			bad++
@@ -117,10 +145,10 @@ func (m *matrix) cell(id, shell string, all []machine, notes *[]string) string {
 	var good bool
 	var bad, marks []string
 	for _, machine := range all {
-		switch what := m.cells[spot{id, shell, machine.name}]; what {
-		case passed:
+		switch what := m.cells[spot{id, shell, machine.name}]; {
+		case what == passed, strings.HasPrefix(what, second):
 			good = true
-		case failed, "":
+		case what == failed, what == "":
 			bad = append(bad, failed+" ("+machine.name+")")
 		default:
 			if strings.HasPrefix(what, pending) {
