@@ -48,7 +48,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	if command.Stdin != nil {
 		var err error
-		if r.feeder, err = openFeeder(ctx, s.transport, r.keeper); err != nil {
+		if r.feeder, err = openFeeder(ctx, s.transport, r.keeper.stdin(r.nonce)); err != nil {
 			return nil, err
 		}
 	}

@@ -210,7 +210,7 @@ func (f frame) run() string {
 	switch {
 	case f.command.Stdin != nil:
 		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout
-		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin()
+		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin(f.nonce)
 	case f.command.TTY && f.command.Echo:
 		return "\\command stty " + personModes + ";" + run
 	}

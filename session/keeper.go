@@ -96,11 +96,14 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 }
 
 // Files in the keeper's directory.
-func (k *keeper) stdin() string   { return cmp.Or(k.feed, k.dir) + "/i" }
 func (k *keeper) text() string    { return k.dir + "/t" }
 func (k *keeper) exports() string { return k.dir + "/x" }
 func (k *keeper) frames() string  { return k.held("/fd/7", "/f") } // see [frameFile]
 func (k *keeper) runner() string  { return k.held("/fd/8", "/r") } // evaluates $_gw
+
+// stdin returns the FIFO of one command: the feeder of an earlier one may still
+// be about to remove its own.
+func (k *keeper) stdin(nonce string) string { return cmp.Or(k.feed, k.dir) + "/i" + nonce }
 
 // held returns the name of a file that the keeper holds open, by descriptor
 // where that is possible: whoever empties /tmp does not end the session.

@@ -294,6 +294,17 @@ func TestStdinIsExactAndEnds(t *testing.T) {
 	})
 }
 
+// TestStdinAfterStdin: what fed one command is not yet gone when the next one's
+// is fed.
+func TestStdinAfterStdin(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for range 20 {
+			want(t, runCommand(t, s, session.Command{Text: "echo unread", Stdin: strings.NewReader("x")}), 0, "unread\n", "")
+			want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("read\n")}), 0, "read\n", "")
+		}
+	})
+}
+
 func TestMergedStreamsKeepTheirOrder(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		r := runCommand(t, s, session.Command{Text: "for i in 1 2 3; do echo o$i; echo e$i >&2; done", Merge: true})

@@ -23,16 +23,17 @@ type feeder struct {
 const feederReady = "ready"
 
 // openFeeder starts a feeder and waits until its FIFO is there.
-func openFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder, error) {
-	f, err := tryFeeder(ctx, t, k)
-	if err != nil && ctx.Err() == nil {
-		f, err = tryFeeder(ctx, t, k) // see renewKeeper: dropbear ends new channels now and then
+func openFeeder(ctx context.Context, t transport.Transport, fifo string) (f *feeder, err error) {
+	for range 3 { // see renewKeeper: dropbear ends new channels now and then
+		if f, err = tryFeeder(ctx, t, fifo); err == nil || ctx.Err() != nil {
+			break
+		}
 	}
 	return f, err
 }
 
-func tryFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder, error) {
-	script := `f=` + k.stdin() + `; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo ` + feederReady + ` && read -r x && rm -f $f && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
+func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder, error) {
+	script := `f=` + fifo + `; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo ` + feederReady + ` && read -r x && rm -f $f && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
 	pipe, err := t.Pipe(ctx, `exec /bin/sh -c '`+script+`'`)
 	if err != nil {
 		return nil, err
@@ -41,7 +42,7 @@ func tryFeeder(ctx context.Context, t transport.Transport, k *keeper) (*feeder, 
 	ready := make([]byte, len(feederReady)+1)
 	if _, err := io.ReadFull(pipe.Stdout, ready); err != nil || !stop() {
 		pipe.Close()
-		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it in %s", k.dir), Err: context.Cause(ctx)}
+		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it at %s", fifo), Err: context.Cause(ctx)}
 	}
 	return &feeder{pipe}, nil
 }
