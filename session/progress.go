@@ -24,7 +24,9 @@ func (r *run) take(m mark) {
 	case 'B':
 		p.begun = true
 	case 'P':
-		p.prompted, p.promptStatus = true, strings.TrimSuffix(m.payload, ":#")
+		if !p.prompted { // the prompts of lines typed to bring it back say nothing of the text
+			p.prompted, p.promptStatus = true, strings.TrimSuffix(m.payload, ":#")
+		}
 	case 'E':
 		p.closed[m.from] = true
 		if m.payload == "" {
