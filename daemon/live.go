@@ -160,6 +160,8 @@ func (s *live) run(r api.Run) (api.Command, error) {
 // freeLocked reports why no command can be run now.
 func (s *live) freeLocked(attachment string) error {
 	switch {
+	case s.session.State.Over():
+		return closedError(s.session)
 	case s.closing != "":
 		return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("daemon: session %s is closing: %s", s.session.Name, s.closing)}
 	case s.runs:
@@ -275,8 +277,7 @@ func (s *live) waiting(p *session.Prompt) {
 	defer s.mu.Unlock()
 	c := s.session.Command
 	if p == nil {
-		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
-		s.happened()
+		s.resumed()
 		return
 	}
 	if s.sudoPassword != nil && !s.answered && strings.HasPrefix(p.Text, "[sudo] password for ") {
@@ -288,6 +289,14 @@ func (s *live) waiting(p *session.Prompt) {
 	c.Prompt = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
 	s.noteLocked("waiting_input", c)
 	s.daemon.events.publish("waiting_input", s.infoLocked())
+}
+
+// resumed notes that the command waits no more. The session is locked.
+func (s *live) resumed() {
+	if c := s.session.Command; s.session.State == api.WaitingInput {
+		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
+		s.happened()
+	}
 }
 
 // answerSudo types the password that the inventory refers to. If it can't be
@@ -318,6 +327,17 @@ func (s *live) send(in api.Input) error {
 	if err != nil {
 		return err
 	}
+	if err := typeTo(engine, in); err != nil {
+		return err
+	}
+	// Not only when the engine says so: who waits from now on waits for more.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resumed()
+	return nil
+}
+
+func typeTo(engine *session.Session, in api.Input) error {
 	switch {
 	case len(in.Keys) > 0 && in.Text != "":
 		return &transport.Error{Code: "usage", Message: "daemon: send text or keys, not both"}
@@ -332,7 +352,7 @@ func (s *live) send(in api.Input) error {
 	if in.Secret {
 		write = engine.WriteSecret
 	}
-	_, err = write([]byte(text))
+	_, err := write([]byte(text))
 	return err
 }
 
