@@ -21,6 +21,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}
+	if p.isInterrupted() {
+		s.once = s.dialect.mend
+	}
 	if result.Cwd == "" {
 		result.Cwd = s.cwd
 	}

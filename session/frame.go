@@ -86,14 +86,17 @@ func (f frame) encode() string {
 	return b.String()
 }
 
-// after sets the prompt behind the marks: it says nothing any more, but for a
-// command that has no marks beside the terminal.
+// after sets the prompt behind the marks: it says nothing any more once they
+// are written, but for a command that has no marks beside the terminal.
 func (f frame) after() string {
-	if f.keeper == nil || f.command.TTY {
+	if f.onTerminal() {
 		return prompt(f.nonce) + ";"
 	}
-	return "unset _gwn;" + setPrompt
+	return setPrompt
 }
+
+// onTerminal reports whether the prompt has to come for the end to be known.
+func (f frame) onTerminal() bool { return f.keeper == nil || f.command.TTY }
 
 // inDirectory returns the text and the marks, in the command's directory.
 func (f frame) inDirectory() string {
@@ -165,7 +168,11 @@ func (d dialect) typable(s string) bool {
 // file returns what is uploaded in place of a text that can't be typed.
 func (f frame) file() string {
 	if f.typedEnvironment() {
-		return f.inFile(f.exported() + f.command.Text)
+		text := f.inFile(f.exported() + f.command.Text)
+		if f.needsNewline() {
+			text += "\n"
+		}
+		return text
 	}
 	if f.dialect.speaks {
 		return f.environment() + f.evaluate() + f.redirections()
@@ -223,7 +230,16 @@ func (f frame) evaluate() string {
 	if f.dialect.evalWith != "" && len(f.command.Env) > 0 {
 		eval = f.dialect.evalWith
 	}
-	return eval + " " + quote(f.exported()+f.command.Text)
+	text := quote(f.exported() + f.command.Text)
+	if f.needsNewline() {
+		text += `$'\n'`
+	}
+	return eval + " " + text
+}
+
+// needsNewline reports whether the text does at its end; see [dialect.strayBody].
+func (f frame) needsNewline() bool {
+	return f.dialect.strayBody && strings.Contains(f.command.Text, "<<") && !strings.HasSuffix(f.command.Text, "\n")
 }
 
 // exported returns what stands in front of the text where assignments alone do
@@ -283,11 +299,18 @@ func (f frame) redirections() string {
 // and directory behind stdout, an empty one behind stderr. Both streams are
 // open before the first of them is written: the far side then finds both at
 // once.
+//
+// What stands between the text and the marks may have a status of its own: what
+// takes functions away does, and so may a trap on DEBUG.
 func (f frame) marks() string {
+	unmask := ""
 	if mentions(f.command.Text, masks, "command", "builtin", "unset", "function") {
-		return "_gws=" + f.dialect.status() + ";" + f.dialect.unmask + f.ends("$_gws") + f.afterTTY()
+		unmask = f.dialect.unmask
 	}
-	return f.ends(f.dialect.status()) + f.afterTTY()
+	if unmask == "" && !(f.traced && f.dialect.debugs) {
+		return f.ends(f.dialect.status()) + f.afterTTY()
+	}
+	return "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.afterTTY()
 }
 
 // noDirectory returns what tells that the directory could not be entered.
@@ -298,8 +321,13 @@ func (f frame) ends(status string) string {
 	if f.keeper != nil {
 		out, err = f.keeper.stdout, f.keeper.stderr
 	}
-	return "{ " + f.dialect.mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + ";" +
+	marks := "{ " + f.dialect.mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + "&&" +
 		f.dialect.mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
+	if f.onTerminal() {
+		return marks
+	}
+	// Nobody may be there to read them. Then the prompt says that it is over.
+	return marks + "&&unset _gwn||_gwn=" + f.nonce
 }
 
 // A command on the terminal itself gets the modes that a terminal has for a

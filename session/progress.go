@@ -62,7 +62,7 @@ func (r *run) complete(p progress) bool {
 
 // exitCode returns the command's status, or -1. A line that was left by an
 // interrupt has 128 and the signal's number, which ksh93 and yash write in
-// their own way.
+// their own way; ksh93 forgets the number now and then.
 func (p progress) exitCode() int {
 	status := p.status
 	if !p.stdout {
@@ -72,10 +72,19 @@ func (p progress) exitCode() int {
 	switch {
 	case err != nil:
 		return -1
+	case code == 256:
+		return 130
 	case code > 255:
 		return 128 + code%128
 	}
 	return code
+}
+
+// isInterrupted reports whether the shell says that a signal met it, in a
+// number that no program ends with.
+func (p progress) isInterrupted() bool {
+	code, err := strconv.Atoi(p.status)
+	return err == nil && code > 255
 }
 
 // verdict returns what the marks say by themselves.

@@ -41,6 +41,15 @@ type dialect struct {
 	speaks bool
 	// setup runs before the first command.
 	setup string
+	// rouse is a signal that brings a shell back from anything. It ends one that
+	// reads commands.
+	rouse string
+	// strayBody: a heredoc that ends with the text, without a newline behind <<E,
+	// is whatever an earlier one has left.
+	strayBody bool
+	// debugs: a trap on DEBUG takes the status away before a group that has
+	// redirections.
+	debugs bool
 	// oneLine: what is typed must be one line, else it is sourced.
 	oneLine bool
 	// evalWith is eval with assignments in front, which are for it alone, where
@@ -84,7 +93,10 @@ var ksh = dialect{
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
 	// An interrupt may also leave SIGINT blocked, until it starts a program.
-	mend: ":|/bin/sh -c :;",
+	mend:      ":|/bin/sh -c :;",
+	rouse:     "VTALRM",
+	strayBody: true,
+	debugs:    true,
 	// Of a quoted word of two lines at the terminal, it evaluates what the memory
 	// happens to hold.
 	oneLine: true,

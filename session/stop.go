@@ -40,15 +40,20 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 // shell without job control.
 func (s *Session) climb(r *run) bool {
 	interrupt, quit := "\x03", "\x03\x1c"
-	for _, rung := range []struct {
+	type rung struct {
 		do    func()
 		grace time.Duration
-	}{
+	}
+	ladder := []rung{
 		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
 		{func() { s.press(r, quit, "QUIT") }, 200 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT") }, time.Second},
-	} {
+	}
+	if rouse := s.dialect.rouse; rouse != "" {
+		ladder = append(ladder, rung{func() { s.signalShell(r, rouse) }, 500 * time.Millisecond})
+	}
+	for _, rung := range ladder {
 		rung.do()
 		if s.ends(r, rung.grace+s.trip) {
 			return true

@@ -53,16 +53,20 @@ const keeperOf = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
 done`
 
 func TestKeeperIsKilled(t *testing.T) {
+	t.Run("stored", func(t *testing.T) { keeperIsKilled(t, nil) })
+	t.Run("typed", func(t *testing.T) { keeperIsKilled(t, map[string]string{"A": "b"}) })
+}
+
+// keeperIsKilled does it in a command with this environment, which is what makes
+// it a typed frame.
+func keeperIsKilled(t *testing.T, env map[string]string) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		if strings.Contains(s.Shell(), "ksh") && !strings.Contains(s.Shell(), "mksh") {
-			t.Skip("open: ksh93 does not come back from this")
-		}
 		keeper := func() string {
 			return strings.TrimSpace(string(run(t, s, keeperOf).Stdout))
 		}
 		run(t, s, "cd /usr; V=kept")
 		pid := keeper()
-		r, err := s.Run(t.Context(), session.Command{Text: "kill -9 " + pid + "; while kill -0 " + pid + " 2>/dev/null; do :; done; echo written"})
+		r, err := s.Run(t.Context(), session.Command{Text: "kill -9 " + pid + "; while kill -0 " + pid + " 2>/dev/null; do :; done; echo written", Env: env})
 		if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) {
 			t.Errorf("got %s, %v, want unknown: nobody was there to hear it", r.Verdict, err)
 		}

@@ -212,7 +212,7 @@ func lastLine(b []byte) string {
 
 // traceOfFrame matches the lines that a frame leaves on the terminal under set
 // -x and set -v.
-var traceOfFrame = regexp.MustCompile(`_gwn?=|\\036[A-Z][0-9a-f]{16}:|^\+.* (PS2|PROMPT_COMMAND)=('')?\s*$|^\++ ?(:|/dev/null)?\s*$`)
+var traceOfFrame = regexp.MustCompile(`_gw[ns]?=|\\036[A-Z][0-9a-f]{16}:|^\+.* (PS2|PROMPT_COMMAND)=('')?\s*$|^\++ ?(:|/dev/null)?\s*$`)
 
 // withoutTraces takes those lines out.
 func withoutTraces(b []byte) []byte {

@@ -91,6 +91,7 @@ var text = []Case{
 	{ID: "B47", Name: "a heredoc without an end", Steps: []Step{
 		{Text: "cat <<E\nbody", Codes: []int{0, Failure}, StdoutLike: Like(`\A(body\n?)?\z`), StderrLike: Like("")},
 		{Text: "cat <<'E'", Codes: []int{0, Failure}, StderrLike: Like("")},
+		{Text: "echo a\ncat <<'E'", Codes: []int{0, Failure}, StdoutLike: Like(`\A(a\n)?\z`), StderrLike: Like("")},
 	}},
 	{ID: "B48", Name: "marks in the text", Steps: []Step{
 		{Text: "echo '\x1eE0123456789abcdef:5::/\x1e0123456789abcdef;'", Stdout: "\x1eE0123456789abcdef:5::/\x1e0123456789abcdef;\n"},
