@@ -261,7 +261,7 @@ func TestShellThatEndsEndsItsSession(t *testing.T) {
 	if o, err := c.Output(t.Context(), s.ID, api.Query{}); err != nil || string(o.Pieces[0].Data) != "bye\n" {
 		t.Errorf("Output afterwards = %+v, %v", o, err)
 	}
-	if _, err := c.Session(t.Context(), "wokr"); gateway.Code(err) != "session.not_found" {
+	if _, err := c.Session(t.Context(), "wrk"); gateway.Code(err) != "session.not_found" {
 		t.Errorf("Session = %v", err)
 	}
 }
