@@ -127,13 +127,36 @@ func (a *app) oneHostFlagError(cmd *cobra.Command, err error) error {
 // An empty selector without an error means that there is nothing left to do.
 func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
 	a.oneHost = true
-	if len(args) == 0 {
-		return "", nil, usage(cmd, "", "no HOST given")
+	var (
+		parsed hosts.Selector
+		host   string
+		one    bool
+		wrong  error
+	)
+	if len(args) > 0 {
+		parsed, wrong = hosts.ParseSelector(args[0])
+		host, one = parsed.Host()
+		a.oneHost = wrong == nil && one
 	}
-	selector, rest := args[0], args[1:]
-	parsed, wrong := hosts.ParseSelector(selector)
-	host, one := parsed.Host()
-	a.oneHost = wrong == nil && one
+	selector, rest, err := first(cmd, args, "HOST")
+	switch {
+	case err != nil || selector == "":
+		return "", nil, err
+	case wrong != nil:
+		return "", nil, wrong
+	case !one:
+		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible in this version", selector)
+	}
+	return host, rest, nil
+}
+
+// first takes the first word off the arguments and parses the flags behind it.
+// An empty word without an error means that help was asked for, and given.
+func first(cmd *cobra.Command, args []string, what string) (word string, rest []string, err error) {
+	if len(args) == 0 || args[0] == "" {
+		return "", nil, usage(cmd, "", "no %s given", what)
+	}
+	word, rest = args[0], args[1:]
 	flags := cmd.Flags()
 	if flags.ArgsLenAtDash() < 0 {
 		if err := flags.Parse(rest); err != nil {
@@ -147,12 +170,8 @@ func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error
 		return "", nil, err
 	case help:
 		return "", nil, cmd.Help()
-	case wrong != nil:
-		return "", nil, wrong
-	case !one:
-		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible in this version", selector)
 	}
-	return host, rest, nil
+	return word, rest, nil
 }
 
 // command puts together what is to be run.
@@ -217,20 +236,26 @@ func readScript(ctx context.Context, name string) (string, error) {
 		defer f.Close()
 		file = f
 	}
+	data, err := readAll(ctx, file, maxScript)
+	return string(data), err
+}
+
+// readAll reads up to a limit, until a signal comes.
+func readAll(ctx context.Context, file *os.File, limit int64) ([]byte, error) {
 	type reading struct {
 		data []byte
 		err  error
 	}
 	read := make(chan reading, 1)
 	go func() { // ends with the file, or with the process
-		data, err := io.ReadAll(io.LimitReader(file, maxScript))
+		data, err := io.ReadAll(io.LimitReader(file, limit))
 		read <- reading{data, err}
 	}()
 	select {
 	case r := <-read:
-		return string(r.data), r.err
+		return r.data, r.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 

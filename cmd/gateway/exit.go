@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/session"
@@ -19,6 +20,7 @@ import (
 // passed on, and these are ours.
 const (
 	statusUnknown    = 122
+	statusRunning    = 123
 	statusTimedOut   = 124
 	statusNotStarted = 125
 	statusPipe       = 128 + int(syscall.SIGPIPE)
@@ -106,10 +108,17 @@ func (a *app) status(err error) int {
 
 // resultStatus returns the exit status for a command on one host.
 func resultStatus(ctx context.Context, r gateway.Result) int {
-	if signal, ok := interrupted(context.Cause(ctx)); ok && (r.Verdict == session.Interrupted || r.Verdict == session.NotStarted) {
+	if signal, ok := interrupted(context.Cause(ctx)); ok && (r.Verdict == session.Interrupted || r.Verdict == session.NotStarted || errors.Is(r.Err, signal)) {
 		return signal.status()
 	}
 	switch r.Verdict {
+	case session.Verdict(api.Running), session.Verdict(api.WaitingInput):
+		return statusRunning
+	case session.Interrupted:
+		if errors.Is(r.Err, session.ErrNeedsInput) {
+			return statusNotStarted
+		}
+		return 128 + int(syscall.SIGINT) // by somebody else
 	case session.Exited, session.Signaled:
 		return r.ExitCode
 	case session.TimedOut:

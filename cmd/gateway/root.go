@@ -30,6 +30,10 @@ type app struct {
 	gateway atomic.Pointer[gateway.Gateway] // what a second signal closes
 	warm    borrower                        // for open; nil: every connection is one's own
 
+	// parting is what there is to say when a signal ends the process while
+	// something goes on elsewhere.
+	parting atomic.Pointer[func()]
+
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
 	oneHost bool
@@ -85,7 +89,7 @@ func (a *app) root() *cobra.Command {
 	config.Flags(root.PersistentFlags())
 	a.source.Flags = root.PersistentFlags()
 	completeFlags(root)
-	root.AddCommand(a.execCommand(), a.shellCommand(), a.hostsCommand(), a.serveCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.execCommand(), a.shellCommand(), a.sessionCommand(), a.hostsCommand(), a.serveCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
 	root.SetHelpCommand(helpCommand())
 	return root
 }

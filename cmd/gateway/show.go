@@ -26,6 +26,15 @@ func (a *app) newShow(host string) *show {
 	return s
 }
 
+// on sets the host, where it is known later than the command.
+func (s *show) on(host string) {
+	if s.events != nil {
+		s.events.mu.Lock()
+		defer s.events.mu.Unlock()
+		s.events.host = host
+	}
+}
+
 // output takes a piece of a stream.
 func (s *show) output(from session.Stream, b []byte) {
 	switch {
@@ -88,11 +97,11 @@ type event struct {
 
 // events writes what happens as it happens.
 type events struct {
-	out  *output
-	host string
+	out *output
 
-	mu  sync.Mutex
-	seq int // guarded by mu
+	mu   sync.Mutex
+	host string // guarded by mu
+	seq  int    // guarded by mu
 	// tails hold the beginning of a character whose end has not come yet, so
 	// that text stays text wherever it is cut. Guarded by mu.
 	tails [3][]byte

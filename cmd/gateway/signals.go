@@ -60,6 +60,9 @@ func (a *app) watchSignals() (stop func()) {
 		}
 		a.hangUp()
 		a.console.restore()
+		if say := a.parting.Load(); say != nil {
+			(*say)()
+		}
 		os.Exit(first.status())
 	}()
 	return func() {

@@ -189,6 +189,9 @@ type Answer struct {
 	Error *gateway.JSONError `json:"error,omitempty"`
 }
 
+// MaxStdin is how much of a Run.Stdin the daemon takes: a request is bounded.
+const MaxStdin = 8 << 20
+
 // Run asks for a command in a session. It is answered with the Command at once.
 type Run struct {
 	Text  string            `json:"command"`

@@ -78,6 +78,13 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 	return command, c.call(ctx, http.MethodPost, sessionPath(name)+"/commands", run, &command)
 }
 
+// Exec starts a command and calls each with what happens to it. The last event
+// is its result, unless there is an error. The end of ctx ends the call, not the
+// command.
+func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(api.Event) error) error {
+	return stream(ctx, c, http.MethodPost, sessionPath(name)+"/commands?follow=1", run, each)
+}
+
 // Command returns a command by its id, with its result if it is over. At most
 // limit bytes of each stream come with it; 0 means 1 MiB.
 func (c *Client) Command(ctx context.Context, id string, limit int) (command api.Command, err error) {

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/internal/socket"
+	"gateway/transport"
+)
+
+func (a *app) sessionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "session",
+		Short: "Shells that outlive the call: open one, work in it, come back to it",
+		Long: `A session is a shell on a host that the daemon keeps: its directory, its
+variables, what runs in it and all that it has said are there for the next call,
+whatever becomes of this one. The commands start the daemon if there is none, but
+not with CI=true or --no-daemon.`,
+		Example: `  gateway session open web1 --name work
+  gateway session exec work -- 'cd /srv/app && make'
+  gateway session read work --tail 20
+  gateway session attach work
+  gateway session close work`,
+		Args: cobra.ArbitraryArgs,
+		RunE: unknownCommand,
+	}
+	cmd.PersistentFlags().Bool("no-daemon", false, "start no daemon; use the one that runs")
+	cmd.AddCommand(
+		a.sessionOpenCommand(), a.sessionExecCommand(), a.sessionReadCommand(),
+		a.sessionListCommand(), a.sessionCloseCommand(),
+	)
+	return cmd
+}
+
+// daemon returns a client of the daemon, which it starts if there is none.
+func (a *app) daemon(cmd *cobra.Command) (*client.Client, error) {
+	if err := a.load(); err != nil {
+		return nil, err
+	}
+	path, err := a.socket()
+	if err != nil {
+		return nil, err
+	}
+	none, err := cmd.Flags().GetBool("no-daemon")
+	if err != nil {
+		return nil, err
+	}
+	c := client.At(path, "")
+	if a.config.Starts() && !a.config.NoDaemon && !none {
+		o, err := a.startOptions(path)
+		if err != nil {
+			return nil, err
+		}
+		_, err = client.Start(cmd.Context(), o)
+		return c, err
+	}
+	_, err = c.Hello(cmd.Context())
+	if socket.Absent(err) {
+		err = &transport.Error{
+			Code: "daemon.unreachable", Message: "no daemon runs, and none is started here", Err: err,
+			Hint: "start it with: gateway serve",
+		}
+	}
+	return c, err
+}
+
+// each does something with every name at the same time, for one answer may take
+// seconds, and returns what came of it in their order.
+func each[T any](ctx context.Context, names []string, do func(context.Context, string) (T, error)) ([]T, []error) {
+	values, errs := make([]T, len(names)), make([]error, len(names))
+	done := make(chan struct{})
+	for i, name := range names {
+		go func() {
+			values[i], errs[i] = do(ctx, name)
+			done <- struct{}{}
+		}()
+	}
+	for range names {
+		<-done
+	}
+	return values, errs
+}
+
+// showSession tells a program what a session is, and a person one line.
+func (a *app) showSession(s api.Session, format string, args ...any) error {
+	if a.config.Output != "text" {
+		return a.out.json(s)
+	}
+	return a.out.printf(format+"\n", args...)
+}
+
+// completeSessions completes up to most names of open sessions. No daemon is
+// started for it.
+func (a *app) completeSessions(most int) completion {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most || a.load() != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		path, err := a.socket()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		sessions, _ := client.At(path, "").Sessions(ctx, false) // whoever completes a word wants no errors
+		var names []string
+		for _, s := range sessions {
+			if !slices.Contains(args, s.Name) {
+				names = append(names, fmt.Sprintf("%s\t%s", s.Name, s.Host))
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// ago says how long something has lasted, as exactly as a person wants it.
+func ago(t time.Time) string {
+	d := time.Since(t)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours())/24)
+}
+
+// stateOf says what a session does, and since when.
+func stateOf(s api.Session) (state, since string) {
+	switch {
+	case s.State.Over() && s.ClosedAt != nil:
+		return string(s.State), ago(*s.ClosedAt)
+	case s.State == api.Idle:
+		return string(s.State), ago(s.UsedAt)
+	case s.Command != nil:
+		return string(s.State), ago(s.Command.StartedAt)
+	}
+	return string(s.State), ""
+}
+
+// prompted returns what a session's command asks, if it does.
+func prompted(s api.Session) string {
+	if s.State != api.WaitingInput || s.Command == nil || s.Command.Prompt == nil {
+		return ""
+	}
+	return cmp.Or(visible(s.Command.Prompt.Text), "input")
+}

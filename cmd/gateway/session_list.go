@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/daemon/api"
+)
+
+func (a *app) sessionListCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the sessions: what each one does, and since when",
+		Long: `List the open sessions, the newest first, and those that were lost: the link or
+the daemon went away. What ran in a lost one may go on running; closing it takes
+it off the list.`,
+		Example: `  gateway session list
+  gateway session list --all
+  gateway session list -o json | jq -r '.[] | select(.state == "idle").name'`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.daemon(cmd)
+			if err != nil {
+				return err
+			}
+			sessions, err := c.Sessions(cmd.Context(), all)
+			if err != nil {
+				return err
+			}
+			return a.listSessions(sessions)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "also those that are closed, as long as their records are kept")
+	return cmd
+}
+
+func (a *app) listSessions(sessions []api.Session) error {
+	if a.config.Output != "text" {
+		return list(a.out, sessions)
+	}
+	rows := [][]string{{"NAME", "HOST", "USER", "STATE", "SINCE", "COMMAND"}}
+	for _, s := range sessions {
+		state, since := stateOf(s)
+		user := s.User
+		if s.Sudo != "" {
+			user = s.Sudo
+		}
+		row := []string{s.Name, s.Host, user, state, since, doing(s)}
+		if s.State.Over() && s.Name != s.ID {
+			row[0] += " (" + s.ID + ")" // another one may have the name by now
+		}
+		rows = append(rows, row)
+	}
+	return a.out.table(rows)
+}
+
+// doing says what runs in a session, or ran last, and what else there is to know.
+func doing(s api.Session) string {
+	var parts []string
+	if c := s.Command; c != nil {
+		text := brief(c.Text)
+		switch {
+		case s.State == api.Idle && c.ExitCode != nil:
+			text = fmt.Sprintf("(%d) %s", *c.ExitCode, text)
+		case s.State == api.Idle:
+			text = fmt.Sprintf("(%s) %s", c.State, text)
+		}
+		parts = append(parts, text)
+	}
+	if prompt := prompted(s); prompt != "" {
+		parts = append(parts, fmt.Sprintf("asks %q", brief(prompt)))
+	}
+	if s.Attached != "" {
+		parts = append(parts, "attached: "+visible(s.Attached))
+	}
+	if s.State.Over() && s.Reason != string(s.State) {
+		parts = append(parts, visible(s.Reason))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// brief makes one short line of a text.
+func brief(text string) string {
+	const enough = 48
+	text = strings.Join(strings.Fields(visible(text)), " ")
+	if runes := []rune(text); len(runes) > enough {
+		return string(runes[:enough-1]) + "…"
+	}
+	return text
+}
+
+func (a *app) sessionCloseCommand() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "close NAME... | --all",
+		Short: "Close sessions, and end what runs in them",
+		Long: `Close sessions, and end what runs in them. Their output can still be read, as
+long as their records are kept.`,
+		Example: `  gateway session close work
+  gateway session close --all`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeSessions(math.MaxInt),
+		RunE: func(cmd *cobra.Command, names []string) error {
+			if all == (len(names) > 0) {
+				return usage(cmd, "", "name sessions, or say --all")
+			}
+			return a.sessionClose(cmd, names)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "all that are open, and the lost ones")
+	return cmd
+}
+
+// sessionClose closes sessions, or all if none is named.
+func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
+	c, err := a.daemon(cmd)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 {
+		sessions, err := c.Sessions(cmd.Context(), false)
+		if err != nil {
+			return err
+		}
+		for _, s := range sessions {
+			names = append(names, s.ID)
+		}
+	}
+	sessions, errs := each(cmd.Context(), names, c.Close)
+	var failed error
+	closed := []api.Session{}
+	for i, s := range sessions {
+		switch {
+		case errors.Is(errs[i], context.Canceled) || cmd.Context().Err() != nil:
+			return context.Cause(cmd.Context())
+		case errs[i] != nil:
+			a.out.fail(errs[i])
+			failed = exitStatus(statusFailed)
+		default:
+			closed = append(closed, s)
+		}
+	}
+	if a.config.Output != "text" {
+		err = list(a.out, closed)
+	} else {
+		for _, s := range closed {
+			err = errors.Join(err, a.out.printf("%s closed\n", s.Name))
+		}
+	}
+	return errors.Join(err, failed)
+}

@@ -1,0 +1,376 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/session"
+)
+
+// readFlags are what the command line says about what is to be read.
+type readFlags struct {
+	since            int64
+	follow, cursor   bool
+	grep, stream     string
+	context          int
+	head, tail       int
+	headSet, tailSet bool
+}
+
+func (a *app) sessionReadCommand() *cobra.Command {
+	var f readFlags
+	cmd := &cobra.Command{
+		Use:   "read NAME | ID",
+		Short: "Read what a session has said, or one command of it",
+		Long: `Read what a session has said, or with the ID of a command what that has: byte
+for byte, stderr and the terminal on stderr unless --stream picks one. Sessions
+that are over can be read too, as long as their records are kept.
+
+A cursor counts bytes from the session's beginning. --cursor tells on stderr
+where to go on, and -o json says it in "next"; -o json gives 4 MiB at most, of
+which "next" is the end.`,
+		Example: `  gateway session read work --tail 20
+  gateway session read work --since 51200 --cursor
+  gateway session read work --follow
+  gateway session read s-d3kv440gy7.4 --stream stderr
+  gateway session read work --grep 'error|warn' --context 2`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeSessions(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.headSet, f.tailSet = cmd.Flags().Changed("head"), cmd.Flags().Changed("tail")
+			return a.sessionRead(cmd, args[0], &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.Int64Var(&f.since, "since", 0, "from this `CURSOR` on")
+	flags.BoolVar(&f.follow, "follow", false, "go on until the session or the command is over")
+	flags.StringVar(&f.grep, "grep", "", "only lines that match `REGEX` (RE2)")
+	flags.IntVar(&f.context, "context", 0, "with --grep: and `N` lines before and behind each")
+	flags.IntVar(&f.head, "head", 0, "the first `N` lines")
+	flags.IntVar(&f.tail, "tail", 0, "the last `N` lines")
+	flags.StringVar(&f.stream, "stream", "", "`STREAM`: stdout, stderr or terminal")
+	flags.BoolVar(&f.cursor, "cursor", false, "tell on stderr where to go on")
+	for _, name := range []string{"since", "grep", "context", "head", "tail"} {
+		completeWords(cmd, name, nil)
+	}
+	completeWords(cmd, "stream", []string{"stdout", "stderr", "terminal"})
+	return cmd
+}
+
+func (f *readFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.headSet && f.tailSet, f.grep != "" && (f.headSet || f.tailSet):
+		return usage(cmd, "", "--head, --tail and --grep exclude each other")
+	case f.follow && (f.headSet || f.grep != ""):
+		return usage(cmd, "to wait for a line there is gateway session wait --until match=REGEX", "--follow goes with --tail and --since only")
+	case f.context != 0 && f.grep == "":
+		return usage(cmd, "", "--context is for --grep")
+	case f.since < 0 || f.head < 0 || f.tail < 0 || f.context < 0:
+		return usage(cmd, "", "a number must not be negative")
+	case f.stream != "" && f.stream != session.Terminal.String() && streamOf(f.stream) == session.Terminal:
+		return usage(cmd, "", "--stream: %q is not one of stdout, stderr or terminal", f.stream)
+	}
+	return nil
+}
+
+// commandID is what the daemon calls a command: its session's id and a number.
+var commandID = regexp.MustCompile(`^s-[0-9a-z]{10}\.[0-9]+$`)
+
+// sessionOf splits what names a session, or a command of one.
+func sessionOf(word string) (name, command string) {
+	if commandID.MatchString(word) {
+		name, _, _ = strings.Cut(word, ".")
+		return name, word
+	}
+	return word, ""
+}
+
+func (a *app) sessionRead(cmd *cobra.Command, word string, f *readFlags) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	c, err := a.daemon(cmd)
+	if err != nil {
+		return err
+	}
+	r := &reader{app: a, client: c, one: f.stream != ""}
+	r.session, r.query.Command = sessionOf(word)
+	r.query.Stream, r.query.Since = f.stream, f.since
+	ctx := cmd.Context()
+	if err := r.bounds(ctx); err != nil {
+		return err
+	}
+	switch {
+	case f.grep != "":
+		r.query.Grep, r.query.Context = f.grep, f.context
+		err = r.pages(ctx, r.write)
+	case f.headSet:
+		err = r.first(ctx, f.head)
+	case f.tailSet:
+		err = r.last(ctx, f.tail)
+	default:
+		err = r.pages(ctx, r.write)
+	}
+	if err == nil && f.follow {
+		err = r.follow(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return r.end(f.cursor)
+}
+
+// A reader reads the output of a session, or of one of its commands.
+type reader struct {
+	app     *app
+	client  *client.Client
+	session string
+	query   api.Query
+	one     bool // stream: it goes to stdout, whichever it is
+	to      int64
+	over    bool // nothing more comes
+
+	next             int64
+	matches          int
+	dropped, omitted int64
+	pieces           []pieceEntry // for JSON
+	bytes            int
+}
+
+// pieceEntry is a piece of output as a program gets it.
+type pieceEntry struct {
+	Stream     string    `json:"stream"`
+	At         int64     `json:"at"`
+	Time       time.Time `json:"time"`
+	Data       *string   `json:"data,omitempty"`
+	DataBase64 *string   `json:"data_base64,omitempty"`
+	Match      bool      `json:"match,omitempty"`
+}
+
+const (
+	pageSize = 1 << 20 // of one request
+	jsonSize = 4 << 20 // of one object
+)
+
+// bounds finds out where what is to be read begins and ends now.
+func (r *reader) bounds(ctx context.Context) error {
+	s, err := r.client.Session(ctx, r.session)
+	if err != nil {
+		return err
+	}
+	r.to, r.over = s.To, s.State.Over()
+	if r.query.Command == "" {
+		r.next = r.query.Since
+		return nil
+	}
+	c, err := r.client.Command(ctx, r.query.Command, 1)
+	if err != nil {
+		return err
+	}
+	r.query.Since = max(r.query.Since, c.From)
+	r.next = r.query.Since
+	if c.Over() {
+		r.to, r.over = c.To, true
+	}
+	return nil
+}
+
+var errEnough = errors.New("enough")
+
+// pages reads from the query's cursor to the end, and gives each every piece.
+func (r *reader) pages(ctx context.Context, each func(api.Piece) error) error {
+	query := r.query
+	query.Max = pageSize
+	for query.Since < r.to {
+		o, err := r.client.Output(ctx, r.session, query)
+		if err != nil {
+			return err
+		}
+		r.dropped += o.Dropped
+		r.matches += o.Matches
+		for _, p := range o.Pieces {
+			if err := each(p); err != nil {
+				if errors.Is(err, errEnough) {
+					return nil
+				}
+				return err
+			}
+		}
+		if o.Next <= query.Since {
+			break // there is no more
+		}
+		query.Since, r.next = o.Next, o.Next
+	}
+	return nil
+}
+
+// write shows a piece.
+func (r *reader) write(p api.Piece) error {
+	a := r.app
+	r.next = max(r.next, p.At+int64(len(p.Data)))
+	if r.query.Grep != "" && a.config.Output == "text" {
+		p.Data = append(p.Data, '\n') // it is a line
+	}
+	switch {
+	case a.config.Output == "text" && (r.one || p.Stream == session.Stdout.String()):
+		_, err := a.out.Write(p.Data)
+		return err
+	case a.config.Output == "text":
+		_, err := a.out.errors().Write(p.Data)
+		return err
+	}
+	entry := pieceEntry{Stream: cmp.Or(p.Stream, r.query.Stream), At: p.At, Time: p.Time.UTC(), Match: p.Match}
+	entry.Data, entry.DataBase64 = gateway.Text(p.Data)
+	if a.config.Output == "jsonl" {
+		return a.out.json(entry)
+	}
+	r.pieces = append(r.pieces, entry)
+	if r.bytes += len(p.Data); r.bytes >= jsonSize {
+		return errEnough
+	}
+	return nil
+}
+
+// first shows the first lines.
+func (r *reader) first(ctx context.Context, lines int) error {
+	return r.pages(ctx, func(p api.Piece) error {
+		if lines == 0 {
+			r.next = r.query.Since
+			return errEnough
+		}
+		for at, b := range p.Data {
+			if b != '\n' {
+				continue
+			}
+			if lines--; lines == 0 {
+				p.Data = p.Data[:at+1]
+				r.next = p.At + int64(at) + 1
+				if err := r.write(p); err != nil {
+					return err
+				}
+				return errEnough
+			}
+		}
+		return r.write(p)
+	})
+}
+
+// last shows the last lines. How far back they begin has to be found out.
+func (r *reader) last(ctx context.Context, lines int) error {
+	begin := r.query.Since
+	for back := int64(64 << 10); ; back *= 4 {
+		r.query.Since = max(begin, r.to-back)
+		var pieces []api.Piece
+		r.dropped = 0
+		if err := r.pages(ctx, func(p api.Piece) error {
+			pieces = append(pieces, p)
+			return nil
+		}); err != nil {
+			return err
+		}
+		found := cutLines(&pieces, lines)
+		if !found && r.query.Since > begin {
+			continue
+		}
+		for _, p := range pieces {
+			if err := r.write(p); err != nil {
+				return err
+			}
+		}
+		r.next = max(r.next, r.to)
+		return nil
+	}
+}
+
+// cutLines leaves the last lines of pieces. It reports whether there were as
+// many.
+func cutLines(pieces *[]api.Piece, lines int) (enough bool) {
+	list := *pieces
+	newlines := 0
+	for i := len(list) - 1; i >= 0; i-- {
+		data := list[i].Data
+		for end := len(data); ; {
+			at := bytes.LastIndexByte(data[:end], '\n')
+			if at < 0 {
+				break
+			}
+			// The newline at the very end ends the last line, and begins none.
+			if last := i == len(list)-1 && at == len(data)-1; !last || lines == 0 {
+				newlines++
+			}
+			if newlines >= max(lines, 1) {
+				list[i].Data = data[at+1:]
+				list[i].At += int64(at) + 1
+				*pieces = list[i:]
+				return true
+			}
+			end = at
+		}
+	}
+	return false
+}
+
+// follow shows what comes, until there is no more to come.
+func (r *reader) follow(ctx context.Context) error {
+	if r.over {
+		return nil
+	}
+	err := r.client.Follow(ctx, r.session, r.next, func(event api.Event) error {
+		switch {
+		case event.Dropped > 0:
+			r.app.warn(missing(event.Dropped))
+		case event.Piece != nil && (r.query.Stream == "" || event.Piece.Stream == r.query.Stream):
+			return r.write(*event.Piece)
+		case event.Event == "result" && event.Command.ID == r.query.Command:
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) || gateway.Code(err) == "session.closed" {
+		return nil
+	}
+	return err
+}
+
+func missing(bytes int64) string {
+	return fmt.Sprintf("%d bytes of the output are no longer there", bytes)
+}
+
+// end says what else there is to say.
+func (r *reader) end(cursor bool) error {
+	a := r.app
+	if r.dropped > 0 {
+		a.warn(missing(r.dropped))
+	}
+	if cursor {
+		a.out.say(fmt.Sprintf("gateway: the cursor is %d", r.next))
+	}
+	if a.config.Output != "json" {
+		return nil
+	}
+	return a.out.json(struct {
+		Session string       `json:"session"`
+		Pieces  []pieceEntry `json:"pieces"`
+		Next    int64        `json:"next"`
+		Dropped int64        `json:"dropped"`
+		Matches *int         `json:"matches,omitempty"`
+	}{r.session, append([]pieceEntry{}, r.pieces...), r.next, r.dropped, r.matchCount()})
+}
+
+func (r *reader) matchCount() *int {
+	if r.query.Grep == "" {
+		return nil
+	}
+	return &r.matches
+}

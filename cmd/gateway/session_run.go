@@ -1,0 +1,283 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// An execution is one command of a session, as this call sees it: the daemon
+// has it, and keeps it when the call is over.
+type execution struct {
+	app     *app
+	client  *client.Client
+	show    *show
+	session string
+	run     api.Run
+	wait    time.Duration
+	waits   bool // wait is given
+
+	command *api.Command  // once it has started
+	ask     asker         // nil: nobody
+	asked   func()        // ends the question that is open
+	answers chan answered // of ask
+	refused *transport.Error
+	prompt  string
+}
+
+// answered is what came of a question.
+type answered struct {
+	text string
+	err  error
+}
+
+// do runs the command and returns what is known of it at the end: its result,
+// or that it still runs.
+func (e *execution) do(ctx context.Context) gateway.Result {
+	e.answers, e.asked = make(chan answered), func() {}
+	if !e.waits {
+		e.ask = e.show.asker(e.app.asker())
+	}
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal is for the command
+	defer cancel()
+	events := make(chan api.Event)
+	ended := make(chan error, 1)
+	go func() { // ends with the command, or with requests
+		ended <- e.client.Exec(requests, e.session, e.run, func(event api.Event) error {
+			select {
+			case events <- event:
+				return nil
+			case <-requests.Done():
+				return requests.Err()
+			}
+		})
+	}()
+	var late <-chan time.Time
+	stop := ctx.Done()
+	var interrupt bool // as soon as it has started
+	for {
+		select {
+		case event := <-events:
+			switch event.Event {
+			case "started":
+				e.started(event.Command)
+				if e.waits {
+					late = time.After(e.wait)
+				}
+				if interrupt {
+					e.interrupt(requests)
+				}
+			case "waiting_input":
+				if e.waits {
+					return e.unfinished(requests, api.WaitingInput, event.Command.Prompt.Text)
+				}
+				e.question(requests, event.Command.Prompt)
+			case "result":
+				e.asked()
+				return e.result(event.Command)
+			default:
+				e.output(event)
+			}
+		case answer := <-e.answers:
+			e.answer(requests, answer)
+		case <-late:
+			return e.unfinished(requests, api.Running, "")
+		case <-stop:
+			stop = nil
+			if signal, ok := interrupted(context.Cause(ctx)); ok && signal.signal == syscall.SIGHUP {
+				return e.left(ctx)
+			}
+			if interrupt = true; e.command != nil {
+				e.interrupt(requests)
+			}
+		case err := <-ended:
+			return e.lost(err)
+		}
+	}
+}
+
+// started notes what runs, and what is to be said if this call leaves it.
+func (e *execution) started(c *api.Command) {
+	e.command = c
+	e.show.on(c.Host)
+	e.show.started()
+	say := func() { e.app.out.say("gateway: the command goes on\nhint: " + e.goOn()) }
+	e.app.parting.Store(&say)
+}
+
+// goOn says how to come back to the command.
+func (e *execution) goOn() string {
+	return fmt.Sprintf("its id is %s: gateway session wait %[1]s --until exit, gateway session read %[1]s --since %d --follow", e.command.ID, e.command.To)
+}
+
+// output shows a piece of the output.
+func (e *execution) output(event api.Event) {
+	switch {
+	case event.Event == "dropped":
+		e.app.warn(fmt.Sprintf("%d bytes of the output are no longer there: it came faster than it was read", event.Dropped))
+	case event.Piece != nil:
+		e.command.To = event.Next
+		e.show.output(streamOf(event.Piece.Stream), event.Piece.Data)
+	}
+}
+
+// streamOf returns the stream of a name.
+func streamOf(name string) session.Stream {
+	for _, s := range []session.Stream{session.Stdout, session.Stderr} {
+		if s.String() == name {
+			return s
+		}
+	}
+	return session.Terminal
+}
+
+// question has somebody answer what the command asks. Where nobody is, the
+// command is interrupted, as it never hangs.
+func (e *execution) question(ctx context.Context, p *api.Prompt) {
+	e.asked()
+	e.prompt = p.Text
+	if e.ask == nil {
+		e.refuse(ctx, errors.New("nobody to ask"))
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	closed := make(chan struct{})
+	e.asked = func() {
+		cancel()
+		<-closed // the terminal is as it was
+	}
+	go func() { // ends with the answer, or with the question
+		defer close(closed)
+		text, err := e.ask(ctx, gateway.Question{Kind: gateway.AskCommand, Host: e.command.Host, Prompt: p.Text})
+		select {
+		case e.answers <- answered{text, err}:
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// answer types what a person has answered.
+func (e *execution) answer(ctx context.Context, a answered) {
+	e.asked()
+	if a.err != nil {
+		e.refuse(ctx, a.err)
+		return
+	}
+	err := e.client.Send(ctx, e.session, api.Input{Text: a.text, Enter: true, Secret: true})
+	if err != nil {
+		e.app.warn("the answer was not typed: " + err.Error()) // the command has gone on without it
+	}
+}
+
+// refuse ends a command that waits for what nobody says.
+func (e *execution) refuse(ctx context.Context, why error) {
+	e.refused = &transport.Error{
+		Code: "cmd.needs_input", Message: fmt.Sprintf("session: command waits for input at %q: %v", e.prompt, why), Err: session.ErrNeedsInput,
+		Hint: "answer it at a terminal, or leave it waiting with --wait, for gateway session answer",
+	}
+	e.interrupt(ctx)
+}
+
+// interrupt does what ^C does. How the command takes it shows in its result.
+func (e *execution) interrupt(ctx context.Context) {
+	e.asked()
+	if err := e.client.Interrupt(ctx, e.session, session.Int); err != nil {
+		e.app.log.Debug("interrupt", "command", e.command.ID, "error", err) // it has ended
+	}
+}
+
+// result returns the command's result.
+func (e *execution) result(c *api.Command) gateway.Result {
+	r := *c.Result
+	if e.refused != nil && r.Verdict == session.Interrupted {
+		r.Err, r.Prompt = e.refused, e.prompt
+	}
+	return r
+}
+
+// unfinished returns what is known of a command that goes on without this call.
+func (e *execution) unfinished(ctx context.Context, state api.State, prompt string) gateway.Result {
+	r := gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Result: session.Result{
+		Verdict: session.Verdict(state), ExitCode: -1, Streams: session.Split,
+		Started: e.command.StartedAt, Duration: time.Since(e.command.StartedAt), Prompt: prompt,
+	}}
+	if s, err := e.client.Session(ctx, e.session); err == nil {
+		r.User, r.Transport, r.Shell = s.User, s.Transport, s.Shell
+	}
+	if e.app.config.Output == "text" {
+		what, hint := "it still runs", e.goOn()
+		if state == api.WaitingInput {
+			what = fmt.Sprintf("it waits for input at %q", prompt)
+			hint += ", gateway session answer " + e.session
+		}
+		e.app.out.say("gateway: " + visible(what) + "\nhint: " + hint)
+		return r
+	}
+	for _, stream := range []session.Stream{session.Stdout, session.Stderr, session.Terminal} {
+		e.far(ctx, stream, &r)
+	}
+	return r
+}
+
+// far adds to a result what has come of a stream so far.
+func (e *execution) far(ctx context.Context, stream session.Stream, r *gateway.Result) {
+	const half = 512 << 10 // of what a result holds
+	o, err := e.client.Output(ctx, e.session, api.Query{Command: e.command.ID, Stream: stream.String(), Head: half, Tail: half, Max: 2 * half})
+	if err != nil {
+		e.app.warn(err.Error())
+		return
+	}
+	var data []byte
+	for _, piece := range o.Pieces {
+		data = append(data, piece.Data...)
+	}
+	switch stream {
+	case session.Stdout:
+		r.Stdout, r.StdoutBytes = data, o.Total
+	case session.Stderr:
+		r.Stderr, r.StderrBytes = data, o.Total
+	case session.Terminal:
+		r.Terminal = data
+	}
+	r.Truncated = r.Truncated || o.Omitted > 0
+}
+
+// left returns what is known of a command whose caller's terminal is gone: it
+// goes on.
+func (e *execution) left(ctx context.Context) gateway.Result {
+	if e.command == nil {
+		return notStarted(e.session, e.run.Text, context.Cause(ctx))
+	}
+	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Err: context.Cause(ctx), Result: session.Result{
+		Verdict: session.Verdict(api.Running), ExitCode: -1, Streams: session.Split, Started: e.command.StartedAt,
+	}}
+}
+
+// lost returns what is known when the daemon says no more.
+func (e *execution) lost(err error) gateway.Result {
+	if e.command == nil {
+		r := notStarted(e.session, e.run.Text, err)
+		if err == nil || gateway.Code(err) == "daemon.unreachable" { // it may have got the request
+			r.Verdict, r.Err = session.Unknown, lostDaemon(err)
+		}
+		return r
+	}
+	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Err: lostDaemon(err), Result: session.Result{
+		Verdict: session.Unknown, ExitCode: -1, Streams: session.Split, Started: e.command.StartedAt,
+	}}
+}
+
+func lostDaemon(err error) error {
+	if err == nil {
+		err = errors.New("its answer has no end")
+	}
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: lost while the command ran: %v", err), Err: err, Hint: "what is known of it: gateway session list"}
+}
