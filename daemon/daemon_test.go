@@ -502,3 +502,16 @@ func eventually(t *testing.T, what string, condition func() bool) {
 		}
 	}
 }
+
+func TestCommandRightAfterTheShellsEnd(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	for range 20 {
+		open(t, c, api.Open{Name: "work"})
+		run(t, c, "work", "exit 5")
+		_, err := c.Run(t.Context(), "work", api.Run{Text: "true"})
+		if gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "its shell ended with status 5") {
+			t.Fatalf("Run = %v, want that the shell ended with status 5", err)
+		}
+	}
+}

@@ -50,6 +50,7 @@ type live struct {
 	holder    string        // the attachment that may run and type; empty: everybody
 	timer     *time.Timer   // ends the session once it was idle for its TTL
 	closing   string        // why it is being closed
+	ending    bool          // a command has ended the shell
 }
 
 // A note is something that happened at a place of the transcript, for those who
@@ -132,6 +133,11 @@ func (s *live) shell() *session.Session {
 // run starts a command, if none runs.
 func (s *live) run(r api.Run) (api.Command, error) {
 	s.mu.Lock()
+	if s.ending {
+		s.mu.Unlock()
+		<-s.over // how it ended is known then
+		return api.Command{}, closedError(s.info())
+	}
 	defer s.mu.Unlock()
 	if err := s.freeLocked(r.Attachment); err != nil {
 		return api.Command{}, err
@@ -215,7 +221,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop()
-	s.runs = false
+	s.runs, s.ending = false, result.Ended && fresh == nil
 	s.ended(c, result)
 	if fresh != nil {
 		s.replace(fresh)
