@@ -33,7 +33,13 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		}
 	}
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan struct{}, 1), handed: make(chan struct{})}
-	f := frame{dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen, quiet: s.isNoisy(command.Text) && !command.TTY, traced: s.isTraced(command.Text)}
+	noisy, traced := s.isNoisy(command.Text), s.isTraced(command.Text)
+	r.awaited = noisy || traced || mentionsTerminal(command.Text)
+	r.loud = r.awaited || r.keeper == nil || command.TTY || !s.settles() && !silent.MatchString(command.Text)
+	f := frame{
+		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
+		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
+	}
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}
@@ -80,7 +86,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		s.leave(r)
 		return nil, s.terminalGone(err)
 	}
-	s.once = ""
+	s.once, s.modes = "", false
 	if command.Started != nil {
 		command.Started()
 	}
@@ -130,6 +136,21 @@ func (s *Session) isTraced(text string) bool {
 	return s.traced
 }
 
+// silent matches the texts that start no program and write to no terminal, if
+// their words mean what they mean in a fresh shell. They are quick enough for a
+// prompt behind them to be felt.
+var silent = regexp.MustCompile("^(?:(?:true|false|:|cd|pwd|echo|export|test|umask)(?: [^\n()`|&;<>]*)?|[A-Za-z_][A-Za-z0-9_]*=[^ \t\n()`|&;<>]*)$")
+
+// mentionsTerminal reports whether a text is likely to write to the terminal.
+func mentionsTerminal(text string) bool {
+	return strings.Contains(text, "tty") || strings.Contains(text, "/dev/pts") || changesModes(text)
+}
+
+// modes matches what changes the modes of the terminal.
+var modes = regexp.MustCompile(`\b(stty|reset|tset)\b`)
+
+func changesModes(text string) bool { return mentions(text, modes, "stty", "reset", "tset") }
+
 // isNoisy reports whether the shell will speak of its own while it runs a
 // frame. Its first words may come when the next command is on its way already,
 // hence the look at the text; a wrong guess costs nothing but time.
@@ -175,6 +196,9 @@ func (s *Session) detach(r *run) progress {
 	defer s.mu.Unlock()
 	if s.run == r {
 		s.run = nil
+		if r.loud && !r.progress.prompted {
+			s.owed, s.until = r.nonce, time.Now().Add(owedGrace+s.trip)
+		}
 	}
 	return r.progress
 }

@@ -18,6 +18,8 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		verdict = p.verdict()
 	}
 	result := r.result(p, verdict)
+	// A frame that is echoed: a program has left its own modes behind.
+	s.modes = !s.traced && bytes.Contains(r.outputs[Terminal].soFar(), []byte("_gwn="+r.nonce))
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}

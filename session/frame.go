@@ -41,6 +41,11 @@ type frame struct {
 	quiet bool
 	// traced: the shell may show what it runs.
 	traced bool
+	// loud: the prompt behind the marks says that what the command wrote to the
+	// terminal has come.
+	loud bool
+	// modes: the terminal's are set anew behind the marks.
+	modes bool
 	// reopen: what is exported is kept for Session.Reopen.
 	reopen bool
 	// uploaded: the text stands in the keeper's directory.
@@ -67,7 +72,11 @@ type frame struct {
 func (f frame) encode() string {
 	var b strings.Builder
 	if f.stored() {
-		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(f.command.Text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
+		text := f.command.Text
+		if f.loud {
+			text = " " + text // see frameFile
+		}
+		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
 	} else {
 		b.WriteString(" PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";")
 		if f.sourced() {
@@ -87,16 +96,13 @@ func (f frame) encode() string {
 }
 
 // after sets the prompt behind the marks: it says nothing any more once they
-// are written, but for a command that has no marks beside the terminal.
+// are written, but for a command that may have written to the terminal.
 func (f frame) after() string {
-	if f.onTerminal() {
-		return prompt(f.nonce) + ";"
+	if f.loud {
+		return f.dialect.frame + prompt(f.nonce) + ";"
 	}
 	return setPrompt
 }
-
-// onTerminal reports whether the prompt has to come for the end to be known.
-func (f frame) onTerminal() bool { return f.keeper == nil || f.command.TTY }
 
 // inDirectory returns the text and the marks, in the command's directory.
 func (f frame) inDirectory() string {
@@ -122,7 +128,7 @@ var special = regexp.MustCompile(`return|unset|_gw|` + masking)
 func (f frame) stored() bool {
 	c := f.command
 	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !special.MatchString(c.Text)
-	return plain && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
+	return plain && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
 }
 
 // frameFile returns the frame of a plain command whose nonce is in _gwn and
@@ -130,7 +136,8 @@ func (f frame) stored() bool {
 // from there.
 //
 // Behind the marks the nonce is taken away, and the prompt says nothing: it is
-// the sentinel of a line that was left before its marks.
+// the sentinel of a line that was left before its marks. A text that begins with
+// a blank is a loud one's and leaves it there.
 func frameFile(d dialect, k *keeper, reopen bool) string {
 	save := ""
 	if reopen {
@@ -140,7 +147,7 @@ func frameFile(d dialect, k *keeper, reopen bool) string {
 		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;" +
 		"{ " + d.eval + ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";" +
 		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
-		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + "&&unset _gwn;" + setPrompt + save + "}\n"
+		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + `&&case $_gw in " "*);;*)unset _gwn;;esac;` + d.frame + setPrompt + save + "}\n"
 }
 
 // saveExports returns what keeps the exported variables; see [Session.Reopen].
@@ -308,9 +315,9 @@ func (f frame) marks() string {
 		unmask = f.dialect.unmask
 	}
 	if unmask == "" && !(f.traced && f.dialect.debugs) {
-		return f.ends(f.dialect.status()) + f.afterTTY()
+		return f.ends(f.dialect.status()) + f.ownModes()
 	}
-	return "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.afterTTY()
+	return "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.ownModes()
 }
 
 // noDirectory returns what tells that the directory could not be entered.
@@ -323,7 +330,7 @@ func (f frame) ends(status string) string {
 	}
 	marks := "{ " + f.dialect.mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + "&&" +
 		f.dialect.mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
-	if f.onTerminal() {
+	if f.loud {
 		return marks
 	}
 	// Nobody may be there to read them. Then the prompt says that it is over.
@@ -331,15 +338,15 @@ func (f frame) ends(status string) string {
 }
 
 // A command on the terminal itself gets the modes that a terminal has for a
-// person, and the session takes its own back afterwards, whatever state the
-// command left them in.
+// person. The session takes its own back behind it, and behind a text that
+// changes modes: with others the terminal echoes frames, and shells draw them.
 const (
 	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
 	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null"
 )
 
-func (f frame) afterTTY() string {
-	if !f.command.TTY {
+func (f frame) ownModes() string {
+	if !f.modes {
 		return ""
 	}
 	return ";" + resetModes

@@ -47,7 +47,10 @@ type Result struct {
 	Signal string
 
 	Stdout, Stderr []byte
-	// Terminal is what was written to the terminal itself: prompts, traces.
+	// Terminal is what was written to the terminal itself: prompts, traces. Over
+	// SSH, what a program writes there as its last act may be missing, if the text
+	// does not mention the terminal and none of the session wrote there before.
+	// It never comes with a later command's.
 	Terminal []byte
 	Streams  Streams
 	// StdoutBytes and StderrBytes count all bytes, kept or not.

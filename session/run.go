@@ -16,6 +16,8 @@ type run struct {
 	command Command
 	nonce   string
 	keeper  *keeper
+	loud    bool // the prompt behind it says that its bytes on the terminal have come
+	awaited bool // it is likely to have some
 	outputs [3]*output
 
 	// wake is sent to when progress says something that the goroutine of Run has
@@ -168,7 +170,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			p := s.progress(r)
 			switch {
 			case r.complete(p):
-				return s.over(r)
+				return s.settle(r)
 			case p.prompted && grace == nil:
 				grace = time.After(promptGrace)
 			case p.begun && !fed:

@@ -82,6 +82,7 @@ type Session struct {
 	once    string // goes into the next frame
 	rotate  bool   // the next command needs a keeper of its own
 	traced  bool   // the shell may show what it runs
+	modes   bool   // the terminal has modes that are not the session's
 	lost    bool   // no further command is possible
 	retired []*keeper
 
@@ -93,6 +94,8 @@ type Session struct {
 	late    bool             // bytes came while no command ran
 	past    []string         // nonces of the last commands, whose prompts may still come
 	noisy   bool             // the shell has said something of its own on the terminal
+	owed    string           // the nonce of the last command's prompt, if it is still to come
+	until   time.Time        // and for how long it may
 	ready   bool             // the first prompt has come
 	noise   []byte           // the beginning of what the terminal said before it
 	names   []string         // what the ledger knows

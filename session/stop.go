@@ -160,19 +160,20 @@ func (s *Session) locate(r *run) bool {
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
-	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true}
-	if r.command.TTY {
-		f.once += resetModes + ";"
-	}
+	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true, loud: true, modes: r.command.TTY || changesModes(r.command.Text)}
 	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
 		return false
 	}
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
-	for ends := 0; ends < 2; { // both: the streams may be another keeper's next
+	ends, prompted := 0, false
+	for ends < 2 || !prompted { // both ends: the streams may be another keeper's next
 		select {
 		case m := <-marks:
 			if m.kind != 'E' {
+				s.mu.Lock()
+				r.progress.prompted, prompted = true, true // it stands for the command's own
+				s.mu.Unlock()
 				break
 			}
 			if ends++; m.payload != "" {
@@ -183,7 +184,7 @@ func (s *Session) locate(r *run) bool {
 		case <-s.ended:
 			return false
 		case <-timeout.C:
-			return false
+			return ends == 2
 		}
 	}
 	return true

@@ -31,7 +31,7 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 func (s *Session) data(k *keeper, from Stream, b []byte) {
 	s.mu.Lock()
 	r := s.run
-	if r == nil || k != nil && k != s.keeper || !r.takes(from) {
+	if r == nil || k != nil && k != s.keeper || !r.takes(from) || k == nil && s.owes() {
 		switch {
 		case !s.ready: // sudo speaks on stderr
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
@@ -52,6 +52,9 @@ func (s *Session) found(from Stream, m mark) {
 	m.from = from
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m.kind == 'P' {
+		s.owed = "" // or a later one has come
+	}
 	if s.run != nil && m.nonce == s.run.nonce {
 		s.run.take(m)
 		return

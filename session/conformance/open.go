@@ -16,10 +16,6 @@ var unsolved = []struct {
 	id, shell string // no shell: all of them
 	what      string
 }{
-	{"C21", "", "what a command writes to the terminal in the moment it ends may not be in its result; a line editor that a mode brings back draws on the terminal"},
-	{"C19", "", "what a DEBUG trap prints for the frame comes on the terminal, now and then"},
-	{"G17", "", "the beginning of a mark that a command leaves on the terminal comes with the next one's text"},
-	{"G26", "", "the beginning of a mark that a command leaves on the terminal comes with the next one's text"},
 	{"W23", "bash", "in a session that has traced, exit says so on stderr"},
 	{"C27", "bash", "in a session that has traced, exit says so on stderr"},
 	{"C18", "zsh", "the trace of a text goes nowhere"},
@@ -52,5 +48,4 @@ var unsolved = []struct {
 	{"D18", "busybox ash", "without a terminal an interrupt may take the next line"},
 	{"E25", "busybox ash", "without a terminal an interrupt may take the next line"},
 	{"E62", "busybox ash", "the end of a job is taken for the end of the input, and said"},
-	{"W9", "busybox ash", "its line editor comes back with echo"},
 }

@@ -22,6 +22,12 @@ func (t *Transport) Terminal(ctx context.Context, command string, options transp
 	if err != nil {
 		return nil, &transport.Error{Code: "session.pty_refused", Message: fmt.Sprintf("local: open a pseudo-terminal: %v", err), Err: err}
 	}
+	raw, err := master.SyscallConn() // master.Fd would make it blocking again
+	if err != nil {
+		master.Close()
+		slave.Close()
+		return nil, err
+	}
 	term := options.Term
 	if term == "" {
 		term = "dumb"
@@ -35,7 +41,7 @@ func (t *Transport) Terminal(ctx context.Context, command string, options transp
 		master.Close()
 		return nil, err
 	}
-	return &terminal{program: p, master: master}, nil
+	return &terminal{program: p, master: master, raw: raw}, nil
 }
 
 // openPTY returns a new pseudo-terminal whose modes are set before any program
@@ -103,7 +109,12 @@ func setModes(fd int, interactive bool) error {
 type terminal struct {
 	*program
 	master    *os.File
+	raw       syscall.RawConn // master's
 	closeOnce sync.Once
+
+	mu   sync.Mutex
+	out  bool          // Read has returned bytes, and was not called again
+	back chan struct{} // closed when it is; nil: nobody waits
 }
 
 // reopen is how often a terminal that no program holds is looked at.
@@ -115,7 +126,7 @@ const reopen = 50 * time.Millisecond
 // again: its end is the end of file.
 func (t *terminal) Read(b []byte) (int, error) {
 	for {
-		n, err := t.master.Read(b)
+		n, err := t.read(b)
 		if !errors.Is(err, syscall.EIO) && err != io.EOF || n > 0 {
 			return n, err
 		}
@@ -127,17 +138,80 @@ func (t *terminal) Read(b []byte) (int, error) {
 	}
 }
 
+// read is the master's Read, in a way that Settle can look at.
+func (t *terminal) read(b []byte) (n int, err error) {
+	t.mu.Lock()
+	t.out = false
+	if t.back != nil {
+		close(t.back)
+		t.back = nil
+	}
+	t.mu.Unlock()
+	failed := t.raw.Read(func(fd uintptr) bool {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for n, err = unix.Read(int(fd), b); errors.Is(err, unix.EINTR); n, err = unix.Read(int(fd), b) {
+		}
+		t.out = n > 0
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	switch {
+	case failed != nil:
+		return 0, failed
+	case n == 0 && err == nil:
+		err = io.EOF
+	}
+	return max(n, 0), err
+}
+
+// Settle waits until what has been written to the terminal by now was returned
+// by Read, and Read called again, but no longer than limit. A poll looks into
+// the kernel's queues too, where the bytes are before a reader may have them
+// (n_tty_poll).
+func (t *terminal) Settle(limit time.Duration) {
+	var timeout <-chan time.Time
+	for {
+		t.mu.Lock()
+		if !t.out && !t.readable() {
+			t.mu.Unlock()
+			return
+		}
+		if t.back == nil {
+			t.back = make(chan struct{})
+		}
+		back := t.back
+		t.mu.Unlock()
+		if timeout == nil {
+			timer := time.NewTimer(limit)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-back:
+		case <-timeout:
+			return
+		}
+	}
+}
+
+func (t *terminal) readable() bool {
+	var revents int16
+	err := t.raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(fds, 0); n > 0 && err == nil {
+			revents = fds[0].Revents
+		}
+	})
+	return err == nil && revents&unix.POLLIN != 0
+}
+
 func (t *terminal) Write(b []byte) (int, error) { return t.master.Write(b) }
 
 // Resize implements [transport.Terminal].
 func (t *terminal) Resize(size transport.Size) error {
 	size = size.OrDefault()
-	raw, err := t.master.SyscallConn() // master.Fd would make it blocking again
-	if err != nil {
-		return err
-	}
 	var failed error
-	err = raw.Control(func(fd uintptr) {
+	err := t.raw.Control(func(fd uintptr) {
 		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(size.Cols), Row: uint16(size.Rows)})
 	})
 	return errors.Join(err, failed)
