@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type run struct {
 	asking   bool     // it waits for input; guarded by Session.mu
 
 	started  time.Time
+	draws    bool          // dialect.draws, until it has; used by the terminal's pump only
 	handed   chan struct{} // closed once Command.Started has been called
 	display  *display      // nil but for a command with TTY
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
@@ -54,10 +56,17 @@ func (r *run) takes(from Stream) bool { return !r.progress.closed[from] }
 func (r *run) write(from Stream, b []byte) {
 	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
+	if from == Terminal && r.draws {
+		r.draws = false
+		b = b[len(attributesOff.Find(b)):]
+	}
 	if b = r.veil.over(from, b); len(b) > 0 {
 		r.deliver(from, b)
 	}
 }
+
+// attributesOff matches what terminals take for it (sgr0 of terminfo(5)).
+var attributesOff = regexp.MustCompile(`\A(\x1b\(B)?(\x1b\[0?m)?\x0f?`)
 
 // unveil hands out what only looked like the beginning of a secret.
 func (r *run) unveil() {

@@ -65,6 +65,8 @@ type dialect struct {
 	mend string
 	// frame is put into every frame, before the text.
 	frame string
+	// draws: having read a line, it switches the terminal's attributes off.
+	draws bool
 	// profile reads what a login shell of this family reads.
 	profile string
 }
@@ -171,6 +173,7 @@ var dialects = map[string]dialect{
 		// It takes a PS1 of its own, but not of this name.
 		environment: `YASH_PS1="$PS1" YASH_PS2=`,
 		setup:       "unset YASH_PS1 YASH_PS2;",
+		draws:       true,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored:  `\command . %s`,
 		returns: true,
