@@ -34,7 +34,7 @@ type run struct {
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
 	ordered  atomic.Bool   // Session.Interrupt ended it
-	typed    chan struct{} // something was typed to it
+	typed    chan [3]int64 // something was typed to it, when so many bytes had come
 	veil     veil
 
 	// Used by the goroutine of Run only.
@@ -63,6 +63,14 @@ func (r *run) write(from Stream, b []byte) {
 	if b = r.veil.over(from, b); len(b) > 0 {
 		r.deliver(from, b)
 	}
+}
+
+// counts returns how many bytes of each stream have come.
+func (r *run) counts() (n [3]int64) {
+	for i, o := range r.outputs {
+		n[i] = o.count()
+	}
+	return n
 }
 
 // attributesOff matches what terminals take for it (sgr0 of terminfo(5)).
@@ -221,8 +229,8 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			return s.canceled(ctx, r)
 		case <-w.timer.C:
 			w.look()
-		case <-r.typed:
-			w.resume()
+		case seen := <-r.typed:
+			w.resume(seen)
 		case m := <-w.probed:
 			w.judge(m)
 		case a := <-w.answers:

@@ -357,9 +357,10 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	if secret {
 		r.veil.hide(string(b))
 	}
+	seen := r.counts() // before the write: what comes next may be the next prompt
 	n, err := s.terminal.Write(b)
 	select {
-	case r.typed <- struct{}{}:
+	case r.typed <- seen:
 	default: // there is news of it already
 	}
 	return n, err

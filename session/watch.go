@@ -26,7 +26,8 @@ type watch struct {
 	probed  <-chan mark
 	cancel  context.CancelFunc // ends the question that is open
 	answers chan answer
-	left    bool // the question is left to who types: see Command.Waiting
+	seen    [3]int64 // bytes of each stream at the question
+	left    bool     // the question is left to who types: see Command.Waiting
 }
 
 type answer struct {
@@ -69,7 +70,7 @@ func (w *watch) look() {
 	}
 	if w.left {
 		if w.run.activity.Load() != w.asked {
-			w.resume() // it did not wait for long
+			w.resume(w.seen) // it did not wait for long
 			return
 		}
 		w.timer.Reset(silence)
@@ -120,7 +121,7 @@ func (w *watch) ask() {
 	w.run.prompt = newPrompt(w.promptText(), w.run.fullScreen())
 	w.asking(true)
 	if w.run.command.Answer == nil && w.run.command.Waiting != nil {
-		w.left = true
+		w.left, w.seen = true, w.run.counts()
 		w.run.command.Waiting(&w.run.prompt)
 		w.timer.Reset(silence)
 		return
@@ -158,16 +159,14 @@ func (w *watch) answer(a answer) error {
 			Err:     ErrNeedsInput,
 		}
 	}
-	w.goOn()
+	w.goOn(w.run.counts())
 	w.session.typeKeys(a.text + "\n")
 	return nil
 }
 
-// goOn begins to look anew.
-func (w *watch) goOn() {
-	for i, o := range w.run.outputs {
-		w.run.answered[i] = o.count()
-	}
+// goOn begins to look anew, at what comes behind the bytes that were answered.
+func (w *watch) goOn(answered [3]int64) {
+	w.run.answered = answered
 	w.quiet = firstLook
 	w.timer.Reset(silence)
 	w.asking(false)
@@ -175,10 +174,10 @@ func (w *watch) goOn() {
 
 // resume is for a command whose question was left to who types, and that does
 // not wait any more.
-func (w *watch) resume() {
+func (w *watch) resume(answered [3]int64) {
 	if w.left {
 		w.left = false
-		w.goOn()
+		w.goOn(answered)
 		w.run.command.Waiting(nil)
 	}
 }
