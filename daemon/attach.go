@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"time"
 
 	"gateway/daemon/api"
@@ -15,6 +16,9 @@ import (
 func (s *live) attach(who string) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.openLocked(); err != nil {
+		return "", err
+	}
 	if err := s.heldLocked(""); err != nil {
 		return "", err
 	}
@@ -27,6 +31,9 @@ func (s *live) detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder, s.session.Attached = "", ""
+	if s.session.State.Over() {
+		return
+	}
 	s.session.UsedAt = time.Now()
 	if !s.runs {
 		s.timer.Reset(time.Duration(s.session.TTL))
@@ -35,7 +42,8 @@ func (s *live) detach() {
 }
 
 // reset puts a fresh shell in the place of the session's, in the same directory
-// and with the same exported variables. What runs is ended.
+// and with the same exported variables. What runs is ended. Once that is over,
+// the caller's end does not stop it: there would be no shell.
 func (s *live) reset(ctx context.Context) error {
 	s.mu.Lock()
 	if err := s.heldLocked(""); err != nil {
@@ -50,21 +58,39 @@ func (s *live) reset(ctx context.Context) error {
 	s.mu.Lock()
 	err := s.freeLocked("")
 	if err == nil {
-		s.runs = true // nobody else may use the shell, and its end is not the session's
+		s.runs, s.resetting = true, true // its end is not the session's
 	}
 	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	fresh, err := s.shell().Reopen(ctx)
-	s.mu.Lock()
+	fresh, err := s.shell().Reopen(s.ctx)
+	fresh = s.lockFor(fresh)
 	defer s.mu.Unlock()
-	s.runs = false
-	if err != nil {
-		s.happened() // watch finds the old one ended
-		return err
+	s.runs, s.resetting = false, false
+	switch {
+	case fresh != nil:
+		s.replace(fresh)
+		return nil
+	case err == nil:
+		err = s.openLocked()
+	default:
+		s.closeLocked(fmt.Sprintf("it could not be reset: %v", err))
 	}
-	s.replace(fresh)
+	s.happened() // watch finds the old one ended
+	return err
+}
+
+// lockFor locks the session, to go on with a fresh shell. Where the session is
+// being closed that one goes, too: close has the old one, and waits for its end.
+func (s *live) lockFor(fresh *session.Session) *session.Session {
+	s.mu.Lock()
+	if fresh == nil || s.closing == "" {
+		return fresh
+	}
+	s.mu.Unlock()
+	fresh.Close()
+	s.mu.Lock()
 	return nil
 }
 
@@ -72,6 +98,7 @@ func (s *live) reset(ctx context.Context) error {
 func (s *live) replace(fresh *session.Session) {
 	s.engine = fresh
 	s.session.State, s.session.UsedAt = api.Idle, time.Now()
+	s.timer.Reset(time.Duration(s.session.TTL))
 	s.noteLocked("reopened", nil)
 	s.daemon.events.publish("reopened", s.infoLocked())
 	go s.watch(fresh) // ends with the session

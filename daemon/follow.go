@@ -16,16 +16,16 @@ const followRead = 64 << 10
 // too slow for it misses, and is told.
 type follower struct {
 	live   *live
-	at     int64  // the next byte
-	note   int    // the next note, counted from the session's beginning
-	of     string // the command to follow to its end; empty: the session
+	at     int64        // the next byte
+	note   int          // the next note, counted from the session's beginning
+	of     *api.Command // to follow to its end; nil: the session
 	number int64
 	send   func(api.Event) error
 }
 
 // follow sends what happens from a cursor on; negative means from now on. It
 // ends with the command, with the session, or with ctx.
-func (s *live) follow(ctx context.Context, since int64, command string, line func(any) error) error {
+func (s *live) follow(ctx context.Context, since int64, command *api.Command, line func(any) error) error {
 	f := &follower{live: s, at: since, of: command}
 	f.send = func(e api.Event) error {
 		f.number++
@@ -38,7 +38,7 @@ func (s *live) follow(ctx context.Context, since int64, command string, line fun
 	}
 	f.note = s.forgotten
 	for _, n := range s.notes {
-		if n.at >= f.at && (command == "" || n.of(command)) {
+		if n.at >= f.at && (command == nil || n.of(command)) {
 			break
 		}
 		f.note++
@@ -61,8 +61,8 @@ func (s *live) follow(ctx context.Context, since int64, command string, line fun
 	}
 }
 
-func (n note) of(command string) bool {
-	return n.event.Command != nil && n.event.Command.ID == command
+func (n note) of(c *api.Command) bool {
+	return n.event.Command != nil && n.event.Command.ID == c.ID
 }
 
 // step sends the next thing. If there is none, it returns what to wait for.
@@ -71,27 +71,33 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	s.mu.Lock()
 	end, wake := int64(s.log.End()), s.changed
 	var next *note
-	f.note = max(f.note, s.forgotten)
+	missed := max(0, s.forgotten-f.note)
+	f.note += missed
 	if i := f.note - s.forgotten; i < len(s.notes) {
 		next = &s.notes[i] // never changed
 		end = next.at
 	}
+	var result *api.Command // of the command that is followed, which is over
+	if c := f.of; c != nil && c.Over() {
+		end = min(end, c.To)
+		if next == nil || next.at > c.To || next.event.Event == "result" && next.of(c) {
+			result = s.nowLocked(c)
+		}
+	}
 	s.mu.Unlock()
 	switch {
+	case missed > 0 && f.of == nil:
+		return nil, false, f.send(api.Event{Time: time.Now(), Event: "dropped", Missed: missed, Next: f.at})
 	case f.at < end:
 		return nil, false, f.output(end)
+	case result != nil:
+		return nil, true, f.tell(api.Event{Time: time.Now(), Event: "result", Command: result, Next: end})
 	case next != nil:
 		f.note++
-		if f.of != "" && !next.of(f.of) && next.event.Session == nil {
+		if f.of != nil && !next.of(f.of) && next.event.Session == nil {
 			return nil, false, nil
 		}
-		event := next.event
-		if event.Event == "result" {
-			c := s.filled(*event.Command, resultLimit)
-			event.Command = &c
-			done = f.of != ""
-		}
-		return nil, done, f.send(event)
+		return nil, false, f.tell(next.event)
 	}
 	select {
 	case <-s.over:
@@ -99,6 +105,15 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	default:
 		return wake, false, nil
 	}
+}
+
+// tell sends an event, a result with its streams.
+func (f *follower) tell(e api.Event) error {
+	if e.Event == "result" {
+		c := f.live.filled(*e.Command, resultLimit)
+		e.Command = &c
+	}
+	return f.send(e)
 }
 
 // output sends a page of the transcript.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,13 +32,13 @@ type live struct {
 	ctx context.Context
 	end context.CancelFunc
 
-	once sync.Once
 	over chan struct{} // closed once nothing happens any more
 
 	mu        sync.Mutex
 	engine    *session.Session
 	session   api.Session
-	runs      bool           // a command is in the engine
+	runs      bool           // a command is in the engine, or it is being replaced
+	resetting bool           // it is being replaced
 	count     int            // commands so far
 	commands  []*api.Command // the last ones; their results hold no streams
 	notes     []note
@@ -49,7 +50,7 @@ type live struct {
 	torn      bool          // the transcript could not be written last time
 	holder    string        // the attachment that may run and type; empty: everybody
 	timer     *time.Timer   // ends the session once it was idle for its TTL
-	closing   string        // why it is being closed
+	closing   string        // why it is being closed, or is over: nothing begins any more
 	ending    bool          // a command has ended the shell
 }
 
@@ -63,7 +64,8 @@ type note struct {
 // What is kept of a session in memory; the record has it all.
 const (
 	keptCommands = 64
-	keptNotes    = 512
+	keptNotes    = 128
+	keptTexts    = 1 << 20 // bytes of the commands
 	resultLimit  = 1 << 20 // of each stream of a result
 )
 
@@ -77,22 +79,28 @@ func (s *live) info() api.Session {
 func (s *live) infoLocked() api.Session {
 	info := s.session
 	info.From, info.To = int64(s.log.Start()), int64(s.log.End())
-	if info.Command = s.commandLocked(); info.Command != nil {
+	if info.Command = s.nowLocked(info.Command); info.Command != nil {
 		info.Command.Result = nil
 	}
 	return info
 }
 
-// commandLocked returns the command that runs or ran last, as it is now.
-func (s *live) commandLocked() *api.Command {
-	if s.session.Command == nil {
+// nowLocked returns a copy of a command as it is now; nil for nil.
+func (s *live) nowLocked(c *api.Command) *api.Command {
+	if c == nil {
 		return nil
 	}
-	c := *s.session.Command
-	if !c.Over() {
-		c.To = int64(s.log.End())
+	now := *c
+	if !now.Over() {
+		now.To = int64(s.log.End())
 	}
-	return &c
+	return &now
+}
+
+func (s *live) now(c *api.Command) *api.Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.nowLocked(c)
 }
 
 func (s *live) visible(scope string) bool { return scope == "" || s.options.Scope == scope }
@@ -117,10 +125,44 @@ func (s *live) noteLocked(name string, c *api.Command) {
 	}
 	s.notes = append(s.notes, note{at, event})
 	if len(s.notes) > 2*keptNotes {
-		s.notes = append([]note(nil), s.notes[keptNotes:]...)
-		s.forgotten += keptNotes
+		s.forgetNotes(keptNotes)
 	}
 	s.happened()
+}
+
+// trim forgets the oldest commands: sessions may live for months, and texts have
+// megabytes. The session is locked.
+func (s *live) trim() {
+	texts, keep := 0, 0
+	for keep < len(s.commands) {
+		texts += len(s.commands[len(s.commands)-1-keep].Text)
+		if keep > 0 && texts > keptTexts {
+			break
+		}
+		keep++
+	}
+	forget := len(s.commands) - keep
+	if forget > 0 { // with what followers were told of them
+		last := s.commands[forget-1]
+		for i := len(s.notes) - 1; i >= 0; i-- {
+			if s.notes[i].of(last) {
+				s.forgetNotes(i + 1)
+				break
+			}
+		}
+	}
+	if len(s.commands) > 2*keptCommands {
+		forget = max(forget, keptCommands)
+	}
+	if forget > 0 {
+		s.commands = slices.Clone(s.commands[forget:])
+	}
+}
+
+// forgetNotes forgets the first n. The session is locked.
+func (s *live) forgetNotes(n int) {
+	s.notes = slices.Clone(s.notes[n:])
+	s.forgotten += n
 }
 
 // shell returns the session's engine.
@@ -130,17 +172,17 @@ func (s *live) shell() *session.Session {
 	return s.engine
 }
 
-// run starts a command, if none runs.
-func (s *live) run(r api.Run) (api.Command, error) {
+// run starts a command, if none runs. What changes of it is read with now.
+func (s *live) run(r api.Run) (*api.Command, error) {
 	s.mu.Lock()
 	if s.ending {
 		s.mu.Unlock()
 		<-s.over // how it ended is known then
-		return api.Command{}, closedError(s.info())
+		return nil, closedError(s.info())
 	}
 	defer s.mu.Unlock()
 	if err := s.freeLocked(r.Attachment); err != nil {
-		return api.Command{}, err
+		return nil, err
 	}
 	s.count++
 	end := int64(s.log.End())
@@ -149,9 +191,7 @@ func (s *live) run(r api.Run) (api.Command, error) {
 		State: string(api.Running), StartedAt: time.Now(), From: end, To: end,
 	}
 	s.commands = append(s.commands, c)
-	if len(s.commands) > 2*keptCommands {
-		s.commands = append([]*api.Command(nil), s.commands[keptCommands:]...)
-	}
+	s.trim()
 	ctx, stop := context.WithCancel(s.ctx)
 	s.runs, s.stop, s.answered = true, stop, false
 	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
@@ -160,16 +200,31 @@ func (s *live) run(r api.Run) (api.Command, error) {
 	s.save(*c)
 	s.daemon.commands.Add(1)
 	go s.work(ctx, c, r) // ends with the command
-	return *c, nil
+	return c, nil
 }
 
-// freeLocked reports why no command can be run now.
-func (s *live) freeLocked(attachment string) error {
+// openLocked reports why nothing can begin in the session any more.
+func (s *live) openLocked() error {
 	switch {
 	case s.session.State.Over():
 		return closedError(s.session)
 	case s.closing != "":
-		return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("daemon: session %s is closing: %s", s.session.Name, s.closing)}
+		return &transport.Error{
+			Code: "session.closed", Message: fmt.Sprintf("daemon: session %s is closing: %s", s.session.Name, s.closing),
+			Hint: "open another session",
+		}
+	}
+	return nil
+}
+
+// freeLocked reports why no command can be run now.
+func (s *live) freeLocked(attachment string) error {
+	if err := s.openLocked(); err != nil {
+		return err
+	}
+	switch {
+	case s.resetting:
+		return &transport.Error{Code: "session.busy", Message: fmt.Sprintf("daemon: session %s gets a fresh shell", s.session.Name), Hint: "try again in a moment"}
 	case s.runs:
 		c := s.session.Command
 		return &transport.Error{
@@ -218,7 +273,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 			s.daemon.config.Log.Info("reopen", "session", c.Session, "error", err)
 		}
 	}
-	s.mu.Lock()
+	fresh = s.lockFor(fresh)
 	defer s.mu.Unlock()
 	s.stop()
 	s.runs, s.ending = false, result.Ended && fresh == nil
@@ -379,18 +434,15 @@ func (s *live) idle(ctx context.Context) {
 	}
 }
 
-// watch waits for the shell's end, and ends the session with it.
+// watch waits for the shell's end, and ends the session with it, unless there is
+// another shell in its place by then.
 func (s *live) watch(engine *session.Session) {
 	<-engine.Done()
-	s.idle(context.Background()) // a command ends with its shell
-	s.mu.Lock()
-	replaced := s.engine != engine
-	s.mu.Unlock()
-	if replaced {
+	if !s.endsWith(engine) {
 		return
 	}
 	exit, err := engine.Exit()
-	s.finish(func(info *api.Session) string {
+	s.finish(engine, func(info *api.Session) string {
 		switch {
 		case info.Reason != "":
 			info.State = api.Closed
@@ -407,14 +459,36 @@ func (s *live) watch(engine *session.Session) {
 	})
 }
 
-// close ends the session, and what runs in it.
+// endsWith waits until nothing runs: a command ends with its shell. It reports
+// whether the session ends with it, too, and lets nothing begin then.
+func (s *live) endsWith(engine *session.Session) bool {
+	for {
+		s.idle(context.Background())
+		s.mu.Lock()
+		runs, replaced := s.runs, s.engine != engine
+		if !runs && !replaced && s.closing == "" {
+			s.closing = "its shell has ended"
+		}
+		s.mu.Unlock()
+		if !runs || replaced {
+			return !replaced
+		}
+	}
+}
+
+// closeLocked lets nothing begin any more. The first reason counts.
+func (s *live) closeLocked(reason string) {
+	if s.closing == "" {
+		s.closing, s.session.Reason = reason, reason
+	}
+}
+
+// close ends the session, and what runs in it. It may be called more than once,
+// and waits for the end.
 func (s *live) close(reason string) api.Session {
 	s.mu.Lock()
-	if s.closing == "" {
-		s.closing = reason
-		s.session.Reason = reason
-	}
-	engine := s.engine
+	s.closeLocked(reason)
+	engine := s.engine // no other one comes: see lockFor
 	s.mu.Unlock()
 	s.end()
 	engine.Close() // the end of watch
@@ -422,27 +496,27 @@ func (s *live) close(reason string) api.Session {
 	return s.info()
 }
 
-// finish makes the session one of the past.
-func (s *live) finish(how func(*api.Session) (event string)) {
-	s.once.Do(func() {
-		s.end()
-		s.engine.Close()
-		s.mu.Lock()
-		s.timer.Stop()
-		now := time.Now()
-		s.session.ClosedAt = &now
-		event := how(&s.session)
-		s.noteLocked(event, nil)
-		info := s.infoLocked()
-		s.mu.Unlock()
-		s.log.Close()
-		if err := s.record.saveSession(info); err != nil {
-			s.daemon.config.Log.Warn("record of a session", "session", info.ID, "error", err)
-		}
-		s.record.close()
-		s.release()
-		s.daemon.retire(info)
-		s.daemon.events.publish(event, info)
-		close(s.over)
-	})
+// finish makes the session one of the past. It is called once, by watch.
+func (s *live) finish(engine *session.Session, how func(*api.Session) (event string)) {
+	s.end()
+	engine.Close()
+	s.mu.Lock()
+	s.timer.Stop()
+	now := time.Now()
+	s.session.ClosedAt = &now
+	event := how(&s.session)
+	s.noteLocked(event, nil)
+	info := s.infoLocked()
+	s.mu.Unlock()
+	if err := s.log.Close(); err != nil {
+		s.daemon.config.Log.Warn("transcript", "session", info.ID, "error", err)
+	}
+	if err := s.record.saveSession(info); err != nil {
+		s.daemon.config.Log.Warn("record of a session", "session", info.ID, "error", err)
+	}
+	s.record.close()
+	s.release()
+	s.daemon.retire(info)
+	s.daemon.events.publish(event, info)
+	close(s.over)
 }

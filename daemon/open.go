@@ -35,8 +35,6 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 		return api.Session{}, err
 	}
 	info := s.info()
-	d.events.publish("opened", info)
-	go s.watch(s.engine) // ends with the session
 	// Between the reservation and now nobody could close it.
 	if d.isDraining() {
 		s.close("the daemon ended")
@@ -150,7 +148,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	if s.record, err = createRecord(d.root(), id); err != nil {
 		return nil, recordError(err)
 	}
-	if s.log, err = transcript.Create(s.record.dir, transcript.Options{}); err != nil {
+	if s.log, err = transcript.Create(s.record.dir, transcript.Options{Limit: d.config.TranscriptLimit}); err != nil {
 		return nil, recordError(err)
 	}
 	if err = s.record.saveSession(s.info()); err != nil {
@@ -158,9 +156,12 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.timer = time.AfterFunc(time.Duration(s.session.TTL), s.expire)
+	info := s.info()
 	d.mu.Lock()
 	d.sessions[id] = s
+	d.events.publish("opened", info) // before anybody can close it
 	d.mu.Unlock()
+	go s.watch(engine) // ends with the session
 	return s, nil
 }
 
@@ -172,16 +173,26 @@ func recordError(err error) error {
 
 // expire closes the session once it has been idle for its TTL.
 func (s *live) expire() {
+	reason := fmt.Sprintf("idle for %v", time.Duration(s.session.TTL))
+	if s.expired(reason) {
+		s.close(reason)
+	}
+}
+
+// expired decides, so that no command can begin any more.
+func (s *live) expired(reason string) bool {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	left := time.Duration(s.session.TTL) - time.Since(s.session.UsedAt)
-	busy := s.runs || s.holder != ""
-	if !busy && left > 0 {
+	switch {
+	case s.runs || s.holder != "" || s.closing != "":
+		return false // their ends set the timer
+	case left > 0:
 		s.timer.Reset(left)
+		return false
 	}
-	s.mu.Unlock()
-	if !busy && left <= 0 {
-		s.close(fmt.Sprintf("idle for %v", time.Duration(s.session.TTL)))
-	}
+	s.closeLocked(reason)
+	return true
 }
 
 func (d *Daemon) sessionConfig(o api.Open, id string, who *asker) session.Config {

@@ -256,15 +256,15 @@ func (d *Daemon) run(q *request) error {
 	}
 	switch {
 	case q.r.URL.Query().Get("follow") != "":
-		return s.follow(q.context(), c.From, c.ID, q.line)
+		return s.follow(q.context(), c.From, c, q.line)
 	case r.Wait > 0:
-		waited, err := s.wait(q.context(), api.Wait{Until: api.UntilExit, Max: r.Wait})
-		if err != nil || waited.Command == nil {
+		waited, err := s.waitFor(q.context(), c, api.Wait{Until: api.UntilExit, Max: r.Wait})
+		if err != nil {
 			return err
 		}
 		return q.reply(waited.Command)
 	}
-	return q.reply(c)
+	return q.reply(s.now(c))
 }
 
 func (d *Daemon) command(q *request) error {
@@ -343,7 +343,7 @@ func (d *Daemon) stream(q *request) error {
 	if err := http.NewResponseController(q.w).Flush(); err != nil {
 		return err
 	}
-	return s.follow(q.context(), since, "", q.line)
+	return s.follow(q.context(), since, nil, q.line)
 }
 
 func (d *Daemon) screen(q *request) error {

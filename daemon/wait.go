@@ -12,9 +12,18 @@ import (
 )
 
 // wait waits until something has happened in the session, for at most w.Max.
-// The end of a command, or its prompt, ends every wait: nothing else will come
-// of it.
+// The end of the command that runs now, or its prompt, ends every wait: nothing
+// else will come of it.
 func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
+	s.mu.Lock()
+	c := s.session.Command
+	s.mu.Unlock()
+	return s.waitFor(ctx, c, w)
+}
+
+// waitFor waits for a command, or without one for the session. What others run
+// behind it is not the caller's.
+func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Waited, error) {
 	var match *matcher
 	switch w.Until {
 	case api.UntilExit, api.UntilPrompt:
@@ -40,15 +49,16 @@ func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
 		s.mu.Lock()
 		changed := s.changed
 		info := s.infoLocked()
-		waited := api.Waited{Session: info, Command: s.commandLocked()}
+		waited := api.Waited{Session: info, Command: s.nowLocked(c)}
 		s.mu.Unlock()
-		over := waited.Command == nil || waited.Command.Over()
+		over := c == nil || waited.Command.Over()
+		waits := !over && waited.Command.State == string(api.WaitingInput)
 		var quiet <-chan time.Time
 		switch w.Until {
 		case api.UntilExit:
 			waited.Met = over
 		case api.UntilPrompt:
-			waited.Met = info.State == api.WaitingInput
+			waited.Met = waits
 		case api.UntilIdle:
 			left := time.Duration(w.Idle) - time.Since(s.lastOutput())
 			waited.Met = left <= 0
@@ -60,7 +70,7 @@ func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
 			}
 			waited.Met, waited.Line, waited.At = found, line, int64(at)
 		}
-		if waited.Met || over || info.State == api.WaitingInput || info.State.Over() {
+		if waited.Met || over || waits || info.State.Over() {
 			return s.withResult(waited), nil
 		}
 		select {

@@ -303,9 +303,12 @@ type Event struct {
 	// Event is stdout, stderr, terminal (Piece), dropped (Dropped), started,
 	// waiting_input, result (Command); opened, state, reopened, exited, lost, closed
 	// (Session).
-	Event   string   `json:"event"`
-	Piece   *Piece   `json:"piece,omitempty"`
+	Event string `json:"event"`
+	Piece *Piece `json:"piece,omitempty"`
+	// Dropped counts the bytes that are not there any more, or in the stream of all
+	// sessions the events; Missed the events of a session, with the same name.
 	Dropped int64    `json:"dropped,omitempty"`
+	Missed  int      `json:"missed,omitempty"`
 	Command *Command `json:"command,omitempty"`
 	Session *Session `json:"session,omitempty"`
 	// Next is the cursor behind this event.
