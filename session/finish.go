@@ -101,7 +101,9 @@ func said(terminal stream, job string) []byte {
 const drainGrace = 5 * time.Second
 
 // drain waits until everything that has been written to the streams is here.
-func (s *Session) drain(r *run) {
+func (s *Session) drain(r *run) { s.drainFor(r, drainGrace) }
+
+func (s *Session) drainFor(r *run, grace time.Duration) {
 	if r.keeper == nil {
 		return
 	}
@@ -111,7 +113,7 @@ func (s *Session) drain(r *run) {
 	if r.keeper.flush(nonce) != nil {
 		return
 	}
-	timeout := time.NewTimer(drainGrace)
+	timeout := time.NewTimer(grace)
 	defer timeout.Stop()
 	for streams := 0; streams < 2; {
 		select {

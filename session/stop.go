@@ -48,7 +48,7 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
 		{func() { s.press(r, quit, "QUIT") }, 200 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
-		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT") }, time.Second},
+		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drainFor(r, obeyGrace) }, time.Second},
 	}
 	if rouse := s.dialect.rouse; rouse != "" {
 		ladder = append(ladder, rung{func() { s.signalShell(r, rouse) }, 500 * time.Millisecond})
@@ -67,6 +67,10 @@ func (s *Session) climb(r *run) bool {
 	}
 	return false
 }
+
+// obeyGrace is how long the keeper may take for the last signals: on a busy
+// machine it has many processes to look at. It answers when it has.
+const obeyGrace = 2 * time.Second
 
 // press types control characters, or sends the signal where there is no
 // terminal to do it.
