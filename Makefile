@@ -40,7 +40,7 @@ bench: deps ## all benchmarks, BENCHTIME=1s each
 .PHONY: fuzz
 fuzz: ## all fuzz targets, FUZZTIME=30s each
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file target; do \
-		set -x; go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit; { set +x; } 2>/dev/null; \
+		set -x; go test -run '^$$' -fuzz "^$${target#func }\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s "$${file%/*}" || exit; { set +x; } 2>/dev/null; \
 	done
 
 .PHONY: soak
