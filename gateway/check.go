@@ -42,7 +42,7 @@ func (g *Gateway) Check(ctx context.Context, name string, report func(Step)) err
 		return err
 	}
 	defer g.release(t)
-	s, err := session.Open(ctx, t, g.sessionConfig(host, Command{}))
+	s, err := session.Open(ctx, t, g.sessionConfig(host, Options{}))
 	if err != nil {
 		return c.failed("session", err)
 	}

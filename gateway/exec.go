@@ -28,23 +28,24 @@ type Command struct {
 	TTY, Echo bool
 	Merge     bool
 	Timeout   time.Duration
-	// Shell, Login and User override the host's.
-	Shell string
-	Login bool
-	User  string
-	// Sudo runs it as another user: SudoUser, else the host's sudo.user, else root.
+	// Shell, Login, User, Sudo, SudoUser, Size and Term are for the session that
+	// Exec opens; see [Options]. [Session.Run] does not look at them.
+	Shell    string
+	Login    bool
+	User     string
 	Sudo     bool
 	SudoUser string
-	// Size and Term describe the terminal of whoever looks; an empty Term means
-	// nobody does.
-	Size transport.Size
-	Term string
+	Size     transport.Size
+	Term     string
 	// Spool keeps output whole that is too long for the result.
 	Spool bool
 	// Output is called as output comes; see session.Command.
 	Output func(session.Stream, []byte)
 	// Started is called once the command runs, before any Output.
 	Started func(Live)
+	// Answer answers prompts before the inventory does: when it fails, the
+	// host's sudo.password is tried.
+	Answer func(context.Context, session.Prompt) (string, error)
 }
 
 // Live is the way to a command that runs.
@@ -57,44 +58,17 @@ type Live interface {
 // happened; Result.Err says why if it is not that the command ended by itself.
 // The context's end interrupts the command.
 func (g *Gateway) Exec(ctx context.Context, name string, command Command) Result {
-	result := Result{
-		ID: ulid.Make().String(), Host: name, Command: command.Text,
-		Result: session.Result{Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split},
-	}
-	result.Err = g.exec(ctx, command, &result)
-	return result
-}
-
-func (g *Gateway) exec(ctx context.Context, command Command, result *Result) error {
-	host, err := g.Resolve(ctx, result.Host)
-	if err != nil {
-		return err
-	}
-	if err := As(&host, command.User); err != nil {
-		return err
-	}
-	result.User, result.Transport = Login(host), host.Transport
-	begun := time.Now()
-	config := g.sessionConfig(host, command)
-	if command.Sudo {
-		config.Sudo, config.OpenTimeout = g.sudo(host, command.SudoUser), sudoTimeout
-	}
-	s, t, err := g.openSession(ctx, host, config)
-	if t != nil {
-		defer g.release(t)
-		result.Connect = time.Since(begun)
-	}
-	if err != nil {
-		return err
-	}
+	s, err := g.begin(ctx, name, Options{
+		Shell: command.Shell, Login: command.Login, User: command.User,
+		Sudo: command.Sudo, SudoUser: command.SudoUser, Size: command.Size, Term: command.Term,
+	})
 	defer s.Close()
-	result.Session, result.Shell = s.ID(), s.Shell()
-	run := g.sessionCommand(host, command, result.ID)
-	if command.Started != nil {
-		run.Started = func() { command.Started(s) }
+	if err != nil {
+		result := s.result(command)
+		result.Err = err
+		return result
 	}
-	result.Result, err = s.Run(ctx, run)
-	return err
+	return s.Run(ctx, command)
 }
 
 // As changes the account that a host is entered as.
@@ -109,16 +83,16 @@ func As(host *hosts.Host, user string) error {
 	return nil
 }
 
-func (g *Gateway) sessionConfig(host hosts.Host, command Command) session.Config {
+func (g *Gateway) sessionConfig(host hosts.Host, options Options) session.Config {
 	config := session.Config{
 		ID:    sessionID(),
-		Shell: host.Shell, Login: host.Login || command.Login,
+		Shell: host.Shell, Login: host.Login || options.Login,
 		Env: Environment(host), Cwd: host.Cwd,
-		Size: command.Size, Term: command.Term,
+		Size: options.Size, Term: options.Term,
 		Ledger: g.ledger,
 	}
-	if command.Shell != "" {
-		config.Shell = command.Shell
+	if options.Shell != "" {
+		config.Shell = options.Shell
 	}
 	return config
 }
@@ -144,7 +118,7 @@ func sessionID() string {
 	return "s-" + id[len(id)-10:]
 }
 
-func (g *Gateway) sessionCommand(host hosts.Host, command Command, id string) session.Command {
+func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Command, id string) session.Command {
 	c := session.Command{
 		Text: command.Text, Cwd: command.Cwd, Env: command.Env, Stdin: command.Stdin,
 		TTY: command.TTY, Echo: command.Echo, Merge: command.Merge,
@@ -154,19 +128,26 @@ func (g *Gateway) sessionCommand(host hosts.Host, command Command, id string) se
 		c.Spool = func(from session.Stream) session.Spool { return g.spools.open(id, from) }
 	}
 	if !command.Echo {
-		c.Answer = func(ctx context.Context, p session.Prompt) (string, error) { return g.answer(ctx, host, p) }
+		c.Answer = func(ctx context.Context, p session.Prompt) (string, error) {
+			if command.Answer != nil {
+				if text, err := command.Answer(ctx, p); err == nil {
+					return text, nil
+				}
+			}
+			return g.answer(ctx, host, options, p)
+		}
 	}
 	return c
 }
 
 // answer answers a command's prompt: a person at the terminal does, or else the
 // inventory for sudo's prompt, whose password it may hold.
-func (g *Gateway) answer(ctx context.Context, host hosts.Host, p session.Prompt) (string, error) {
+func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, p session.Prompt) (string, error) {
 	switch {
 	case g.config.Ask != nil:
 		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: p.Text})
 	case host.Sudo.Password != "" && strings.HasPrefix(p.Text, "[sudo] password for "):
-		return Secret(ctx, host.Sudo.Password)
+		return options.secret(ctx, host.Sudo.Password)
 	}
 	return "", errNobody
 }

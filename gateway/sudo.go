@@ -16,8 +16,8 @@ import (
 const sudoTimeout = 2 * time.Minute
 
 // sudo returns how a session on the host becomes another user's.
-func (g *Gateway) sudo(host hosts.Host, user string) *session.Sudo {
-	user = cmp.Or(user, host.Sudo.User)
+func (g *Gateway) sudo(host hosts.Host, options Options) *session.Sudo {
+	user := cmp.Or(options.SudoUser, host.Sudo.User)
 	return &session.Sudo{
 		User: user, Flags: host.Sudo.Flags,
 		Password: func(ctx context.Context, attempt int) (string, error) {
@@ -25,7 +25,11 @@ func (g *Gateway) sudo(host hosts.Host, user string) *session.Sudo {
 			case host.Sudo.Password != "" && attempt > 1:
 				return "", errors.New("sudo.password is wrong") // asking again would lock the account
 			case host.Sudo.Password != "":
-				return Secret(ctx, host.Sudo.Password)
+				return options.secret(ctx, host.Sudo.Password)
+			case options.Password != nil && attempt > 1:
+				return "", errors.New("the password given for it is wrong")
+			case options.Password != nil:
+				return options.Password(ctx)
 			case g.config.Ask != nil:
 				prompt := fmt.Sprintf("sudo password for %s on %s: ", Login(host), host.Name)
 				return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: prompt})
@@ -33,4 +37,13 @@ func (g *Gateway) sudo(host hosts.Host, user string) *session.Sudo {
 			return "", errNobody
 		},
 	}
+}
+
+// secret resolves a reference of the inventory that is about to be typed.
+func (o Options) secret(ctx context.Context, reference string) (string, error) {
+	value, err := Secret(ctx, reference)
+	if err == nil && o.Typed != nil {
+		o.Typed(value)
+	}
+	return value, err
 }
