@@ -172,7 +172,7 @@ var dialects = map[string]dialect{
 		options: "-i --noprofile --norcfile +o vi -o ignoreeof",
 		// It takes a PS1 of its own, but not of this name.
 		environment: `YASH_PS1="$PS1" YASH_PS2=`,
-		setup:       "unset YASH_PS1 YASH_PS2;",
+		setup:       "unset YASH_PS1 YASH_PS2;" + wakes,
 		draws:       true,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored:  `\command . %s`,
@@ -187,6 +187,7 @@ var dialects = map[string]dialect{
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored:  `\builtin eval "$(<%s)"`,
+		setup:   wakes,
 		exports: true,
 		leaves:  true,
 		unmask:  unmask,
@@ -194,6 +195,10 @@ var dialects = map[string]dialect{
 			`do [ -r "$f" ] && . "$f"; done; unset f`,
 	},
 }
+
+// wakes is for shells whose wait goes on after an interrupt: a signal that is
+// trapped ends it, and the interrupt the text.
+const wakes = "trap : CONT;"
 
 // masking matches texts that may define functions named like the words of a
 // frame; masks is the same alone. Special builtins, unset among them, come

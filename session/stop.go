@@ -46,7 +46,7 @@ func (s *Session) climb(r *run) bool {
 	}
 	ladder := []rung{
 		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
-		{func() { s.press(r, quit, "QUIT") }, 200 * time.Millisecond},
+		{func() { s.press(r, quit, "QUIT"); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drainFor(r, obeyGrace) }, time.Second},
 	}
@@ -151,7 +151,8 @@ func (s *Session) resume(r *run) bool {
 		s.signalShell(r, "CONT")
 		if try > 0 {
 			// A late interrupt takes the end of a line away, and mksh goes on with the
-			// beginning. It is not done at once: yash gives each one a line.
+			// beginning. One between two steps of a loop leaves zsh reading lines and
+			// running none. It is not done at once: yash gives each one a line.
 			s.press(r, "\x03", "INT")
 			within(promptGrace+s.trip, s.ended)
 		}

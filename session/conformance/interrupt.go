@@ -94,6 +94,13 @@ var interrupts = []Case{
 		{Text: "kill -0 $J && kill $J"},
 		{Text: "wait $J >/dev/null 2>&1; true"},
 	}},
+	{ID: "E63", Name: "a wait for an older job", Steps: []Step{
+		{Text: "sleep 60 & J=$!", Job: true},
+		with(timedOut("echo part; wait; echo never"), func(s *Step) { s.Codes = []int{130} }),
+		with(interrupted("echo part; wait $J; echo never"), func(s *Step) { s.Codes = []int{130} }),
+		{Text: "kill -0 $J && kill $J"},
+		{Text: "wait $J >/dev/null 2>&1; true"},
+	}},
 	{ID: "E65", Name: "an interrupt of each level", Steps: []Step{
 		{Text: "cd /usr; V=kept", Cwd: "/usr", Moves: true},
 		ordered(`sh -c 'echo part; exec sleep 60'`, session.Int, 130),

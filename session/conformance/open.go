@@ -25,12 +25,6 @@ var unsolved = []struct {
 	{"F7", "yash", "on a terminal with colors it sets them back at each prompt"},
 	{"C74", "yash", "history shows the first frame"},
 	{"W17", "yash", "history shows the first frame"},
-	{"E1", "zsh", "an interrupted loop ends with status 2"},
-	{"E2", "zsh", "an interrupted loop ends with status 2"},
-	{"D13", "zsh", "an interrupted loop ends with status 2"},
-	{"D26", "zsh", "an interrupted loop ends with status 2"},
-	{"E16", "zsh", "a wait that is interrupted without a terminal goes on until the next rung"},
-	{"E16", "yash", "a wait that is interrupted without a terminal goes on until the next rung"},
 	{"D13", "ksh", "children that end while it leaves an interrupted pipeline may cost it its prompt, and it is ended; without a terminal a group may end with status 2"},
 	{"C74", "mksh", "history shows the first frame"},
 	{"W17", "mksh", "history shows the first frame"},
@@ -48,4 +42,5 @@ var unsolved = []struct {
 	{"D18", "busybox ash", "without a terminal an interrupt may take the next line"},
 	{"E25", "busybox ash", "without a terminal an interrupt may take the next line"},
 	{"E62", "busybox ash", "the end of a job is taken for the end of the input, and said"},
+	{"E63", "busybox ash", "the end of a job is taken for the end of the input, and said"},
 }
