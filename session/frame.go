@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -111,7 +112,12 @@ func (f frame) inDirectory() string {
 		return run
 	}
 	cd := func(word string) string { return f.dialect.cd + " " + word + " 2>/dev/null" }
-	return "if " + cd(directory(f.command.Cwd)) + ";then " + run + ";else " + f.noDirectory() + ";fi;" + cd(quote(f.cwd))
+	run = "if " + cd(directory(f.command.Cwd)) + ";then " + run + ";"
+	missing := "else " + f.noDirectory() + ";fi;" + cd(quote(f.cwd))
+	if len(run)+len(missing) > maxLine*2/3 {
+		run += "\n" // with the rest of the frame, it would be too long for one line
+	}
+	return run + missing
 }
 
 // prompt returns the assignments that make the next prompt mark P.
@@ -143,9 +149,15 @@ func frameFile(d dialect, k *keeper, reopen bool) string {
 	if reopen {
 		save = k.saveExports()
 	}
-	return "PS2=;" + d.frame + setPrompt +
-		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;" +
-		"{ " + d.eval + ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";" +
+	text := "PS2=;" + d.frame + setPrompt +
+		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;"
+	run := ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";"
+	if d.evalInFile == "" {
+		run = d.eval + run
+	} else {
+		text, run = "", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+text+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
+	}
+	return text + "{ " + run +
 		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
 		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + `&&case $_gw in " "*);;*)unset _gwn;;esac;` + d.frame + setPrompt + save + "}\n"
 }
@@ -191,7 +203,7 @@ func (f frame) file() string {
 // streams or not.
 func (f frame) inFile(text string) string {
 	if f.dialect.speaks {
-		return f.dialect.eval + " " + quote(text) + f.redirections()
+		return cmp.Or(f.dialect.evalInFile, f.dialect.eval) + " " + quote(text) + f.redirections()
 	}
 	return text
 }
@@ -310,14 +322,18 @@ func (f frame) redirections() string {
 // What stands between the text and the marks may have a status of its own: what
 // takes functions away does, and so may a trap on DEBUG.
 func (f frame) marks() string {
+	checked := ""
+	if f.dialect.checked != "" {
+		checked = "_gws=$?;" + f.dialect.checked
+	}
 	unmask := ""
 	if mentions(f.command.Text, masks, "command", "builtin", "unset", "function") {
 		unmask = f.dialect.unmask
 	}
 	if unmask == "" && !(f.traced && f.dialect.debugs) {
-		return f.ends(f.dialect.status()) + f.ownModes()
+		return checked + f.ends(f.dialect.status()) + f.ownModes()
 	}
-	return "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.ownModes()
+	return checked + "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.ownModes()
 }
 
 // noDirectory returns what tells that the directory could not be entered.

@@ -493,6 +493,24 @@ func TestManyBackgroundJobs(t *testing.T) {
 	})
 }
 
+// busybox ash takes the end of a job for the end of its input, and the fiftieth
+// in a row for good.
+func TestJobsThatEndBetweenCommands(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		ended := filepath.Join(t.TempDir(), "ended")
+		run(t, s, `for i in 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39; do `+
+			`(sleep 0.$i; echo >>`+ended+`) & (sleep 0.${i}4; echo >>`+ended+`) & (sleep 0.${i}7; echo >>`+ended+`) & done 2>/dev/null`)
+		eventually(t, "ninety jobs have ended", func() bool {
+			lines, _ := os.ReadFile(ended)
+			return len(lines) == 90
+		})
+		r := run(t, s, "echo alive >&2; (exit 3)")
+		if r.ExitCode != 3 || string(r.Stderr) != "alive\n" || strings.Contains(string(r.Terminal), "exit") {
+			t.Errorf("got %s %d, stderr %q, terminal %q", r.Verdict, r.ExitCode, r.Stderr, r.Terminal)
+		}
+	})
+}
+
 func TestWaitingForInput(t *testing.T) {
 	for name, text := range map[string]string{
 		"prompt on the terminal": `printf "name? " >/dev/tty; read a </dev/tty; echo "got $a"`,

@@ -59,6 +59,18 @@ type dialect struct {
 	leaves bool
 	// unmask takes away functions that would stand in for the words of a frame.
 	unmask string
+	// checked stands between a text, whose status is in _gws, and its marks.
+	checked string
+	// evalInFile is the eval of a file, if that is another one. An error leaves the
+	// file: the frame file then runs again, for its marks.
+	evalInFile string
+	// settles is a line that takes upon itself what is left of an interrupt; the
+	// empty one does in most.
+	settles string
+	// noise is what it says on the terminal when a job's end meets it waiting for a
+	// line, which it takes for the end of its input. It leaves at the fiftieth in
+	// a row.
+	noise string
 	// ended is the expansion that is a text's status; empty means $?.
 	ended string
 	// mend is what a shell needs after its line was left.
@@ -116,7 +128,20 @@ var ash = func() dialect {
 	d := posix
 	d.frame = "_gwi=;"
 	d.setup = "trap '_gwi=$?;[ $_gwi != 0 ]||_gwi=130;{ : ${_gwx?};} 2>/dev/null' INT;"
-	d.ended = "${_gwi:-$?}"
+	// An error in a subshell of the text goes to the nearest handler, which is a
+	// command's of the shell that was forked: the subshell would run the rest of
+	// the frame, and then read the terminal beside its parent. Behind such a
+	// command in a file it would loop for ever, so there the eval has no handler.
+	d.setup += `_gwr=;[ /proc/self -ef /proc/$$ ]&&_gwr=/proc/$$;_gwc='\[ -e "${_gwr-}" -a ! /proc/self -ef "${_gwr-}" ]&&\exit "$_gws";:';`
+	d.checked = `\eval "${_gwc-}";`
+	d.stored = `_gwd=;\command . %[1]s;case $_gwd in 1)\command . %[1]s;;esac`
+	d.evalInFile = `\eval`
+	d.returns, d.leaves = false, true
+	d.settles = ":"
+	// With ECHO off, the end of a background job is the end of its input, and
+	// without ignoreeof it would leave at once.
+	d.noise = "\nUse \"exit\" to leave shell.\n"
+	d.ended = "${_gwi:-$_gws}"
 	return d
 }()
 
@@ -128,9 +153,7 @@ func (d dialect) status() string { return cmp.Or(d.ended, "$?") }
 var dialects = map[string]dialect{
 	"sh":   posix,
 	"dash": posix,
-	// busybox ash with ECHO off takes the end of a background job for the end
-	// of its input, and leaves; hence ignoreeof.
-	"ash": ash,
+	"ash":  ash,
 	"bash": {
 		name: "bash",
 		// After one interrupt in fifteen it takes its input for ended (ignoreeof).

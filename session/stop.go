@@ -131,8 +131,8 @@ func (s *Session) ends(r *run, grace time.Duration) bool {
 
 // resume makes sure that the shell reads commands again after it was
 // interrupted. An interrupt may meet it when the command is over already; zsh,
-// mksh and ash then throw the next line away, which is an empty one for them. It
-// reports whether there is a shell.
+// mksh and ash then throw the next line away, which says nothing. It reports
+// whether there is a shell.
 func (s *Session) resume(r *run) bool {
 	s.mu.Lock()
 	if p := &r.progress; !p.stdout && p.prompted {
@@ -141,7 +141,7 @@ func (s *Session) resume(r *run) bool {
 	}
 	s.mu.Unlock()
 	for try := range 3 {
-		s.typeKeys("\n")
+		s.typeKeys(s.dialect.settles + "\n")
 		if s.locate(r) {
 			return true
 		}

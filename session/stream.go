@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"io"
 	"strings"
 )
@@ -31,6 +32,12 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 func (s *Session) data(k *keeper, from Stream, b []byte) {
 	s.mu.Lock()
 	r := s.run
+	if k == nil && s.ready {
+		if b = s.withoutNoise(b); len(b) == 0 {
+			s.mu.Unlock()
+			return
+		}
+	}
 	if r == nil || k != nil && k != s.keeper || !r.takes(from) || k == nil && s.owes() {
 		switch {
 		case !s.ready: // sudo speaks on stderr
@@ -45,6 +52,20 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 	}
 	s.mu.Unlock()
 	r.write(from, b)
+}
+
+// withoutNoise takes out what the shell says of no command. Where none runs, it
+// answers with an empty line, so that the shell stays; none can be typed
+// meanwhile, for the caller holds Session.mu.
+func (s *Session) withoutNoise(b []byte) []byte {
+	noise := []byte(s.dialect.noise)
+	if len(noise) == 0 || !bytes.Contains(b, noise) {
+		return b
+	}
+	if s.run == nil {
+		s.typeKeys("\n")
+	}
+	return bytes.ReplaceAll(b, noise, nil)
 }
 
 // found delivers a mark to who waits for its nonce.
