@@ -138,8 +138,8 @@ func TestReaderThatStops(t *testing.T) {
 	}()
 	run(t, c, s.ID, "echo first")
 	<-stopped
-	run(t, c, s.ID, "head -c 8000000 /dev/zero")
-	for range 600 {
+	run(t, c, s.ID, "head -c 4000000 /dev/zero")
+	for range 150 {
 		run(t, c, s.ID, ":")
 	}
 	run(t, c, s.ID, "echo last")

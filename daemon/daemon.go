@@ -112,14 +112,15 @@ func (d *Daemon) inherit() error {
 			continue // of a session that was never opened
 		}
 		if !s.State.Over() {
-			s = lostWithDaemon(dir, s)
-			if err := (&record{dir: dir}).saveSession(s); err != nil {
+			s, err = (&record{dir: dir}).lose(s)
+			if err != nil {
 				d.config.Log.Warn("record of a lost session", "session", s.ID, "error", err)
 			}
 		}
-		d.past[s.ID] = s
+		d.past[s.ID] = outline(s)
 	}
 	d.prune()
+	d.forget()
 	return nil
 }
 
@@ -163,23 +164,6 @@ func (d *Daemon) holds(dir string) bool {
 		}
 	}
 	return false
-}
-
-// lostWithDaemon adds to a session that a daemon has left open what its record
-// says about it.
-func lostWithDaemon(dir string, s api.Session) api.Session {
-	s.State, s.Reason = api.Lost, "the daemon ended without closing it"
-	_ = loadCommands(dir, func(c api.Command) { // what can be read counts
-		if c.Result != nil && c.Result.Cwd != "" {
-			s.Cwd = c.Result.Cwd
-		}
-		c.Result = nil
-		s.Command, s.UsedAt = &c, c.StartedAt
-	})
-	s.To = logEnd(dir)
-	now := time.Now()
-	s.ClosedAt = &now
-	return s
 }
 
 // Sessions counts the sessions that are open or being opened.

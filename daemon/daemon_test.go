@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -316,6 +317,13 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The last line is torn.
+	lines, err := os.OpenFile(filepath.Join(crashed, "sessions", s.ID, "commands.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(lines, `{"id":"%s.2","state":"exi`, s.ID)
+	lines.Close()
 	c = start(t, daemon.Config{StateDir: crashed})("")
 	list, err := c.Sessions(t.Context(), false)
 	if err != nil || len(list) != 1 || list[0].ID != s.ID || list[0].State != api.Lost || list[0].Cwd != "/" || list[0].Command.Text != "echo half; sleep 1000" || list[0].To != 10 {
@@ -326,6 +334,13 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	}
 	if old, err := c.Command(t.Context(), s.ID+".1", 0); err != nil || old.Result == nil || string(old.Result.Stdout) != "kept\n" {
 		t.Errorf("Command = %+v, %v", old, err)
+	}
+	half, err := c.Command(t.Context(), s.ID+".2", 0)
+	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || gateway.Code(half.Result.Err) != "link.lost" {
+		t.Errorf("Command = %+v, %v, want that its end is not known", half, err)
+	}
+	if list[0].Command.State != "unknown" {
+		t.Errorf("the last command is %+v", list[0].Command)
 	}
 	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo"}); gateway.Code(err) != "session.closed" {
 		t.Errorf("Run = %v", err)

@@ -23,6 +23,7 @@ type events struct {
 func newEvents() *events { return &events{wake: make(chan struct{})} }
 
 func (e *events) publish(name string, s api.Session) {
+	s = outline(s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ring = append(e.ring, api.Event{Seq: e.next, Time: time.Now(), Event: name, Session: &s})

@@ -197,6 +197,7 @@ func (s *live) run(r api.Run) (*api.Command, error) {
 	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
 	s.timer.Stop()
 	s.noteLocked("started", c)
+	s.daemon.events.publish("state", s.infoLocked())
 	s.save(*c)
 	s.daemon.commands.Add(1)
 	go s.work(ctx, c, r) // ends with the command
@@ -297,6 +298,7 @@ func (s *live) ended(c *api.Command, result gateway.Result) {
 	s.save(*c)
 	s.timer.Reset(time.Duration(s.session.TTL))
 	s.noteLocked("result", c)
+	s.daemon.events.publish("state", s.infoLocked())
 	if s.options.Once {
 		go s.close("its command has ended") // bounded by the engine's timers
 	}
@@ -357,6 +359,7 @@ func (s *live) resumed() {
 	if c := s.session.Command; s.session.State == api.WaitingInput {
 		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
 		s.happened()
+		s.daemon.events.publish("state", s.infoLocked())
 	}
 }
 

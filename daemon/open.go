@@ -96,11 +96,12 @@ func (d *Daemon) release(host, name string) {
 
 // retire moves a session to the past.
 func (d *Daemon) retire(s api.Session) {
+	defer d.forget()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.sessions, s.ID)
 	d.release(s.Host, s.Name)
-	d.past[s.ID] = s
+	d.past[s.ID] = outline(s)
 }
 
 func (d *Daemon) isDraining() bool {

@@ -215,13 +215,3 @@ func grep(ctx context.Context, view transcript.View, q api.Query, limit int) (ap
 
 // maxContext is how many lines around a match may be asked for.
 const maxContext = 100
-
-// logEnd returns where the transcript in a directory ends, as far as it can be
-// read.
-func logEnd(dir string) int64 {
-	log, err := transcript.Open(dir)
-	if err != nil {
-		return 0
-	}
-	return int64(log.End())
-}

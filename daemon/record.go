@@ -10,8 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/internal/transcript"
+	"gateway/session"
+	"gateway/transport"
 )
 
 // A record is what outlives a session, and the daemon, in a directory of its
@@ -21,6 +26,7 @@ type record struct {
 
 	mu       sync.Mutex
 	commands *os.File // opened with the first command
+	torn     bool     // the last line may lack its end
 }
 
 const (
@@ -70,8 +76,59 @@ func (r *record) saveCommand(c api.Command) error {
 			return err
 		}
 	}
-	_, err = r.commands.Write(append(line, '\n')) // in one write: a crash tears the last line at most
+	line = append(line, '\n')
+	if r.torn {
+		line = append([]byte("\n"), line...)
+	}
+	_, err = r.commands.Write(line) // at once: a crash tears the last line at most
+	r.torn = err != nil
 	return err
+}
+
+// lose adds to a session that a daemon has left open what its record says about
+// it, and writes that its end is not known.
+func (r *record) lose(s api.Session) (api.Session, error) {
+	defer r.close()
+	const reason = "the daemon ended without closing it"
+	now := time.Now()
+	s.State, s.Reason, s.ClosedAt = api.Lost, reason, &now
+	err := loadCommands(r.dir, func(c api.Command) { // what can be read counts
+		if c.Result != nil && c.Result.Cwd != "" {
+			s.Cwd = c.Result.Cwd
+		}
+		c.Result = nil
+		s.Command, s.UsedAt = &c, c.StartedAt
+	})
+	log, failed := transcript.Open(r.dir)
+	if err = errors.Join(err, failed); failed == nil {
+		s.From, s.To = int64(log.Start()), int64(log.End())
+	}
+	if c := s.Command; c != nil && !c.Over() {
+		c.State, c.To, c.Prompt = string(session.Unknown), max(s.To, c.From), nil
+		result := gateway.Result{
+			ID: c.ID, Host: c.Host, User: s.User, Transport: s.Transport, Session: c.Session, Shell: s.Shell, Command: c.Text,
+			Result: session.Result{Verdict: session.Unknown, ExitCode: -1, Started: c.StartedAt, Cwd: s.Cwd, Streams: session.Split, Ended: true},
+			Err: &transport.Error{
+				Code: "link.lost", Message: "daemon: " + reason, Err: session.ErrLost,
+				Hint: "it may have run, or still run: look before running it again",
+			},
+		}
+		if failed == nil {
+			result.StdoutBytes = countOf(log, *c, session.Stdout)
+			result.StderrBytes = countOf(log, *c, session.Stderr)
+		}
+		over := *c
+		over.Result = &result
+		r.torn = true // it may be
+		err = errors.Join(err, r.saveCommand(over))
+	}
+	return s, errors.Join(err, r.saveSession(s))
+}
+
+// countOf returns how many bytes of a stream there are of a command.
+func countOf(log *transcript.Log, c api.Command, from session.Stream) int64 {
+	kept, _, _ := log.View(transcript.Cursor(c.From), transcript.Cursor(c.To), transcript.Stream(from)).Count() // what can be read counts
+	return kept
 }
 
 func (r *record) close() {

@@ -213,7 +213,14 @@ func (d *Daemon) openSession(q *request) error {
 		}
 		return q.line(api.OpenEvent{Error: gateway.NewJSONError(err)})
 	}
-	return q.line(api.OpenEvent{Session: &s})
+	err = q.line(api.OpenEvent{Session: &s})
+	if err == nil {
+		err = context.Cause(q.context())
+	}
+	if opened, _ := d.find("", s.ID); err != nil && opened != nil {
+		opened.close("the caller that opened it is gone") // and never heard of it
+	}
+	return err
 }
 
 func (d *Daemon) listSessions(q *request) error {

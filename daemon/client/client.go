@@ -167,6 +167,9 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return err
 	}
 	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return unreachable(err)
 	}
 	return nil

@@ -1,0 +1,58 @@
+package daemon_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/daemon"
+	"gateway/daemon/api"
+)
+
+// What is over is remembered in numbers that memory and disk can bear.
+func TestPastIsBounded(t *testing.T) {
+	state := t.TempDir()
+	long := strings.Repeat("ä", 5000)
+	for i := range 4100 {
+		s := api.Session{ID: fmt.Sprintf("s-%04d", i), Name: "work", State: api.Closed, OpenedAt: time.Unix(int64(i), 0)}
+		if i > 4090 {
+			s.Command = &api.Command{ID: s.ID + ".1", Text: long, State: "exited"}
+		}
+		dir := filepath.Join(state, "sessions", s.ID)
+		data, err := json.Marshal(s)
+		if err != nil || os.MkdirAll(dir, 0o700) != nil || os.WriteFile(filepath.Join(dir, "session.json"), data, 0o600) != nil {
+			t.Fatal("no records to begin with")
+		}
+	}
+	c := start(t, daemon.Config{StateDir: state})("")
+	list, err := c.Sessions(t.Context(), true)
+	if err != nil || len(list) != 4096 || list[0].ID != "s-4099" || list[4095].ID != "s-0004" {
+		t.Errorf("%d sessions from %s to %s, %v", len(list), list[0].ID, list[len(list)-1].ID, err)
+	}
+	if text := list[0].Command.Text; len(text) > 2<<10 || !strings.HasSuffix(text, "ä…") {
+		t.Errorf("%d bytes of a command, ending in %q", len(text), text[len(text)-10:])
+	}
+	if _, err := os.Lstat(filepath.Join(state, "sessions", "s-0003")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the record of a session that is forgotten: %v", err)
+	}
+}
+
+// Long texts are in the record; a session keeps few of them.
+func TestLongTexts(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	for i := range 6 {
+		run(t, c, s.ID, fmt.Sprintf("echo %d # %s", i, strings.Repeat("x", 300_000)))
+	}
+	for i := range 6 {
+		got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", s.ID, i+1), 0)
+		if err != nil || got.Result == nil || string(got.Result.Stdout) != fmt.Sprintln(i) || len(got.Text) < 300_000 {
+			t.Errorf("command %d: %+.100v, %v", i, got.Result, err)
+		}
+	}
+}
