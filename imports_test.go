@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"internal/screen":         nil,
 	"internal/socket":         {"transport"},
 	"internal/transcript":     nil,
+	"internal/statements":     nil,
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
 	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},

@@ -1,0 +1,117 @@
+// Package statements splits the text of a shell script into its top-level
+// statements, so that each can be run on its own in one session.
+package statements
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A Statement is one top-level statement of a text: a command line, a whole
+// if, a function's definition. What follows it up to the next one, a comment
+// say, is part of it.
+type Statement struct {
+	Text string
+	// Line is where it begins in the whole text, counted from 1.
+	Line int
+}
+
+// What is not given to the parser, which recurses with its input and would end
+// the process where the stack does.
+const (
+	maxText    = 128 << 10
+	maxOpeners = 5_000
+)
+
+// Split splits a text as shell reads it, which is a name or a path. Run one
+// after the other in one shell, the statements do what the text does.
+//
+// A text that can't be split is returned whole, as one statement, with an error
+// that says why. A text without a statement gives none.
+func Split(text, shell string) ([]Statement, error) {
+	whole := []Statement{{Text: text, Line: 1}}
+	if err := measure(text); err != nil {
+		return whole, err
+	}
+	file, err := parse(text, shell)
+	if err != nil {
+		return whole, parseError(text, err)
+	}
+	bodies := hereDocuments(text, file)
+	pieces := make([]Statement, 0, len(file.Stmts))
+	line, at := 1, 0
+	for i, stmt := range file.Stmts {
+		// Not Pos.Line: it has room for 2¹⁸ lines only.
+		start, end := offset(stmt), len(text)
+		if i+1 < len(file.Stmts) {
+			end = offset(file.Stmts[i+1])
+		}
+		line += strings.Count(text[at:start], "\n")
+		at = start
+		own, moved := untangle(text, start, end, bodies)
+		if moved && !same(stmt, own, shell) {
+			return whole, fmt.Errorf("line %d: a statement can't be told from the here-documents around it", line)
+		}
+		pieces = append(pieces, Statement{own, line})
+	}
+	return pieces, nil
+}
+
+func offset(node syntax.Node) int { return int(node.Pos().Offset()) }
+
+func parse(text, shell string) (*syntax.File, error) {
+	return syntax.NewParser(syntax.Variant(variant(shell))).Parse(strings.NewReader(text), "")
+}
+
+func parseError(text string, err error) error {
+	var (
+		wrong   syntax.ParseError
+		foreign syntax.LangError
+	)
+	at := func(pos syntax.Pos, what string) error {
+		before := text[:min(int(pos.Offset()), len(text))]
+		return fmt.Errorf("line %d, column %d: %s", strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n'), what)
+	}
+	switch {
+	case errors.As(err, &wrong):
+		return at(wrong.Pos, wrong.Text)
+	case errors.As(err, &foreign):
+		return at(foreign.Pos, fmt.Sprintf("%s: not a feature of %v", foreign.Feature, foreign.LangUsed))
+	}
+	return err
+}
+
+func variant(shell string) syntax.LangVariant {
+	switch path.Base(shell) {
+	case "bash", "":
+		return syntax.LangBash
+	case "zsh":
+		return syntax.LangZsh
+	case "ksh", "ksh93", "mksh":
+		return syntax.LangMirBSDKorn
+	}
+	return syntax.LangPOSIX
+}
+
+// openers are what makes the parser call itself. They are counted wherever they
+// stand: what closes them again may be in a comment.
+var openers = []string{"(", "{", "[", "`", "!", "?", "if", "while", "until", "for", "case", "select", "time", "function", "coproc"}
+
+// measure refuses a text that could be too much for the parser's stack.
+func measure(text string) error {
+	if len(text) > maxText {
+		return fmt.Errorf("%d bytes: at most %d are split into statements", len(text), maxText)
+	}
+	count := 0
+	for _, opener := range openers {
+		count += strings.Count(text, opener)
+	}
+	if count > maxOpeners {
+		return fmt.Errorf("%d brackets and keywords: with at most %d a text is split into statements", count, maxOpeners)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package statements
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestSplit(t *testing.T) {
+	tests := []struct {
+		name, shell, text string
+		want              []Statement
+	}{
+		{name: "empty", text: ""},
+		{name: "comments only", text: "#!/bin/sh\n\n# nothing\n"},
+		{name: "lines", text: "a\nb\n", want: []Statement{{"a\n", 1}, {"b\n", 2}}},
+		{name: "no newline at the end", text: "a\nb", want: []Statement{{"a\n", 1}, {"b", 2}}},
+		{name: "one line", text: "a; b & c", want: []Statement{{"a; ", 1}, {"b & ", 1}, {"c", 1}}},
+		{name: "shebang and comments", text: "#!/bin/sh\n# one\na # two\n\n# three\nb\n", want: []Statement{{"a # two\n\n# three\n", 3}, {"b\n", 6}}},
+		{name: "lists stay whole", text: "a && b ||\n c\nd | e\n", want: []Statement{{"a && b ||\n c\n", 1}, {"d | e\n", 3}}},
+		{name: "blocks stay whole", text: "if a\nthen b\nfi\nfor x in 1; do\nc\ndone\nd", want: []Statement{{"if a\nthen b\nfi\n", 1}, {"for x in 1; do\nc\ndone\n", 4}, {"d", 7}}},
+		{name: "function", text: "f() {\n  a\n  b\n}\nf x\n", want: []Statement{{"f() {\n  a\n  b\n}\n", 1}, {"f x\n", 5}}},
+		{name: "case", text: "case $x in\na) b;;\n*) c\nesac\nd", want: []Statement{{"case $x in\na) b;;\n*) c\nesac\n", 1}, {"d", 5}}},
+		{name: "subshell", text: "(a\nb)\n{ c\n}", want: []Statement{{"(a\nb)\n", 1}, {"{ c\n}", 3}}},
+		{name: "continued line", text: "a \\\n b\nc", want: []Statement{{"a \\\n b\n", 1}, {"c", 3}}},
+		{name: "quotes over lines", text: "echo 'a\nb; c'\nd", want: []Statement{{"echo 'a\nb; c'\n", 1}, {"d", 3}}},
+		{name: "escaped blank at the end", text: "echo a\\ \nb", want: []Statement{{"echo a\\ \n", 1}, {"b", 2}}},
+		{name: "here-document", text: "cat <<X\na; b\nX\nc\n", want: []Statement{{"cat <<X\na; b\nX\n", 1}, {"c\n", 4}}},
+		{name: "empty here-document", text: "cat <<X\nX\nc\n", want: []Statement{{"cat <<X\nX\n", 1}, {"c\n", 3}}},
+		{name: "here-document with tabs", text: "cat <<-'X'\n\ta $b\n\tX\nc", want: []Statement{{"cat <<-'X'\n\ta $b\n\tX\n", 1}, {"c", 4}}},
+		{name: "here-document in a block", text: "if a; then cat <<X\nb\nX\nfi\nc", want: []Statement{{"if a; then cat <<X\nb\nX\nfi\n", 1}, {"c", 5}}},
+		{
+			name: "here-documents share a line", text: "cat <<A; cat <<B; c\na\nA\nb\nB\nd",
+			want: []Statement{{"cat <<A; \na\nA\n", 1}, {"cat <<B; \nb\nB\n", 1}, {"c\n", 1}, {"d", 6}},
+		},
+		{name: "here-document before a block", text: "cat <<A; if b; then\na\nA\nc; fi\nd", want: []Statement{{"cat <<A; \na\nA\n", 1}, {"if b; then\nc; fi\n", 1}, {"d", 5}}},
+		{name: "empty here-documents share a line", text: "cat <<A <<-'B'; c <<D\nA\n\tB\nD\nd", want: []Statement{{"cat <<A <<-'B'; \nA\n\tB\n", 1}, {"c <<D\nD\n", 1}, {"d", 5}}},
+		{name: "here-document in a substitution", text: "a=$(cat <<A\nb\nA\n); c <<B; d\nB\n", want: []Statement{{"a=$(cat <<A\nb\nA\n); ", 1}, {"c <<B; \nB\n", 4}, {"d\n", 4}}},
+		{name: "bash", shell: "/usr/bin/bash", text: "[[ a =~ b ]]\nx=(1\n2)\ny", want: []Statement{{"[[ a =~ b ]]\n", 1}, {"x=(1\n2)\n", 2}, {"y", 4}}},
+		{name: "zsh", shell: "zsh", text: "print ${(j:,:)x}\ny", want: []Statement{{"print ${(j:,:)x}\n", 1}, {"y", 2}}},
+		{name: "many lines", text: strings.Repeat("\n", maxText-1) + "x", want: []Statement{{"x", maxText}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Split(test.text, test.shell)
+			if err != nil {
+				t.Fatalf("Split = %v", err)
+			}
+			if len(got) != len(test.want) {
+				t.Fatalf("Split = %+v, want %+v", got, test.want)
+			}
+			for i := range got {
+				if got[i] != test.want[i] {
+					t.Errorf("statement %d is %+v, want %+v", i, got[i], test.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestSplitWhole(t *testing.T) {
+	tests := []struct{ name, shell, text, want string }{
+		{"not closed", "bash", "a\nif b\n", "line 2, column 1: "},
+		{"another shell's", "dash", "a\nfor ((i=0;;)); do b; done\n", "line 2, column 5"},
+		{"too long", "bash", strings.Repeat("a\n", maxText), "at most 131072"},
+		{"too deep", "bash", strings.Repeat("$(", maxOpeners+1), "with at most 5000"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := Split(test.text, test.shell)
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Split = %v, want %q", err, test.want)
+			}
+			if len(got) != 1 || got[0] != (Statement{test.text, 1}) {
+				t.Errorf("got %d statements, want the whole text", len(got))
+			}
+		})
+	}
+}
+
+// A stack that overflows ends the process, so that this test passes if it ends.
+func TestSplitDeep(t *testing.T) {
+	fill := func(s string) string { return strings.Repeat(s, maxText/len(s)) }
+	for _, text := range []string{
+		strings.Repeat("$(", maxOpeners), strings.Repeat(`"$(`, maxOpeners), strings.Repeat("${a:-", maxOpeners), strings.Repeat("`\\", maxOpeners),
+		strings.Repeat("if ", maxOpeners), strings.Repeat("while if ", maxOpeners/2), strings.Repeat("f(){ ", maxOpeners/2), strings.Repeat("case x in x) ", maxOpeners/2),
+		"((" + strings.Repeat("!", maxOpeners-2), "[[" + strings.Repeat(" !", maxOpeners-2), "a" + strings.Repeat("[a", maxOpeners),
+		fill("a|"), fill("a&&"), fill("a;"), fill("a&"), "((" + fill("-")[2:], "((" + fill("a=")[2:], "((" + fill("a?")[2:], "((" + fill("a**")[3:], "[[" + fill(" a &&")[5:],
+		fill("<<a "), fill("a\\\n"), fill("$$"), fill("a=b "), fill("'"), fill(`"`), fill("\\"),
+	} {
+		for _, shell := range []string{"bash", "dash", "zsh", "mksh"} {
+			_, _ = Split(text, shell) // any answer will do
+		}
+	}
+}
+
+// FuzzSplit: the statements, read one after the other, are the text's.
+func FuzzSplit(f *testing.F) {
+	for _, text := range []string{
+		"a\nb", "if a; then cat <<X; fi; b\nx\nX\nc", "cat <<A; cat <<-B\na\nA\n\tb\n\tB\n", "f() { a; }; f &\n", "x=$(cat <<A\nb\nA\n); y",
+		"a # b\n\n! c", "echo a\\\n b; `c`", "cat <<A && cat <<B; c\na\nA\nb\nB\nd", "a\r\nb\r\n",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		pieces, err := Split(text, "bash")
+		if err != nil {
+			return
+		}
+		lines := strings.Split(text, "\n")
+		line := 1
+		var shapes []string
+		for _, piece := range pieces {
+			if piece.Line < line || piece.Line > len(lines) {
+				t.Errorf("%q: %q is on line %d of %d, after line %d", text, piece.Text, piece.Line, len(lines), line)
+			}
+			line = piece.Line
+			shapes = append(shapes, shapesOf(t, piece.Text)...)
+		}
+		if want := shapesOf(t, text); !slices.Equal(shapes, want) || len(shapes) != len(pieces) {
+			t.Errorf("%q is split into %+v:\n%s\nwant\n%s", text, pieces, shapes, want)
+		}
+	})
+}
+
+func shapesOf(t *testing.T, text string) []string {
+	t.Helper()
+	file, err := parse(text, "bash")
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	var shapes []string
+	for _, stmt := range file.Stmts {
+		shapes = append(shapes, shape(stmt))
+	}
+	return shapes
+}
