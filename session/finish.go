@@ -101,19 +101,17 @@ func said(terminal stream, job string) []byte {
 const drainGrace = 5 * time.Second
 
 // drain waits until everything that has been written to the streams is here.
-func (s *Session) drain(r *run) { s.drainFor(r, drainGrace) }
-
-func (s *Session) drainFor(r *run, grace time.Duration) {
+func (s *Session) drain(r *run) {
 	if r.keeper == nil {
 		return
 	}
 	nonce := newNonce()
 	flushed := s.expect(nonce, "F")
-	defer s.forget(nonce)
+	defer s.outlive(nonce, "F")
 	if r.keeper.flush(nonce) != nil {
 		return
 	}
-	timeout := time.NewTimer(grace)
+	timeout := time.NewTimer(drainGrace)
 	defer timeout.Stop()
 	for streams := 0; streams < 2; {
 		select {
@@ -122,6 +120,7 @@ func (s *Session) drainFor(r *run, grace time.Duration) {
 		case <-r.keeper.ended:
 			return
 		case <-timeout.C:
+			r.deaf = true
 			return
 		}
 	}

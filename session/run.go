@@ -38,6 +38,7 @@ type run struct {
 	veil     veil
 
 	// Used by the goroutine of Run only.
+	deaf     bool     // its keeper did not answer in time
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder

@@ -37,7 +37,9 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 // The interrupt comes first because it lets programs end in their own way and
 // makes the shell leave a loop; of what ignores it, most do not ignore quit.
 // Signals to the foreground group instead would meet the shell itself in a
-// shell without job control.
+// shell without job control. The last signals may take their time, for the
+// keeper looks at every process of a machine that may be busy: it answers when
+// they are sent.
 func (s *Session) climb(r *run) bool {
 	interrupt, quit := "\x03", "\x03\x1c"
 	type rung struct {
@@ -48,7 +50,7 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
 		{func() { s.press(r, quit, "QUIT"); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
-		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drainFor(r, obeyGrace) }, time.Second},
+		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second},
 	}
 	if rouse := s.dialect.rouse; rouse != "" {
 		ladder = append(ladder, rung{func() { s.signalShell(r, rouse) }, 500 * time.Millisecond})
@@ -67,10 +69,6 @@ func (s *Session) climb(r *run) bool {
 	}
 	return false
 }
-
-// obeyGrace is how long the keeper may take for the last signals: on a busy
-// machine it has many processes to look at. It answers when it has.
-const obeyGrace = 2 * time.Second
 
 // press types control characters, or sends the signal where there is no
 // terminal to do it.
@@ -200,7 +198,9 @@ func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	s.lost = true
 	s.signalShell(r, "KILL")
 	within(time.Second, s.ended)
-	s.drain(r)
+	if !r.deaf {
+		s.drain(r)
+	}
 	s.terminal.Close()
 	result, err := s.finish(r, verdict, cause)
 	result.Ended = true
