@@ -67,7 +67,7 @@ type Daemon struct {
 
 	mu       sync.Mutex
 	sessions map[string]*live       // open ones, by id
-	names    map[string]string      // of open ones, and of those being opened: their id
+	names    map[scoped]string      // of open ones, and of those being opened: their id
 	perHost  map[string]int         // open and being opened
 	past     map[string]api.Session // those that are over, by id
 	draining bool
@@ -80,7 +80,7 @@ func New(config Config) (*Daemon, error) {
 	d := &Daemon{
 		config: config.withDefaults(), started: time.Now(),
 		events: newEvents(), questions: newQuestions(),
-		sessions: map[string]*live{}, names: map[string]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
+		sessions: map[string]*live{}, names: map[scoped]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
 	}
 	d.pool = newPool(d.config.Linger)
 	d.ledger = gateway.NewLedger(filepath.Join(d.config.StateDir, "open"))
@@ -194,14 +194,31 @@ func (d *Daemon) Drain(ctx context.Context) {
 	d.pool.close()
 }
 
-// find returns an open session by its id or name.
+// A scoped name is unique. Those who can't see each other's sessions choose the
+// same words.
+type scoped struct{ scope, name string }
+
+// find returns an open session by its id or name. Who sees all scopes sees their
+// names, too; one that several have means none of them.
 func (d *Daemon) find(scope, name string) (*live, error) {
 	d.mu.Lock()
 	s := d.sessions[name]
 	if s == nil {
-		s = d.sessions[d.names[name]]
+		s = d.sessions[d.names[scoped{scope, name}]]
+	}
+	var several []string
+	if s == nil && scope == "" {
+		for n, id := range d.names {
+			if n.name == name && d.sessions[id] != nil {
+				s, several = d.sessions[id], append(several, id)
+			}
+		}
 	}
 	d.mu.Unlock()
+	if len(several) > 1 {
+		slices.Sort(several)
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: there are %d sessions named %s", len(several), name), Hint: "use the id: " + strings.Join(several, ", ")}
+	}
 	if s != nil && s.visible(scope) {
 		return s, nil
 	}

@@ -392,7 +392,7 @@ func TestIdleSessionEnds(t *testing.T) {
 func TestSessionsGoWithTheirClient(t *testing.T) {
 	c := start(t, daemon.Config{Grace: 50 * time.Millisecond})("")
 	there, leave := context.WithCancel(t.Context())
-	presence, err := c.Presence(there)
+	presence, _, err := c.Presence(there)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -405,6 +405,51 @@ func TestSessionsGoWithTheirClient(t *testing.T) {
 	})
 	if s, err := c.Session(t.Context(), kept.ID); err != nil || s.State != api.Idle {
 		t.Errorf("the one to keep is %+v, %v", s, err)
+	}
+}
+
+// Scopes do not share names: what one calls work is no obstacle to another.
+func TestScopesHaveTheirOwnNames(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	a, b, all := dial("a"), dial("b"), dial("")
+	first := open(t, a, api.Open{Name: "work"})
+	if s, err := all.Session(t.Context(), "work"); err != nil || s.ID != first.ID {
+		t.Errorf("a name that one scope has is %+v, %v", s, err)
+	}
+	second := open(t, b, api.Open{Name: "work"})
+	for c, id := range map[*client.Client]string{a: first.ID, b: second.ID} {
+		if s, err := c.Session(t.Context(), "work"); err != nil || s.ID != id {
+			t.Errorf("work is %s, %v, want %s", s.ID, err, id)
+		}
+	}
+	if _, err := all.Session(t.Context(), "work"); gateway.Code(err) != "usage" || !strings.Contains(gateway.Hint(err), first.ID) {
+		t.Errorf("a name that two scopes have: %v (%s)", err, gateway.Hint(err))
+	}
+	if _, err := a.Close(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	open(t, a, api.Open{Name: "work"}) // the place is free
+}
+
+// Who answers and waits is told of the next prompt, not of the one answered.
+func TestWaitBehindAnAnswer(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	if _, err := c.Run(t.Context(), s.ID, api.Run{Text: `read -p 'first? ' a; read -p 'second? ' b; echo "$a$b"`, TTY: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, prompt := range []string{"first?", "second?"} {
+		w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilPrompt, Max: api.Duration(10 * time.Second)})
+		if err != nil || !w.Met || w.Command.Prompt == nil || !strings.HasPrefix(w.Command.Prompt.Text, prompt) {
+			t.Fatalf("Wait = %+v, %v, want %s", w, err, prompt)
+		}
+		if err := c.Send(t.Context(), s.ID, api.Input{Text: "x", Enter: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilExit, Max: api.Duration(10 * time.Second), Limit: 3})
+	if err != nil || !w.Met || w.Command.Result.ExitCode != 0 || len(w.Command.Result.Stdout) != 3 {
+		t.Errorf("Wait = %+v, %v", w.Command, err)
 	}
 }
 

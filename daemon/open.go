@@ -31,7 +31,7 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 	}
 	s, err := d.start(ctx, o, id, name, who)
 	if err != nil {
-		d.unreserve(o.Target.Name, name)
+		d.unreserve(o.Target.Name, scoped{o.Scope, name})
 		return api.Session{}, err
 	}
 	info := s.info()
@@ -68,26 +68,26 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 	switch {
 	case d.draining:
 		return "", "", &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
-	case d.names[name] != "":
+	case d.names[scoped{o.Scope, name}] != "":
 		return "", "", &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: a session named %s is open", name), Hint: "use it, or choose another name"}
 	case len(d.names) >= d.config.MaxSessions:
 		return "", "", limit("", len(d.names))
 	case d.perHost[o.Target.Name] >= d.config.MaxPerHost:
 		return "", "", limit(" on "+o.Target.Name, d.perHost[o.Target.Name])
 	}
-	d.names[name] = id
+	d.names[scoped{o.Scope, name}] = id
 	d.perHost[o.Target.Name]++
 	return id, name, nil
 }
 
-func (d *Daemon) unreserve(host, name string) {
+func (d *Daemon) unreserve(host string, name scoped) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.release(host, name)
 }
 
 // release gives a place back. The daemon is locked.
-func (d *Daemon) release(host, name string) {
+func (d *Daemon) release(host string, name scoped) {
 	delete(d.names, name)
 	if d.perHost[host]--; d.perHost[host] <= 0 {
 		delete(d.perHost, host)
@@ -100,7 +100,7 @@ func (d *Daemon) retire(s api.Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.sessions, s.ID)
-	d.release(s.Host, s.Name)
+	d.release(s.Host, scoped{s.Scope, s.Name})
 	d.past[s.ID] = outline(s)
 }
 

@@ -116,6 +116,9 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 			to = transcript.Cursor(c.To)
 		}
 	}
+	if q.To > 0 {
+		to = min(to, transcript.Cursor(q.To))
+	}
 	which, err := streamsNamed(q.Stream)
 	if err != nil {
 		return api.Output{}, err

@@ -70,22 +70,22 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 			}
 			waited.Met, waited.Line, waited.At = found, line, int64(at)
 		}
-		if waited.Met || over || waits || info.State.Over() {
-			return s.withResult(waited), nil
+		if waited.Met || over || waits && !w.Through || info.State.Over() {
+			return s.withResult(waited, w.Limit), nil
 		}
 		select {
 		case <-changed:
 		case <-quiet:
 		case <-ctx.Done():
-			return s.withResult(waited), nil
+			return s.withResult(waited, w.Limit), nil
 		}
 	}
 }
 
 // withResult gives the command's result its streams.
-func (s *live) withResult(w api.Waited) api.Waited {
+func (s *live) withResult(w api.Waited, limit int) api.Waited {
 	if w.Command != nil {
-		c := s.filled(*w.Command, resultLimit)
+		c := s.filled(*w.Command, limit)
 		w.Command = &c
 		w.Session.Command = nil // once is enough
 	}

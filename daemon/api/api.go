@@ -58,7 +58,7 @@ const (
 // Session is what is known about a session.
 type Session struct {
 	ID        string `json:"id"`
-	Name      string `json:"name"` // unique among those that are open
+	Name      string `json:"name"` // unique among those of its scope that are open
 	Host      string `json:"host"`
 	User      string `json:"user"`
 	Transport string `json:"transport"`
@@ -106,6 +106,8 @@ type Command struct {
 	To   int64 `json:"to"`
 	// ExitCode is the result's, if there is one to know.
 	ExitCode *int `json:"exit_code,omitempty"`
+	// Ended: the session's shell has gone with it.
+	Ended bool `json:"ended,omitempty"`
 	// Result is set once it is over, but for a Session's Command.
 	Result *gateway.Result `json:"result,omitempty"`
 }
@@ -243,6 +245,10 @@ type Wait struct {
 	Max   Duration `json:"wait_ms"`
 	// Since is the cursor that Match looks from.
 	Since int64 `json:"since,omitempty"`
+	// Through: a command that waits for input does not end the wait.
+	Through bool `json:"through,omitempty"`
+	// Limit is how many bytes of each stream a result comes with; 0: 1 MiB.
+	Limit int `json:"limit,omitempty"`
 }
 
 // Waited is what came of a Wait.
@@ -262,6 +268,7 @@ type Query struct {
 	Command string `json:"id,omitempty"`     // of this command only
 	Stream  string `json:"stream,omitempty"` // stdout, stderr or terminal; empty: all
 	Since   int64  `json:"since,omitempty"`  // a cursor
+	To      int64  `json:"to,omitempty"`     // the cursor to end at; 0: all there is
 	Head    int    `json:"head,omitempty"`   // bytes from the beginning
 	Tail    int    `json:"tail,omitempty"`   // bytes from the end
 	Grep    string `json:"grep,omitempty"`   // RE2, by line

@@ -144,12 +144,13 @@ func (c *Client) Events(ctx context.Context, since int64, each func(api.Event) e
 // Attach takes a session's terminal over until ctx ends; the daemon refuses
 // everybody else's commands and keys meanwhile.
 func (c *Client) Attach(ctx context.Context, name, who string) (attached api.Attached, err error) {
-	return hold[api.Attached](ctx, c, sessionPath(name)+"/attachment?who="+url.QueryEscape(who))
+	attached, _, err = hold[api.Attached](ctx, c, sessionPath(name)+"/attachment?who="+url.QueryEscape(who))
+	return attached, err
 }
 
 // Presence tells the daemon that this client is there until ctx ends; see
-// [api.Open].
-func (c *Client) Presence(ctx context.Context) (api.Presence, error) {
+// [api.Open]. over is closed when the daemon no more believes it, or is gone.
+func (c *Client) Presence(ctx context.Context) (presence api.Presence, over <-chan struct{}, err error) {
 	return hold[api.Presence](ctx, c, "/v1/clients")
 }
 
@@ -244,17 +245,22 @@ func stream[T any](ctx context.Context, c *Client, method, path string, body any
 }
 
 // hold sends a request that lasts until ctx ends, and returns its first line.
-func hold[T any](ctx context.Context, c *Client, path string) (first T, err error) {
+func hold[T any](ctx context.Context, c *Client, path string) (first T, over <-chan struct{}, err error) {
 	response, err := c.do(ctx, http.MethodPost, path, nil)
 	if err != nil {
-		return first, err
+		return first, nil, err
 	}
 	if err := json.NewDecoder(response.Body).Decode(&first); err != nil {
 		response.Body.Close()
-		return first, unreachable(err)
+		return first, nil, unreachable(err)
 	}
-	context.AfterFunc(ctx, func() { response.Body.Close() })
-	return first, nil
+	ended := make(chan struct{})
+	go func() { // ends with ctx, or with the request
+		defer close(ended)
+		defer response.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body) // how it ended makes no difference
+	}()
+	return first, ended, nil
 }
 
 // caller answers the questions of an open request.
