@@ -431,6 +431,18 @@ func TestScopesHaveTheirOwnNames(t *testing.T) {
 	open(t, a, api.Open{Name: "work"}) // the place is free
 }
 
+// Whoever is told that a command has ended its shell finds the session closed.
+func TestNoCommandBehindTheLast(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	for range 10 {
+		s := open(t, c, api.Open{})
+		run(t, c, s.ID, "exit 4")
+		if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "true"}); gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "status 4") {
+			t.Fatalf("Run = %v", err)
+		}
+	}
+}
+
 // Who answers and waits is told of the next prompt, not of the one answered.
 func TestWaitBehindAnAnswer(t *testing.T) {
 	c := start(t, daemon.Config{})("")

@@ -286,7 +286,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 
 // ended notes a command's result. The session is locked.
 func (s *live) ended(c *api.Command, result gateway.Result) {
-	c.Result, c.State, c.Prompt, c.To, c.Ended = &result, string(result.Verdict), nil, int64(s.log.End()), result.Ended
+	c.Result, c.State, c.Prompt, c.To, c.Ended = &result, string(result.Verdict), nil, int64(s.log.End()), s.ending
 	if result.ExitCode >= 0 {
 		c.ExitCode = &result.ExitCode
 	}

@@ -140,7 +140,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 		over: make(chan struct{}), changed: make(chan struct{}),
 		session: api.Session{
 			ID: id, Name: name, Host: o.Target.Name, User: o.Target.Login(), Transport: transportName(o.Target),
-			Shell: gateway.ShellName(engine.Shell()), Kind: kind(engine), Sudo: sudoUser(o.Sudo), Scope: o.Scope, Keep: o.Keep,
+			Shell: gateway.ShellName(engine.Shell()), Kind: kind(engine), Sudo: sudoUser(o.Sudo), Scope: o.Scope, Keep: o.Keep, Once: o.Once,
 			State: api.Idle, Cwd: engine.Origin(), OpenedAt: now, UsedAt: now,
 			TTL: cmp.Or(o.TTL, api.Duration(d.config.TTL)),
 		},

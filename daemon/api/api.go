@@ -68,7 +68,9 @@ type Session struct {
 	// Scope is who may see it besides the machine's user; see Open.
 	Scope string `json:"scope,omitempty"`
 	Keep  bool   `json:"keep,omitempty"`
-	State State  `json:"state"`
+	// Once: it is over when its first command is.
+	Once  bool  `json:"once,omitempty"`
+	State State `json:"state"`
 	// Cwd is where the last command ended that told it.
 	Cwd string `json:"cwd"`
 	// Command is the one that runs, or ran last.
