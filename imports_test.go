@@ -41,9 +41,10 @@ var allowed = map[string][]string{
 	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
+	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
 	"internal/fdpass":         nil,
 	"internal/config":         {"hosts"},
-	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "gateway", "hosts", "internal/config", "internal/socket", "session", "transport"},
+	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "gateway", "hosts", "internal/config", "internal/socket", "mcpserver", "session", "transport"},
 	// For tests only, so nothing above names them.
 	"integration":       nil,
 	"internal/netsim":   nil,

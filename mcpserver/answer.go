@@ -1,0 +1,200 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/session"
+)
+
+// An answer is gateway.result/v1 without what is empty, and what to do next.
+type answer struct {
+	Schema  string `json:"schema"`
+	ID      string `json:"id"`
+	Host    string `json:"host"`
+	User    string `json:"user,omitempty"`
+	Session string `json:"session"`
+	Shell   string `json:"shell,omitempty"`
+	Command string `json:"command,omitempty"`
+
+	Verdict  string `json:"verdict"`
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Signal   string `json:"signal,omitempty"`
+
+	Stdout      string `json:"stdout"` // also if empty: that is a result
+	Stderr      string `json:"stderr,omitempty"`
+	Terminal    string `json:"terminal,omitempty"`
+	Streams     string `json:"streams,omitempty"` // if not split
+	StdoutBytes int64  `json:"stdout_bytes,omitempty"`
+	StderrBytes int64  `json:"stderr_bytes,omitempty"`
+	Truncated   bool   `json:"truncated,omitempty"`
+	Background  bool   `json:"background,omitempty"`
+
+	Cwd        string     `json:"cwd,omitempty"`
+	StartedAt  *time.Time `json:"started_at,omitempty"`
+	DurationMS int64      `json:"duration_ms"`
+	Error      *jsonError `json:"error,omitempty"`
+
+	Prompt *api.Prompt `json:"prompt,omitempty"`
+	// Met says whether what was waited for has happened, and Line what matched.
+	Met  *bool  `json:"met,omitempty"`
+	Line string `json:"line,omitempty"`
+	// Process says what an interrupt did.
+	Process string `json:"process,omitempty"`
+	// Since is the cursor at which the streams begin, if not the command's
+	// beginning; Cursor is where they end.
+	Since  int64    `json:"since,omitempty"`
+	Cursor int64    `json:"cursor"`
+	Notes  []string `json:"notes,omitempty"`
+	Next   string   `json:"next,omitempty"`
+}
+
+type jsonError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func newError(err error) *jsonError {
+	if err == nil {
+		return nil
+	}
+	return &jsonError{Code: gateway.Code(err), Message: plain(err.Error()), Hint: plain(gateway.Hint(err))}
+}
+
+// A busyError is an error with the answer of the command that is in the way.
+type busyError struct {
+	error
+	running *answer
+}
+
+func (e busyError) Unwrap() error { return e.error }
+
+// failure is the result of a call that could not be done.
+func failure(err error) *mcp.CallToolResult {
+	content := struct {
+		Error   *jsonError `json:"error"`
+		Running *answer    `json:"running,omitempty"`
+	}{Error: newError(err)}
+	if busy, ok := err.(busyError); ok { //nolint:errorlint // ours, never wrapped
+		content.Running = busy.running
+	}
+	r := success(content)
+	r.IsError = true
+	return r
+}
+
+// success is the result of a call: the same JSON as text and as structure.
+func success(content any) *mcp.CallToolResult {
+	// Not json.Marshal: \u003e for every > is no way to show output.
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(content); err != nil {
+		panic(err) // our own types
+	}
+	text := bytes.TrimSpace(b.Bytes())
+	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}
+	if a, ok := content.(*answer); ok {
+		r.IsError = a.Verdict == string(session.NotStarted) || a.Verdict == string(session.Unknown)
+	}
+	return r
+}
+
+func (c *call) note(format string, args ...any) { c.notes = append(c.notes, fmt.Sprintf(format, args...)) }
+
+// answer says what is known of a command, with what of its output has not been
+// shown yet. Once its result has been shown, it is shown as a whole.
+func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, error) {
+	p := c.shown.command(command.ID)
+	p.Lock()
+	defer p.Unlock()
+	if p.cursor < command.From || p.over {
+		p.cursor, p.rest = command.From, map[string][]byte{}
+	}
+	a := &answer{
+		Schema: gateway.Schema, ID: command.ID, Host: command.Host, User: s.User, Session: s.Name, Shell: s.Shell,
+		Command: clip(plain(command.Text)), Verdict: command.State, ExitCode: command.ExitCode, Prompt: prompt(command.Prompt),
+		Cursor: command.To, DurationMS: time.Since(command.StartedAt).Milliseconds(),
+	}
+	if p.cursor > command.From {
+		a.Since = p.cursor
+	}
+	if command.Result != nil {
+		a.fill(*command.Result)
+	}
+	bytesOf := map[session.Stream]int64{}
+	for stream, text := range map[session.Stream]*string{session.Stdout: &a.Stdout, session.Stderr: &a.Stderr, session.Terminal: &a.Terminal} {
+		shown, err := c.excerpt(command, stream.String(), p, limit)
+		if err != nil {
+			return nil, err
+		}
+		*text = shown.text
+		if shown.cut {
+			a.Truncated, bytesOf[stream] = true, shown.bytes
+		}
+	}
+	a.StdoutBytes, a.StderrBytes = bytesOf[session.Stdout], bytesOf[session.Stderr]
+	p.cursor, p.over = command.To, command.Over()
+	a.Notes = c.notes
+	a.Next = next(a, command, s, p.timeout)
+	return a, nil
+}
+
+// fill takes over what the result says.
+func (a *answer) fill(r gateway.Result) {
+	a.Signal, a.Background, a.Cwd = r.Signal, r.Background, r.Cwd
+	if r.Streams != session.Split {
+		a.Streams = string(r.Streams)
+	}
+	if !r.Started.IsZero() {
+		a.StartedAt = new(r.Started.UTC().Truncate(time.Millisecond))
+	}
+	a.DurationMS = r.Duration.Milliseconds()
+	a.Error = newError(r.Err)
+}
+
+func prompt(p *api.Prompt) *api.Prompt {
+	if p == nil {
+		return nil
+	}
+	return &api.Prompt{Text: plain(p.Text), Kind: p.Kind}
+}
+
+// clip cuts a text that the caller knows.
+func clip(text string) string {
+	const enough = 200
+	if runes := []rune(text); len(runes) > enough {
+		return string(runes[:enough]) + "…"
+	}
+	return text
+}
+
+// next says in one line what can be done now.
+func next(a *answer, command api.Command, s api.Session, timeout time.Duration) string {
+	switch {
+	case command.State == string(api.WaitingInput) && command.Prompt != nil && command.Prompt.Kind == "password":
+		return fmt.Sprintf("it asks for a password, which is a person's or the inventory's: ask them to run gateway session answer %s, or interrupt it; then wait with id %s", s.ID, a.ID)
+	case command.State == string(api.WaitingInput):
+		return fmt.Sprintf("it waits for input: answer with send (id %s), or interrupt it", a.ID)
+	case !command.Over():
+		text := fmt.Sprintf("still running after %.1f s", time.Since(command.StartedAt).Seconds())
+		if timeout > 0 {
+			text += fmt.Sprintf(", is ended at %g s (timeout_ms)", timeout.Seconds())
+		}
+		return text + fmt.Sprintf(": wait, output or interrupt with id %s", a.ID)
+	case command.State == string(session.Unknown):
+		return "nobody knows how it ended: look at the host before you run it again"
+	case command.Ended && !s.Once:
+		return "the session's shell has ended with it: session_open opens another"
+	case a.Truncated:
+		return fmt.Sprintf("the middle was left out: output with id %s and the cursor named there, or with grep", a.ID)
+	}
+	return ""
+}

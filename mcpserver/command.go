@@ -1,0 +1,173 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// openTime bounds the opening of a session, so that the call ends in time.
+const openTime = 40 * time.Second
+
+// dial opens a session on a host.
+func (c *call) dial(host string, o api.Open) (api.Session, error) {
+	h, err := c.host(host)
+	if err != nil {
+		return api.Session{}, err
+	}
+	if o.Client, err = c.here.get(c.req).client(c.daemon); err != nil {
+		return api.Session{}, err
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, openTime)
+	defer cancel()
+	defer c.progress("", openTime)()
+	s, err := c.daemon.OpenHost(ctx, c.config.Gateway, h.Name, "", o)
+	if errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil {
+		return s, &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no session after %v", h.Name, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
+	}
+	return s, err
+}
+
+func (c *call) exec(in execArgs) (any, error) {
+	s, err := c.dial(in.Host, api.Open{Once: true})
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.start(s, in.commandArgs)
+	if err != nil { // nothing runs in it
+		_, _ = c.daemon.Close(context.WithoutCancel(c.ctx), s.ID) // it may be over
+	}
+	return a, err
+}
+
+func (c *call) run(in runArgs) (any, error) {
+	t, err := c.target(targetArgs{Session: in.Session})
+	if err != nil {
+		return nil, err
+	}
+	if t.session.State.Over() {
+		return nil, closed(t.session)
+	}
+	return c.start(t.session, in.commandArgs)
+}
+
+// start runs a command and waits for it as long as the call may.
+func (c *call) start(s api.Session, in commandArgs) (any, error) {
+	if err := c.ctx.Err(); err != nil {
+		return nil, err
+	}
+	timeout := time.Duration(in.TimeoutMS) * time.Millisecond
+	run := api.Run{Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY, Timeout: api.Duration(timeout)}
+	// Whether it was started must be known, so the call's end does not count here.
+	command, err := c.daemon.Run(context.WithoutCancel(c.ctx), s.ID, run)
+	if gateway.Code(err) == "session.busy" {
+		return nil, c.busy(s, err)
+	}
+	if err != nil {
+		return nil, c.sessionError(s.Name, err)
+	}
+	p := c.shown.command(command.ID)
+	p.Lock()
+	p.timeout = timeout
+	p.Unlock()
+	limit := time.Duration(in.WaitMS) * time.Millisecond
+	wait := min(limit, maxWait-time.Since(c.begun))
+	if limit > maxWait {
+		c.note("wait_ms %d is more than the limit of %d, which counted", in.WaitMS, maxWait.Milliseconds())
+	}
+	command, _, err = c.await(command, api.Wait{Until: api.UntilExit}, wait)
+	if c.ctx.Err() != nil {
+		c.stop(command)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.answer(command, s, cmp.Or(in.MaxOutput, c.config.Output))
+}
+
+// busy shows what is in the way of a command.
+func (c *call) busy(s api.Session, err error) error {
+	now, lookErr := c.daemon.Session(c.ctx, s.ID)
+	if lookErr != nil || now.Command == nil {
+		return err
+	}
+	a, lookErr := c.answer(*now.Command, now, c.config.Output)
+	if lookErr != nil {
+		return err
+	}
+	return busyError{err, a}
+}
+
+// stop ends the command of a call that was cancelled.
+func (c *call) stop(command api.Command) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), 10*time.Second)
+	defer cancel()
+	for _, level := range []session.Level{session.Int, session.Term, session.Kill} {
+		if over, err := c.interruptOnce(ctx, command, level, 2*time.Second); over || err != nil {
+			return
+		}
+	}
+}
+
+// interruptOnce asks a command to end, and reports whether it has.
+func (c *call) interruptOnce(ctx context.Context, command api.Command, level session.Level, patience time.Duration) (bool, error) {
+	now, err := c.daemon.Command(ctx, command.ID, 1)
+	if err != nil || now.Over() {
+		return true, err
+	}
+	if err := c.daemon.Interrupt(ctx, command.Session, level); err != nil {
+		// It may have ended in between.
+		now, lookErr := c.daemon.Command(ctx, command.ID, 1)
+		if lookErr == nil && now.Over() {
+			return true, nil
+		}
+		return false, err
+	}
+	w, err := c.daemon.Wait(ctx, command.Session, api.Wait{Until: api.UntilExit, Through: true, Limit: 1, Max: api.Duration(patience)})
+	if err != nil { // the session went with it
+		now, err := c.daemon.Command(ctx, command.ID, 1)
+		return err == nil && now.Over(), err
+	}
+	return w.Command == nil || w.Command.ID != command.ID || w.Command.Over(), nil
+}
+
+// await waits for something to happen to a command. It returns the command as it
+// is then, also if the call has ended meanwhile.
+func (c *call) await(command api.Command, w api.Wait, limit time.Duration) (api.Command, api.Waited, error) {
+	defer c.progress(command.ID, limit)()
+	w.Max, w.Limit = api.Duration(max(limit, time.Millisecond)), 1
+	waited, err := c.daemon.Wait(c.ctx, command.Session, w)
+	switch code := gateway.Code(err); {
+	case c.ctx.Err() != nil:
+		return command, waited, context.Cause(c.ctx)
+	case err != nil && code != "session.closed" && code != "session.not_found":
+		return command, waited, err
+	case err == nil && waited.Command != nil && waited.Command.ID == command.ID:
+		return *waited.Command, waited, nil
+	}
+	// Its session has gone with it, or the next command runs there.
+	command, err = c.daemon.Command(c.ctx, command.ID, 1)
+	waited.Met = w.Until == api.UntilExit && command.Over()
+	return command, waited, err
+}
+
+// saying describes a command for a progress notification.
+func (c *call) saying(ctx context.Context, id string) string {
+	name, _, ok := strings.Cut(id, ".")
+	if !ok {
+		return "connecting"
+	}
+	s, err := c.daemon.Session(ctx, name)
+	if err != nil || s.Command == nil || s.Command.ID != id {
+		return "waiting"
+	}
+	return fmt.Sprintf("%s, %d bytes of output", s.Command.State, s.Command.To-s.Command.From)
+}

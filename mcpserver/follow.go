@@ -1,0 +1,170 @@
+package mcpserver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// settled is how long a program that was typed to must be silent for its answer
+// to count as complete.
+const settled = 500 * time.Millisecond
+
+// controls are the keys that may be pressed at a password prompt: they end it.
+var controls = []string{"ctrl-c", "ctrl-d", "ctrl-z", `ctrl-\`, "^c", "^d", "^z", `^\`, "c-c", "c-d", "esc"}
+
+// running returns the target's command, which must not be over.
+func (c *call) running(in targetArgs) (target, error) {
+	t, err := c.target(in)
+	switch {
+	case err != nil:
+	case t.command == nil:
+		err = usage("run starts one", "nothing has run in session %s", t.session.Name)
+	}
+	return t, err
+}
+
+func (c *call) send(in sendArgs) (any, error) {
+	t, err := c.running(in.targetArgs)
+	if err != nil {
+		return nil, err
+	}
+	limit := cmp.Or(in.MaxOutput, c.config.Output)
+	if in.Text == "" && len(in.Keys) == 0 {
+		if !t.command.Over() {
+			*t.command, _, err = c.await(*t.command, api.Wait{Until: api.UntilExit}, c.bound(in.WaitMS))
+		}
+		if err != nil {
+			return nil, err
+		}
+		return c.answer(*t.command, t.session, limit)
+	}
+	if err := c.mayType(t, in); err != nil {
+		return nil, err
+	}
+	before := t.session.To
+	input := api.Input{Keys: in.Keys}
+	input.Text, input.Enter = strings.CutSuffix(in.Text, "\n")
+	if err := c.daemon.Send(c.ctx, t.session.ID, input); err != nil {
+		return nil, c.sessionError(t.session.ID, err)
+	}
+	command, err := c.settle(*t.command, before, c.bound(in.WaitMS))
+	if err != nil {
+		return nil, err
+	}
+	if in.Text != "" && !input.Enter && !command.Over() {
+		c.note("no Enter was typed: it is a newline at the end of text")
+	}
+	return c.answer(command, t.session, limit)
+}
+
+// mayType refuses what must not be typed.
+func (c *call) mayType(t target, in sendArgs) error {
+	p := t.command.Prompt
+	switch {
+	case in.Text != "" && len(in.Keys) > 0:
+		return usage("", "send text or keys, not both")
+	case t.session.State.Over():
+		return closed(t.session)
+	case t.command.Over():
+		return usage("", "command %s is over (%s)", t.command.ID, t.command.State)
+	case p != nil && p.Kind == "password" && (in.Text != "" || slices.ContainsFunc(in.Keys, func(k string) bool { return !slices.Contains(controls, strings.ToLower(k)) })):
+		return &transport.Error{
+			Code: "cmd.needs_input", Message: fmt.Sprintf("it asks for a password (%s): that is not yours to give", plain(p.Text)),
+			Hint: fmt.Sprintf("ask a person to run gateway session answer %s, or have the inventory refer to it; or interrupt the command", t.session.ID),
+		}
+	}
+	return nil
+}
+
+// settle waits until a command that was typed to has said what it has to say.
+func (c *call) settle(command api.Command, since int64, limit time.Duration) (api.Command, error) {
+	end := time.Now().Add(limit)
+	command, w, err := c.await(command, api.Wait{Until: api.UntilMatch, Match: "^", Since: since}, limit)
+	if err != nil || !w.Met || command.Over() || command.Prompt != nil {
+		return command, err
+	}
+	command, _, err = c.await(command, api.Wait{Until: api.UntilIdle, Idle: api.Duration(settled)}, time.Until(end))
+	return command, err
+}
+
+func (c *call) wait(in waitArgs) (any, error) {
+	t, err := c.running(in.targetArgs)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case (in.Until == api.UntilMatch) != (in.Match != ""):
+		return nil, usage("", "match goes with until=match")
+	case (in.Until == api.UntilIdle) != (in.IdleMS > 0):
+		return nil, usage("", "idle_ms goes with until=idle")
+	}
+	w := api.Wait{Until: in.Until, Match: in.Match, Idle: api.Duration(time.Duration(in.IdleMS) * time.Millisecond), Since: c.unseen(*t.command)}
+	command, waited, bound := *t.command, api.Waited{Met: in.Until == api.UntilExit}, c.bound(in.WaitMS)
+	if !command.Over() {
+		if command, waited, err = c.await(command, w, bound); err != nil {
+			return nil, err
+		}
+	}
+	a, err := c.answer(command, t.session, cmp.Or(in.MaxOutput, c.config.Output))
+	if err != nil {
+		return nil, err
+	}
+	a.Met, a.Line = &waited.Met, plain(waited.Line)
+	return a, nil
+}
+
+// unseen returns the cursor behind what has been shown of a command.
+func (c *call) unseen(command api.Command) int64 {
+	p := c.shown.command(command.ID)
+	p.Lock()
+	defer p.Unlock()
+	return max(p.cursor, command.From)
+}
+
+func (c *call) interrupt(in interruptArgs) (any, error) {
+	t, err := c.running(in.targetArgs)
+	if err != nil {
+		return nil, err
+	}
+	if t.command.Over() {
+		return nil, usage("", "nothing to interrupt: command %s is over (%s)", t.command.ID, t.command.State)
+	}
+	over, err := c.interruptOnce(c.ctx, *t.command, session.Level(in.Level), 3*time.Second)
+	if err != nil {
+		return nil, c.sessionError(t.session.ID, err)
+	}
+	command, err := c.daemon.Command(c.ctx, t.command.ID, 1)
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.answer(command, t.session, c.config.Output)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case !over:
+		a.Process = "it goes on"
+		a.Next = "it did not end within 3 s: wait, or interrupt with level " + stronger(in.Level) + ", id " + a.ID
+	case command.Ended && !t.session.Once:
+		a.Process = "it ended, and the session's shell with it"
+	case t.session.Once:
+		a.Process = "it ended"
+	default:
+		a.Process = "it ended; the session and its state are there"
+	}
+	return a, nil
+}
+
+func stronger(level string) string {
+	if level == string(session.Int) {
+		return string(session.Term)
+	}
+	return string(session.Kill)
+}

@@ -1,0 +1,252 @@
+package mcpserver
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"gateway/daemon/api"
+)
+
+// excerpted is what an answer holds of a stream.
+type excerpted struct {
+	text  string
+	cut   bool  // the middle is missing
+	bytes int64 // that there are
+}
+
+// excerpt returns what has come on a stream since the last answer: as much as
+// the limit allows of its beginning and its end.
+func (c *call) excerpt(command api.Command, stream string, p *progress, limit int) (excerpted, error) {
+	if command.To <= p.cursor {
+		return excerpted{text: flushed(p, stream, nil, command.Over())}, nil
+	}
+	query := api.Query{Command: command.ID, Stream: stream, Since: p.cursor, To: command.To, Head: limit - limit*2/3, Tail: limit * 2 / 3, Max: limit}
+	o, err := c.daemon.Output(c.ctx, command.Session, query)
+	if err != nil {
+		return excerpted{}, err
+	}
+	if o.Omitted > 0 && bytes.ContainsAny(joined(o.Pieces), "\r\x1b") {
+		// Progress bars shrink: more of them may fit.
+		wide := query
+		wide.Head, wide.Tail, wide.Max = 0, 16*limit, 16*limit
+		if more, err := c.daemon.Output(c.ctx, command.Session, wide); err == nil && more.Omitted == 0 {
+			if text, _, _ := clean(joined(more.Pieces)); len(text) <= limit {
+				o = more
+			}
+		}
+	}
+	if o.Dropped > 0 {
+		c.note("%s: %d bytes were dropped: the session's transcript is full", stream, o.Dropped)
+	}
+	if o.Omitted == 0 {
+		text := flushed(p, stream, joined(o.Pieces), command.Over())
+		if strings.ContainsRune(text, utf8.RuneError) {
+			c.invalid(stream, joined(o.Pieces))
+		}
+		return excerpted{text: text, bytes: o.Total}, nil
+	}
+	head, tail := split(o)
+	var text strings.Builder
+	first, _, valid := clean(append(p.rest[stream], whole(head, true)...))
+	last, rest, alsoValid := clean(whole(tail, false))
+	if !valid || !alsoValid {
+		c.invalid(stream, []byte{0xff})
+	}
+	fmt.Fprintf(&text, "%s\n[... %d bytes left out; output with id %s, stream %s and cursor %d reads on here ...]\n%s", strings.TrimSuffix(first, "\n"), o.Omitted, command.ID, stream, o.Next, last)
+	p.rest[stream] = rest
+	if command.Over() {
+		text.WriteString(unfinished(rest))
+		p.rest[stream] = nil
+	}
+	return excerpted{text.String(), true, cmp.Or(total(command, stream), o.Total)}, nil
+}
+
+// total returns how much a command has written to a stream, if it is over.
+func total(command api.Command, stream string) int64 {
+	switch {
+	case command.Result == nil:
+	case stream == "stdout":
+		return command.Result.StdoutBytes
+	case stream == "stderr":
+		return command.Result.StderrBytes
+	}
+	return 0
+}
+
+// flushed cleans what stands behind what was unfinished in the answer before.
+func flushed(p *progress, stream string, b []byte, over bool) string {
+	text, rest, _ := clean(append(p.rest[stream], b...))
+	p.rest[stream] = bytes.Clone(rest)
+	if over {
+		text += unfinished(rest)
+		p.rest[stream] = nil
+	}
+	return text
+}
+
+// unfinished shows what nothing comes behind any more.
+func unfinished(rest []byte) string {
+	if len(rest) > 0 && rest[0] >= 0x80 {
+		return string(utf8.RuneError)
+	}
+	return ""
+}
+
+// invalid notes where bytes could not be shown as they are.
+func (c *call) invalid(what string, b []byte) {
+	if !utf8.Valid(b) {
+		c.note("%s is not valid UTF-8: U+FFFD stands for bytes that are not", what)
+	}
+}
+
+func joined(pieces []api.Piece) []byte {
+	var b []byte
+	for _, p := range pieces {
+		b = append(b, p.Data...)
+	}
+	return b
+}
+
+// split returns the two sides of what was left out.
+func split(o api.Output) (head, tail []byte) {
+	for _, p := range o.Pieces {
+		if p.At < o.Next {
+			head = append(head, p.Data...)
+		} else {
+			tail = append(tail, p.Data...)
+		}
+	}
+	return head, tail
+}
+
+// whole takes off the part of a character that a cut has left, at the end or at
+// the beginning.
+func whole(b []byte, end bool) []byte {
+	if end {
+		for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+			if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
+				if !utf8.FullRune(last) {
+					return b[:len(b)-i]
+				}
+				break
+			}
+		}
+		return b
+	}
+	for i := 0; i < utf8.UTFMax-1 && i < len(b); i++ {
+		if utf8.RuneStart(b[i]) {
+			return b[i:]
+		}
+	}
+	return b
+}
+
+// read is what the tool output answers.
+type read struct {
+	Session string   `json:"session"`
+	ID      string   `json:"id,omitempty"`
+	Text    string   `json:"text"`
+	Cursor  int64    `json:"cursor"`
+	Total   int64    `json:"total_bytes"`
+	Omitted int64    `json:"omitted_bytes,omitempty"`
+	Dropped int64    `json:"dropped_bytes,omitempty"`
+	Matches *int     `json:"matches,omitempty"`
+	Notes   []string `json:"notes,omitempty"`
+	Next    string   `json:"next,omitempty"`
+}
+
+func (c *call) output(in outputArgs) (any, error) {
+	t, err := c.target(in.targetArgs)
+	if err != nil {
+		return nil, err
+	}
+	if (in.Grep != "" && (in.Head > 0 || in.Tail > 0)) || (in.Grep == "" && in.Context > 0) {
+		return nil, usage("", "grep goes with context and cursor, head and tail go with each other and cursor")
+	}
+	q := api.Query{Command: in.ID, Stream: in.Stream, Since: int64(in.Cursor), Head: in.Head, Tail: in.Tail, Grep: in.Grep, Context: in.Context, Max: c.config.Output}
+	switch {
+	case in.Head+in.Tail > 0:
+		q.Max = in.Head + in.Tail
+	case in.Cursor == 0 && in.Grep == "":
+		q.Head, q.Tail = c.config.Output-c.config.Output*2/3, c.config.Output*2/3
+	}
+	o, err := c.daemon.Output(c.ctx, t.session.ID, q)
+	if err != nil {
+		return nil, err
+	}
+	r := &read{Session: t.session.Name, ID: in.ID, Cursor: o.Next, Total: o.Total, Omitted: o.Omitted, Dropped: o.Dropped}
+	switch {
+	case in.Grep != "":
+		r.Matches = &o.Matches
+		r.Text = c.lines(o.Pieces)
+		if o.Next < t.end() {
+			r.Next = fmt.Sprintf("there may be more: output with grep and cursor %d", o.Next)
+		}
+	case o.Omitted > 0:
+		c.around(o, in, r)
+	default:
+		c.page(o, r)
+		if r.Cursor < t.end() {
+			r.Next = fmt.Sprintf("there is more: output with cursor %d", r.Cursor)
+		}
+	}
+	r.Notes = c.notes
+	return r, nil
+}
+
+// around shows the two sides of what was left out.
+func (c *call) around(o api.Output, in outputArgs, r *read) {
+	head, tail := split(o)
+	first, _, valid := clean(whole(head, true))
+	last, rest, alsoValid := clean(whole(tail, false))
+	if !valid || !alsoValid {
+		c.invalid("the output", []byte{0xff})
+	}
+	gap := fmt.Sprintf("[... %d bytes left out; cursor %d reads on here ...]", o.Omitted, o.Next)
+	switch {
+	case in.Head > 0 && in.Tail == 0:
+		r.Text = first + gap
+	case in.Tail > 0 && in.Head == 0:
+		r.Text = gap + "\n" + last + unfinished(rest)
+	default:
+		r.Text = strings.TrimSuffix(first, "\n") + "\n" + gap + "\n" + last + unfinished(rest)
+	}
+	r.Next = fmt.Sprintf("output with cursor %d reads what was left out", o.Next)
+}
+
+// page shows a piece of the output. What it ends with that is not finished is
+// left to the next one.
+func (c *call) page(o api.Output, r *read) {
+	text, rest, valid := clean(joined(o.Pieces))
+	if n := len(o.Pieces); n > 0 && len(rest) > 0 && len(text) > 0 && len(rest) <= len(o.Pieces[n-1].Data) {
+		r.Cursor -= int64(len(rest))
+	} else {
+		text += unfinished(rest)
+	}
+	if !valid {
+		c.invalid("the output", []byte{0xff})
+	}
+	r.Text = text
+}
+
+// lines shows what grep found: each line with its cursor, as grep -b does.
+func (c *call) lines(pieces []api.Piece) string {
+	var b strings.Builder
+	valid := true
+	for _, p := range pieces {
+		mark := "-"
+		if p.Match {
+			mark = ":"
+		}
+		line, rest, ok := clean(p.Data)
+		valid = valid && ok
+		fmt.Fprintf(&b, "%d%s%s%s\n", p.At, mark, strings.TrimSuffix(line, "\n"), unfinished(rest))
+	}
+	if !valid {
+		c.invalid("the output", []byte{0xff})
+	}
+	return b.String()
+}

@@ -1,0 +1,101 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gateway/daemon/api"
+)
+
+const (
+	hostURI       = "gateway://hosts/"
+	sessionURI    = "gateway://sessions/"
+	transcriptURI = "/transcript"
+)
+
+// addResources adds a resource for each host and each session. Which ones there
+// are is found out when somebody asks.
+func (s *Server) addResources() {
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: hostURI + "{name}", Name: "host", Title: "A host", MIMEType: "application/json",
+		Description: "What is known of a host: name, transport, address, groups, tags",
+	}, s.readHost)
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{
+		URITemplate: sessionURI + "{session}" + transcriptURI, Name: "transcript", Title: "A session's transcript", MIMEType: "text/plain",
+		Description: "The end of what the commands of a session have written; the tool output reads all of it",
+	}, s.readTranscript)
+}
+
+// listResources adds the hosts and sessions of the moment to the last page.
+func (s *Server) listResources(ctx context.Context, req mcp.Request, next mcp.MethodHandler) (mcp.Result, error) {
+	result, err := next(ctx, "resources/list", req)
+	list, ok := result.(*mcp.ListResourcesResult)
+	if err != nil || !ok || list.NextCursor != "" {
+		return result, err
+	}
+	for _, name := range s.names {
+		list.Resources = append(list.Resources, &mcp.Resource{URI: hostURI + name, Name: "host " + name, MIMEType: "application/json"})
+	}
+	d, err := s.config.Daemon(ctx, s.scope)
+	if err != nil {
+		return list, nil // the hosts are there without it
+	}
+	sessions, err := (&call{Server: s, ctx: ctx, daemon: d}).visible()
+	if err != nil {
+		return list, nil
+	}
+	for _, one := range sessions {
+		list.Resources = append(list.Resources, &mcp.Resource{
+			URI: sessionURI + one.ID + transcriptURI, Name: "transcript of " + one.Name, MIMEType: "text/plain",
+			Description: fmt.Sprintf("session %s on %s, %s", one.Name, one.Host, one.State), Size: one.To - one.From,
+		})
+	}
+	return list, nil
+}
+
+func (s *Server) readHost(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	h, ok := s.allowed[strings.TrimPrefix(req.Params.URI, hostURI)]
+	if !ok {
+		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	}
+	text, err := json.Marshal(newHostEntry(h))
+	return contents(req, "application/json", string(text)), err
+}
+
+// transcriptBytes is how much of a transcript a resource shows.
+const transcriptBytes = 64 << 10
+
+func (s *Server) readTranscript(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	name := strings.TrimSuffix(strings.TrimPrefix(req.Params.URI, sessionURI), transcriptURI)
+	d, err := s.config.Daemon(ctx, s.scope)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{Server: s, ctx: ctx, daemon: d}
+	session, err := c.find(name)
+	if err != nil {
+		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	}
+	o, err := d.Output(ctx, session.ID, api.Query{Tail: transcriptBytes, Max: transcriptBytes})
+	if err != nil {
+		return nil, err
+	}
+	_, tail := split(o)
+	if o.Omitted == 0 {
+		tail = joined(o.Pieces)
+	}
+	text, rest, _ := clean(whole(tail, false))
+	text += unfinished(rest)
+	if o.Omitted > 0 {
+		text = fmt.Sprintf("[... %d bytes before this; the tool output reads them ...]\n", o.Omitted) + text
+	}
+	return contents(req, "text/plain", text), nil
+}
+
+func contents(req *mcp.ReadResourceRequest, kind, text string) *mcp.ReadResourceResult {
+	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: req.Params.URI, MIMEType: kind, Text: text}}}
+}

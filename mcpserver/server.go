@@ -1,0 +1,153 @@
+// Package mcpserver is the agents' door: the tools of the Model Context
+// Protocol on the daemon's sessions.
+//
+// Nothing that a model says can choose keys, passwords, files of settings or
+// limits, accept a host key, or reach a host that the server was not given.
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/hosts"
+)
+
+// Config says what a server may do.
+type Config struct {
+	// Gateway resolves the hosts. It must not be able to ask anybody.
+	Gateway *gateway.Gateway
+	// Hosts are those that may be touched, and Select picks from them.
+	Hosts  []hosts.Host
+	Select func(selector string) ([]hosts.Host, error)
+	// Daemon returns a client of the daemon that sees one scope, and starts the
+	// daemon if it can.
+	Daemon func(ctx context.Context, scope string) (*client.Client, error)
+	// Version is the program's.
+	Version string
+	// Output is how many bytes of each stream an answer holds, unless the call
+	// says it; 0 means 16 KiB.
+	Output int
+	// Absent is how long a client of HTTP may be silent before it counts as gone;
+	// 0 means 30 minutes.
+	Absent time.Duration
+	// Log is told what can't be told to a client; nil drops it.
+	Log *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Output = cmp.Or(c.Output, defaultOutput)
+	c.Absent = cmp.Or(c.Absent, 30*time.Minute)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// A Server serves one scope: clients of one scope share its sessions, and see no
+// others. It may serve any number of clients at once.
+type Server struct {
+	config  Config
+	scope   string
+	allowed map[string]hosts.Host
+	names   []string
+	// arguments of each tool, for those who use another.
+	arguments map[string][]string
+	mcp     *mcp.Server
+	shown   shown
+	here    presences
+}
+
+// New returns a server for a scope, which must not be empty.
+func New(config Config, scope string) *Server {
+	s := &Server{config: config.withDefaults(), scope: scope, allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
+	for _, h := range s.config.Hosts {
+		s.allowed[h.Name] = h
+		s.names = append(s.names, h.Name)
+	}
+	slices.Sort(s.names)
+	s.mcp = mcp.NewServer(
+		&mcp.Implementation{Name: "gateway", Title: "gateway: persistent shells on remote hosts", Version: s.config.Version},
+		&mcp.ServerOptions{Instructions: instructions, Logger: s.config.Log, Capabilities: &mcp.ServerCapabilities{}},
+	)
+	s.addTools()
+	s.addResources()
+	s.mcp.AddReceivingMiddleware(s.guard)
+	return s
+}
+
+// Run serves one client over a transport until it is gone or ctx ends.
+func (s *Server) Run(ctx context.Context, t mcp.Transport) error { return s.mcp.Run(ctx, t) }
+
+// Close tells the daemon that no client is there any more.
+func (s *Server) Close() { s.here.close() }
+
+// guard stands before every request: it keeps a mistake in one call from ending
+// all of them, and refuses what the schemas can't.
+func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.config.Log.Error("panic", "method", method, "panic", p, "stack", string(debug.Stack()))
+				result, err = nil, fmt.Errorf("internal error in %s", method)
+			}
+		}()
+		if method == "resources/list" {
+			return s.listResources(ctx, req, next)
+		}
+		call, ok := req.(*mcp.CallToolRequest)
+		if !ok {
+			return next(ctx, method, req)
+		}
+		if err := checkArguments(call.Params.Arguments); err != nil {
+			return failure(err), nil
+		}
+		defer s.here.seen(call, s.config.Absent)()
+		result, err = next(ctx, method, req)
+		if r, ok := result.(*mcp.CallToolResult); ok && r.IsError && r.StructuredContent == nil {
+			return failure(s.badArguments(call.Params.Name, r)), nil
+		}
+		return result, err
+	}
+}
+
+// A shown remembers how far the output of commands has been shown, so that
+// every answer has what is new.
+type shown struct {
+	mu sync.Mutex
+	of map[string]*progress // by the command's id
+}
+
+// progress is how far one command has been shown.
+type progress struct {
+	sync.Mutex // held while an answer is made
+	cursor     int64
+	rest       map[string][]byte // the unfinished end of a stream: half a character, half an escape
+	over       bool              // with its result
+	timeout    time.Duration
+}
+
+// enough bounds what is remembered; a command that is forgotten is shown from
+// its beginning.
+const enough = 4096
+
+func (s *shown) command(id string) *progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil || len(s.of) > enough {
+		s.of = map[string]*progress{}
+	}
+	if s.of[id] == nil {
+		s.of[id] = &progress{rest: map[string][]byte{}}
+	}
+	return s.of[id]
+}
