@@ -329,7 +329,12 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].ID != s.ID || list[0].State != api.Lost || list[0].Cwd != "/" || list[0].Command.Text != "echo half; sleep 1000" || list[0].To != 10 {
 		t.Fatalf("Sessions = %+v, %v", list, err)
 	}
-	if o, err := c.Output(t.Context(), "work", api.Query{}); err != nil || len(o.Pieces) == 0 || string(o.Pieces[0].Data) != "kept\nhalf\n" {
+	o, err := c.Output(t.Context(), "work", api.Query{})
+	var text []byte
+	for _, p := range o.Pieces { // what came at once is one piece
+		text = append(text, p.Data...)
+	}
+	if err != nil || string(text) != "kept\nhalf\n" {
 		t.Errorf("Output = %+v, %v", o, err)
 	}
 	if old, err := c.Command(t.Context(), s.ID+".1", 0); err != nil || old.Result == nil || string(old.Result.Stdout) != "kept\n" {
