@@ -112,12 +112,12 @@ func (f frame) inDirectory() string {
 		return run
 	}
 	cd := func(word string) string { return f.dialect.cd + " " + word + " 2>/dev/null" }
-	run = "if " + cd(directory(f.command.Cwd)) + ";then " + run + ";"
-	missing := "else " + f.noDirectory() + ";fi;" + cd(quote(f.cwd))
-	if len(run)+len(missing) > maxLine*2/3 {
-		run += "\n" // with the rest of the frame, it would be too long for one line
+	there, missing, back := cd(directory(f.command.Cwd)), f.noDirectory(), cd(quote(f.cwd))
+	end := ";"
+	if len(there)+len(run)+len(missing)+len(back) > maxLine*2/3 {
+		end = "\n" // with the rest of the frame, it would be too long for one line
 	}
-	return run + missing
+	return "if " + there + end + "then " + run + end + "else " + missing + end + "fi;" + back
 }
 
 // prompt returns the assignments that make the next prompt mark P.

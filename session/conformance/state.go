@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"strings"
+
 	"gateway/session"
 )
 
@@ -13,6 +15,9 @@ const (
 
 // said is what a prompt command may have said on the terminal.
 var said = Like(`\A(P\n)*\z`)
+
+// longName is most of what a directory's name may have.
+var longName = strings.Repeat("x", 180) + "/" + strings.Repeat("y", 150)
 
 // state is group C.
 var state = []Case{
@@ -45,6 +50,14 @@ var state = []Case{
 		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
 		{Text: "cd /; pwd", With: session.Command{Cwd: "/usr"}, Stdout: "/\n"},
 		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
+	}},
+	{ID: "C12", Name: "directories with long names", Steps: []Step{
+		{Text: `mkdir -p "$T/` + longName + `/a" "$T/` + longName + `/b"; cd "$T/` + longName + `/a"`, Cwd: "$T/" + longName + "/a"},
+		{Text: "pwd; (exit 3)", With: session.Command{Cwd: "$T/" + longName + "/b"}, Stdout: "$T/" + longName + "/b\n", Code: 3},
+		{Text: "read -r x; echo \"$x\"; pwd", With: session.Command{Cwd: "$T/" + longName + "/b", Env: map[string]string{"K": "v"}}, Stdout: "\n$T/" + longName + "/b\n"},
+		{Text: "pwd", With: session.Command{Cwd: "$T/" + longName + "/none"}, Verdict: session.NotStarted, Code: -1, Error: "cmd.cwd"},
+		{Text: "pwd", Stdout: "$T/" + longName + "/a\n", Cwd: "$T/" + longName + "/a"},
+		{Text: `cd "$T"`, Cwd: "$T"},
 	}},
 	{ID: "C13", Name: "a directory that is not there", Steps: []Step{
 		{Text: `: >"$T/side effect"`, With: session.Command{Cwd: "/nonexistent"}, Verdict: session.NotStarted, Code: -1, Error: "cmd.cwd"},
