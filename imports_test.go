@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"internal/transcript":     nil,
 	"internal/statements":     nil,
 	"session/conformance":     {"session"},
-	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh"},
+	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/statements"},
 	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},

@@ -37,6 +37,11 @@ type Command struct {
 	SudoUser string
 	Size     transport.Size
 	Term     string
+	// Script runs Text statement by statement; see [Session.RunScript]. Cwd and Env
+	// are the session's then.
+	Script bool
+	// Limit is how many bytes of each stream the result keeps; 0 means 1 MiB.
+	Limit int
 	// Spool keeps output whole that is too long for the result.
 	Spool bool
 	// Output is called as output comes; see session.Command.
@@ -58,15 +63,23 @@ type Live interface {
 // happened; Result.Err says why if it is not that the command ended by itself.
 // The context's end interrupts the command.
 func (g *Gateway) Exec(ctx context.Context, name string, command Command) Result {
-	s, err := g.begin(ctx, name, Options{
+	options := Options{
 		Shell: command.Shell, Login: command.Login, User: command.User,
 		Sudo: command.Sudo, SudoUser: command.SudoUser, Size: command.Size, Term: command.Term,
-	})
+	}
+	if command.Script {
+		options.Cwd, options.Env = command.Cwd, command.Env
+		command.Cwd, command.Env = "", nil
+	}
+	s, err := g.begin(ctx, name, options)
 	defer s.Close()
 	if err != nil {
 		result := s.result(command)
 		result.Err = err
 		return result
+	}
+	if command.Script {
+		return s.RunScript(ctx, command)
 	}
 	return s.Run(ctx, command)
 }
@@ -93,6 +106,17 @@ func (g *Gateway) sessionConfig(host hosts.Host, options Options) session.Config
 	}
 	if options.Shell != "" {
 		config.Shell = options.Shell
+	}
+	if options.Cwd != "" {
+		config.Cwd = options.Cwd
+	}
+	if len(options.Env) > 0 {
+		config.Env = maps.Clone(options.Env)
+		for name, value := range Environment(host) {
+			if _, ours := config.Env[name]; !ours {
+				config.Env[name] = value
+			}
+		}
 	}
 	return config
 }
@@ -122,7 +146,7 @@ func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Comma
 	c := session.Command{
 		Text: command.Text, Cwd: command.Cwd, Env: command.Env, Stdin: command.Stdin,
 		TTY: command.TTY, Echo: command.Echo, Merge: command.Merge,
-		Timeout: command.Timeout, Output: command.Output,
+		Timeout: command.Timeout, Limit: command.Limit, Output: command.Output,
 	}
 	if command.Spool {
 		c.Spool = func(from session.Stream) session.Spool { return g.spools.open(id, from) }

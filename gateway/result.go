@@ -27,6 +27,8 @@ type Result struct {
 	Command   string
 	// Connect is how long it took to have a session.
 	Connect time.Duration
+	// Line is that of the statement that ended a script early; 0 if none did.
+	Line int
 	// Err is nil if the command ended by itself.
 	Err error
 }
@@ -59,6 +61,7 @@ type jsonResult struct {
 	StartedAt    *time.Time `json:"started_at"`
 	DurationMS   int64      `json:"duration_ms"`
 	ConnectMS    int64      `json:"connect_ms"`
+	Line         int        `json:"line,omitempty"`
 	Error        *JSONError `json:"error"`
 }
 
@@ -86,7 +89,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		Terminal: string(r.Terminal), Streams: string(r.Streams),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
 		Background: r.Background, Cwd: r.Cwd,
-		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(), Line: r.Line,
 		Error: NewJSONError(r.Err),
 	}
 	if r.ExitCode >= 0 {
@@ -129,6 +132,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 			Duration: time.Duration(j.DurationMS) * time.Millisecond,
 		},
 		Connect: time.Duration(j.ConnectMS) * time.Millisecond,
+		Line:    j.Line,
 		Err:     j.Error.Err(),
 	}
 	if j.ExitCode != nil {

@@ -17,6 +17,10 @@ type Options struct {
 	Shell string
 	Login bool
 	User  string
+	// Cwd is where the session starts, in place of the host's. Env is added to the
+	// host's.
+	Cwd string
+	Env map[string]string
 	// Sudo makes the session another user's: SudoUser, else the host's sudo.user,
 	// else root.
 	Sudo     bool

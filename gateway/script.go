@@ -1,0 +1,153 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gateway/internal/statements"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// RunScript runs a command whose text is a script: statement by statement, up to
+// the first that does not exit with 0, which Result.Line names. The result is
+// that of one command. Text that can't be split runs whole, with a warning.
+//
+// Each statement is a command of the session: Cwd and Env hold for one of them,
+// so that a script's are better given to [Gateway.Open]. Stdin and TTY are for a
+// text that runs whole.
+func (s *Session) RunScript(ctx context.Context, command Command) Result {
+	pieces, err := statements.Split(command.Text, s.engine.Shell())
+	if err != nil {
+		s.gateway.config.Warn(fmt.Sprintf("%s: the script runs whole, and does not stop at a statement that fails: %v", s.name, err))
+	}
+	if len(pieces) < 2 {
+		r := s.Run(ctx, command)
+		if len(pieces) == 1 && err == nil {
+			r.Line = failedLine(r, pieces[0])
+		}
+		return r
+	}
+	run := newScriptRun(s, command)
+	for _, piece := range pieces {
+		if run.step(ctx, piece) {
+			break
+		}
+	}
+	return run.finish()
+}
+
+// failedLine returns the line of a statement if it ended a script.
+func failedLine(r Result, piece statements.Statement) int {
+	if r.Verdict == session.Exited && r.ExitCode == 0 {
+		return 0
+	}
+	return piece.Line
+}
+
+// A scriptRun is a script between its statements.
+type scriptRun struct {
+	session *Session
+	command Command
+	result  Result // of the statements so far, but for what is kept
+	kept    [2]kept
+	begun   bool
+}
+
+func newScriptRun(s *Session, command Command) *scriptRun {
+	run := &scriptRun{session: s, command: command, result: s.result(command)}
+	for i := range run.kept {
+		run.kept[i].limit = command.Limit
+		if command.Spool {
+			run.kept[i].open = func() session.Spool { return s.gateway.spools.open(run.result.ID, session.Stream(i)) }
+		}
+	}
+	return run
+}
+
+// step runs one statement, and reports whether the script is over.
+func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (over bool) {
+	c := run.command
+	c.Text, c.Spool, c.Limit = piece.Text, false, 1
+	if c.Timeout > 0 && run.begun {
+		if c.Timeout -= time.Since(run.result.Started); c.Timeout <= 0 {
+			c.Timeout = time.Nanosecond // the next one finds out at once
+		}
+	}
+	c.Output = func(from session.Stream, b []byte) {
+		if from != session.Terminal {
+			run.kept[from].write(b)
+		}
+		if run.command.Output != nil {
+			run.command.Output(from, b)
+		}
+	}
+	if run.begun {
+		c.Started = nil
+	}
+	r := run.session.Run(ctx, c)
+	run.add(r)
+	run.result.Line = failedLine(r, piece)
+	return run.result.Line > 0 || r.Ended
+}
+
+// add takes over what a statement's result says about the script's.
+func (run *scriptRun) add(r Result) {
+	sum, begun := &run.result, run.begun
+	id, command, connect := sum.ID, sum.Command, sum.Connect
+	started, terminal, background := sum.Started, sum.Terminal, sum.Background
+	*sum = r
+	sum.ID, sum.Command = id, command
+	if begun {
+		sum.Started, sum.Connect = started, connect
+		sum.Background = background || r.Background
+		if r.Verdict == session.NotStarted {
+			sum.Verdict, sum.Err = broken(r.Err)
+		}
+	}
+	if room := keptLimit - len(terminal); len(r.Terminal) > room {
+		r.Terminal = r.Terminal[:room]
+	}
+	sum.Terminal = append(terminal, r.Terminal...)
+	if !sum.Started.IsZero() {
+		run.begun = true
+		sum.Duration = time.Since(sum.Started)
+	}
+	if r.Verdict == session.TimedOut && Code(r.Err) == "cmd.timeout" && ended(r.Err) {
+		sum.Err = &transport.Error{Code: "cmd.timeout", Message: fmt.Sprintf("session: command ended after its timeout of %v", run.command.Timeout), Err: r.Err}
+	}
+}
+
+// ended reports whether it is the timeout that ended a command, and not the
+// context.
+func ended(err error) bool { return !errors.Is(err, context.Canceled) }
+
+// broken returns the verdict on a script of which a statement could not be
+// started, behind others that have run.
+func broken(err error) (session.Verdict, error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || Code(err) == "cmd.interrupted" {
+		return session.Interrupted, err
+	}
+	return session.Unknown, &transport.Error{
+		Code: "link.lost", Message: "gateway: the script broke off: " + err.Error(),
+		Hint: "what stands before this line has run: look before running it again", Err: session.ErrLost,
+	}
+}
+
+func (run *scriptRun) finish() Result {
+	r := run.result
+	r.Truncated, r.Spool = false, ""
+	out, errs := &run.kept[session.Stdout], &run.kept[session.Stderr]
+	for _, k := range []*kept{out, errs} {
+		k.close()
+		r.Truncated = r.Truncated || k.total > int64(len(k.bytes()))
+		if r.Spool == "" && k.spool != nil {
+			r.Spool = k.spool.Name()
+		}
+	}
+	r.Stdout, r.StdoutBytes = out.bytes(), out.total
+	r.Stderr, r.StderrBytes = errs.bytes(), errs.total
+	return r
+}

@@ -1,0 +1,125 @@
+package gateway_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/gateway"
+	"gateway/session"
+)
+
+func TestScript(t *testing.T) {
+	tests := []struct {
+		name    string
+		text    string
+		command gateway.Command
+		want    gateway.Result
+		code    string
+	}{
+		{
+			name: "one shell", text: "#!/bin/sh\nx=1\ncd /\nf() {\n  echo $x $PWD\n}\nf",
+			want: gateway.Result{Result: session.Result{Verdict: session.Exited, Stdout: []byte("1 /\n")}},
+		},
+		{
+			name: "the first that fails ends it", text: "echo a\nif true\nthen\n  (exit 3)\nfi\necho b\n",
+			want: gateway.Result{Line: 2, Result: session.Result{Verdict: session.Exited, ExitCode: 3, Stdout: []byte("a\n")}},
+		},
+		{
+			name: "the only one fails", text: "\n\nfalse",
+			want: gateway.Result{Line: 3, Result: session.Result{Verdict: session.Exited, ExitCode: 1}},
+		},
+		{
+			name: "exit", text: "echo a\nexit 0\necho b\n",
+			want: gateway.Result{Result: session.Result{Verdict: session.Exited, Stdout: []byte("a\n")}},
+		},
+		{
+			name: "exit 4", text: "echo a\nexit 4\necho b\n",
+			want: gateway.Result{Line: 2, Result: session.Result{Verdict: session.Exited, ExitCode: 4, Stdout: []byte("a\n")}},
+		},
+		{
+			name: "the timeout is for all", text: "sleep 0.3\necho a\nsleep 60\necho b", command: gateway.Command{Timeout: 800 * time.Millisecond},
+			want: gateway.Result{Line: 3, Result: session.Result{Verdict: session.TimedOut, Stdout: []byte("a\n")}}, code: "cmd.timeout",
+		},
+		{
+			name: "directory and environment", text: "cd ..\nY=2\necho $X$Y $PWD", command: gateway.Command{Cwd: "/usr/bin", Env: map[string]string{"X": "1"}},
+			want: gateway.Result{Result: session.Result{Verdict: session.Exited, Stdout: []byte("12 /usr\n")}},
+		},
+		{
+			name: "streams", text: "echo a\necho b >&2\necho c\n",
+			want: gateway.Result{Result: session.Result{Verdict: session.Exited, Stdout: []byte("a\nc\n"), Stderr: []byte("b\n")}},
+		},
+		{
+			name: "the shell is killed", text: "echo a\nkill -9 $$\necho b",
+			want: gateway.Result{Line: 2, Result: session.Result{Verdict: session.Signaled, ExitCode: 137, Stdout: []byte("a\n")}},
+		},
+		{
+			name: "no script", text: "echo a\nif b\n",
+			want: gateway.Result{Result: session.Result{Verdict: session.Exited, ExitCode: 2, Stdout: []byte("a\n")}},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			g := gateway.New(gateway.Config{})
+			defer g.Close()
+			c := test.command
+			c.Text, c.Script, c.Shell = test.text, true, "sh"
+			r := g.Exec(t.Context(), "localhost", c)
+			want := test.want
+			if r.Verdict != want.Verdict || r.ExitCode != want.ExitCode && want.Verdict != session.TimedOut || r.Line != want.Line || gateway.Code(r.Err) != test.code {
+				t.Errorf("got %s, status %d, line %d, %v; want %s, status %d, line %d, %s", r.Verdict, r.ExitCode, r.Line, r.Err, want.Verdict, want.ExitCode, want.Line, test.code)
+			}
+			if string(r.Stdout) != string(want.Stdout) || want.ExitCode != 2 && string(r.Stderr) != string(want.Stderr) {
+				t.Errorf("got %q, %q, want %q, %q", r.Stdout, r.Stderr, want.Stdout, want.Stderr)
+			}
+			if r.Command != test.text || r.StdoutBytes != int64(len(r.Stdout)) || r.Truncated {
+				t.Errorf("command %q, %d bytes, truncated %v", r.Command, r.StdoutBytes, r.Truncated)
+			}
+			if code := gateway.Code(r.Err); code == "cmd.timeout" && !strings.Contains(r.Err.Error(), "timeout of 800ms") {
+				t.Errorf("error %q does not name the timeout", r.Err)
+			}
+		})
+	}
+}
+
+func TestScriptKeepsHeadAndTail(t *testing.T) {
+	dir := t.TempDir()
+	g := gateway.New(gateway.Config{SpoolDir: dir})
+	defer g.Close()
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Spool: true, Shell: "sh", Text: "echo first\nseq 1 200000\nseq 1 200000\necho last\n"})
+	if r.Err != nil || !r.Truncated || len(r.Stdout) != 1<<20 || r.StdoutBytes != 2*1288895+11 {
+		t.Fatalf("%v: kept %d of %d bytes", r.Err, len(r.Stdout), r.StdoutBytes)
+	}
+	if out := string(r.Stdout); !strings.HasPrefix(out, "first\n1\n") || !strings.HasSuffix(out, "\n200000\nlast\n") {
+		t.Errorf("kept %.20q…%q", out, out[len(out)-20:])
+	}
+	whole := readSpool(t, r.Spool)
+	if int64(len(whole)) != r.StdoutBytes || !strings.HasPrefix(whole, "first\n1\n") || !strings.HasSuffix(whole, "\nlast\n") {
+		t.Errorf("the spool has %d of %d bytes", len(whole), r.StdoutBytes)
+	}
+}
+
+// Between its statements, too, an interrupt ends a script that has begun.
+func TestScriptInterrupted(t *testing.T) {
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := g.Exec(ctx, "localhost", gateway.Command{
+		Script: true, Shell: "sh", Text: strings.Repeat("echo a\n", 1000),
+		Output: func(session.Stream, []byte) { cancel() },
+	})
+	if r.Verdict != session.Interrupted || r.Line == 0 || len(r.Stdout) == 0 {
+		t.Errorf("got %s on line %d, %q, want interrupted with what came before", r.Verdict, r.Line, r.Stdout)
+	}
+}
+
+func readSpool(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
