@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
+	"script":                  {"hosts"},
 	"internal/fdpass":         nil,
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "gateway", "hosts", "internal/config", "internal/socket", "mcpserver", "session", "transport"},

@@ -1,0 +1,194 @@
+package script
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"gateway/hosts"
+)
+
+// Load reads a script from a file. The error is an *[Error].
+func Load(file string) (*Script, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, unreadable(file, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, unreadable(file, err)
+	}
+	return Parse(file, data)
+}
+
+func unreadable(file string, err error) *Error {
+	e := &Error{File: file, Message: err.Error(), Err: err}
+	// PathError repeats the path, which is in front already.
+	if path := new(fs.PathError); errors.As(err, &path) {
+		e.Message = path.Err.Error()
+	}
+	return e
+}
+
+func home() string {
+	dir, _ := os.UserHomeDir() // none: the path starts at the root
+	return dir
+}
+
+// Parse reads a script. The name stands in messages, and relative paths start
+// where it is. The error is an *[Error], of up to ten places.
+func Parse(file string, data []byte) (*Script, error) {
+	dir, err := filepath.Abs(filepath.Dir(file))
+	if err != nil {
+		return nil, &Error{File: file, Message: err.Error(), Err: err}
+	}
+	r := &reader{
+		file: file, dir: dir,
+		names: map[string]Place{}, secrets: map[string]bool{}, registered: map[string]bool{}, later: map[string]Place{},
+	}
+	s := &Script{File: file}
+	if root := r.document(data); root != nil {
+		r.findRegisters(root)
+		object(r, root, scriptFields, s)
+	}
+	if len(r.problems.list) == 0 && len(s.Steps) == 0 {
+		r.fail(&yaml.Node{Line: 1, Column: 1}, "steps: [{run: …}]", "no steps")
+	}
+	if err := r.problems.err(); err != nil {
+		return nil, err
+	}
+	s.Warnings = r.warnings
+	return s, nil
+}
+
+// findRegisters notes what steps will set, for the messages about its use
+// before that.
+func (r *reader) findRegisters(root *yaml.Node) {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != "steps" && root.Content[i].Value != "always" {
+			continue
+		}
+		for _, step := range root.Content[i+1].Content {
+			for j := 0; j+1 < len(step.Content); j += 2 {
+				if name := step.Content[j+1]; step.Content[j].Value == "register" && r.later[name.Value] == (Place{}) {
+					r.later[name.Value] = Place{step.Line, step.Column}
+				}
+			}
+		}
+	}
+}
+
+// steps reads a list of steps.
+func (r *reader) steps(n *yaml.Node, to *[]Step, what string) bool {
+	items, all := r.sequence(n)
+	defer func() { r.subject = "" }()
+	for i, item := range items {
+		if r.budget <= 0 {
+			return false
+		}
+		node := r.resolve(item)
+		s := Step{Place: Place{item.Line, item.Column}}
+		r.subject = fmt.Sprintf("%s %d", what, i+1)
+		if name := lookup(node, "name"); name != "" {
+			r.subject += " (" + strings.ReplaceAll(name, "\n", " ") + ")"
+		}
+		ok := object(r, item, stepFields, &s)
+		all = all && ok
+		if node.Kind == yaml.MappingNode {
+			all = r.checkStep(item, node, &s) && all
+		}
+		*to = append(*to, s)
+	}
+	return all
+}
+
+// checkStep checks what takes more than one key, and gives the step its name.
+func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
+	all := true
+	if !has(node, "run") {
+		all = r.fail(n, "say what it runs: run: TEXT", "has no run")
+	}
+	if has(node, "until") && !has(node, "retry") {
+		all = r.fail(n, "retry: {times: 30, delay: 2s}", "until needs retry, which says how often")
+	}
+	if has(node, "retry") && s.Retry.Times == 0 && len(r.problems.list) == 0 {
+		all = r.fail(n, "retry: {times: 3, delay: 2s}", "retry has no times")
+	}
+	if s.Name == "" {
+		line, _, _ := strings.Cut(strings.TrimSpace(s.Run), "\n")
+		if runes := []rune(line); len(runes) > 60 {
+			line = string(runes[:59]) + "…"
+		}
+		s.Name = cmp.Or(line, "step")
+		return all
+	}
+	if at, taken := r.stepNames[s.Name]; taken {
+		return r.fail(n, "each name may stand once: --start-at and reports go by it", "a step at line %d has the same name", at)
+	}
+	if r.stepNames == nil {
+		r.stepNames = map[string]int{}
+	}
+	r.stepNames[s.Name] = s.Line
+	return all
+}
+
+// lookup returns the text of a key; empty if there is none.
+func lookup(n *yaml.Node, key string) string {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1].Value
+		}
+	}
+	return ""
+}
+
+// warn notes what is allowed and hardly meant.
+func (r *reader) warn(n *yaml.Node, format string, args ...any) {
+	message := fmt.Sprintf("%s:%d:%d: ", r.file, n.Line, n.Column)
+	if r.subject != "" {
+		message += r.subject + ": "
+	}
+	r.warnings = append(r.warnings, message+fmt.Sprintf(format, args...))
+}
+
+// Given checks values for the script's variables: each must be declared, and
+// each that has no value must be among them. The error is an *[Error].
+func (s *Script) Given(values map[string]string) error {
+	var names []string
+	for _, v := range s.Vars {
+		names = append(names, v.Name)
+		if _, given := values[v.Name]; v.Wanted && !given {
+			return &Error{File: s.File, Line: v.Line, Column: v.Column, Message: "variable " + v.Name + " has no value", Hint: "give it one: --var " + v.Name + "=VALUE"}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !slices.Contains(names, name) {
+			return &Error{File: s.File, Message: "--var " + name + ": the script declares no such variable", Hint: cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none"))}
+		}
+	}
+	return nil
+}
+
+// values returns the variables of a host, where given ones replace the script's
+// own.
+func (s *Script) values(host string, given map[string]string) map[string]string {
+	values := map[string]string{HostVar: host}
+	for _, v := range s.Vars {
+		value, ok := given[v.Name]
+		if !ok {
+			value = expand(v.Value, func(name string) string { return values[name] })
+		}
+		values[v.Name] = value
+	}
+	return values
+}

@@ -1,0 +1,283 @@
+package script
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"gateway/hosts"
+)
+
+// maxFile is the largest script, in bytes; nodes bounds what aliases make of it.
+const (
+	maxFile  = 1 << 20
+	maxNodes = 1 << 17
+)
+
+// A reader turns the YAML nodes of a script into values and notes what is wrong
+// with them. It walks the nodes itself, because only they know their places.
+type reader struct {
+	file     string
+	dir      string // where relative paths start
+	problems problems
+	subject  string // "step 2 (migrate): timeout", before a message
+	budget   int    // how many nodes may still be looked at
+
+	names      map[string]Place // variables, secrets, and what the steps so far register
+	secrets    map[string]bool
+	registered map[string]bool
+	later      map[string]Place // what any step registers
+	stepNames  map[string]int   // their lines
+	warnings   []string
+}
+
+// fail notes a problem and returns false, the answer of every method here that
+// could not read its value.
+func (r *reader) fail(n *yaml.Node, hint, format string, args ...any) bool {
+	message := fmt.Sprintf(format, args...)
+	if r.subject != "" {
+		message = r.subject + ": " + message
+	}
+	r.problems.add(&Error{File: r.file, Line: n.Line, Column: n.Column, Message: message, Hint: hint})
+	return false
+}
+
+// syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
+var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// document parses data, one YAML document, and returns its root; nil if it is
+// empty, or not one.
+func (r *reader) document(data []byte) *yaml.Node {
+	start := &yaml.Node{Line: 1, Column: 1}
+	if len(data) > maxFile {
+		r.fail(start, "", "the file is larger than %d MiB", maxFile>>20)
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	err := decoder.Decode(&document)
+	if err == nil {
+		if err = decoder.Decode(&second); err == nil {
+			r.fail(&second, "", "a second document in the file")
+			return nil
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		text := err.Error()
+		if form := syntaxForm.FindStringSubmatch(text); form != nil {
+			text = text[len(form[0]):]
+			if line, _ := strconv.Atoi(form[1]); line > 0 {
+				// Of what its parser finds, and not its scanner, yaml/v3 counts lines from 0.
+				if strings.HasPrefix(text, "did not find expected") {
+					line++
+				}
+				start = &yaml.Node{Line: line, Column: firstColumn(data, line)}
+			}
+		}
+		r.fail(start, "indent with blanks, and close brackets and quotes", "not YAML: %s", text)
+		return nil
+	}
+	r.budget = maxNodes
+	if len(document.Content) == 0 {
+		return nil
+	}
+	return document.Content[0]
+}
+
+// firstColumn returns where the text of a line begins.
+func firstColumn(data []byte, line int) int {
+	lines := bytes.SplitN(data, []byte("\n"), line+1)
+	if line > len(lines) {
+		return 1
+	}
+	text := lines[line-1]
+	return len(text) - len(bytes.TrimLeft(text, " \t")) + 1
+}
+
+// resolve returns the node that n is or, as an alias, stands for.
+func (r *reader) resolve(n *yaml.Node) *yaml.Node {
+	if r.budget--; r.budget == 0 {
+		r.fail(n, "", "aliases make the file too large")
+	}
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+// An entry is one key of a mapping with its value.
+type entry struct {
+	name       string
+	key, value *yaml.Node
+}
+
+// mapping returns the entries of a mapping. What is not one, and a key that
+// comes twice, is a problem.
+func (r *reader) mapping(n *yaml.Node) ([]entry, bool) {
+	node := r.resolve(n)
+	if node.Kind != yaml.MappingNode {
+		return nil, r.fail(n, "", "must be a mapping of keys to values%s", but(node))
+	}
+	var entries []entry
+	lines := make(map[string]int)
+	all := true
+	for pair := range slices.Chunk(node.Content, 2) {
+		if r.budget <= 0 {
+			return nil, false
+		}
+		key := r.resolve(pair[0])
+		switch {
+		case key.ShortTag() == "!!merge":
+			all = r.fail(pair[0], "write the keys out, or use an alias for a whole value", "<< is not supported")
+		case key.Kind != yaml.ScalarNode:
+			all = r.fail(pair[0], "", "a key must be plain text")
+		case lines[key.Value] != 0:
+			all = r.fail(pair[0], "", "%s is already at line %d", brief(key.Value), lines[key.Value])
+		default:
+			lines[key.Value] = pair[0].Line
+			entries = append(entries, entry{key.Value, pair[0], pair[1]})
+		}
+	}
+	return entries, all
+}
+
+// sequence returns the items of a list.
+func (r *reader) sequence(n *yaml.Node) ([]*yaml.Node, bool) {
+	node := r.resolve(n)
+	if node.Kind != yaml.SequenceNode {
+		return nil, r.fail(n, "put - before each item", "must be a list%s", but(node))
+	}
+	return node.Content, true
+}
+
+// object reads a mapping whose keys are fields.
+func object[T any](r *reader, n *yaml.Node, fields []field[T], to *T) bool {
+	entries, all := r.mapping(n)
+	subject := r.subject
+	defer func() { r.subject = subject }()
+	byKey := make(map[string]entry, len(entries))
+	for _, e := range entries {
+		byKey[e.name] = e
+		if !slices.ContainsFunc(fields, func(f field[T]) bool { return f.key == e.name }) {
+			all = r.fail(e.key, suggest(e.name, fields), "unknown key %s", brief(e.name))
+		}
+	}
+	// In the order of the table: what the file declares may stand behind its use.
+	for _, f := range fields {
+		if e, ok := byKey[f.key]; ok {
+			r.subject = f.key
+			if subject != "" {
+				r.subject = subject + ": " + f.key
+			}
+			all = f.read(r, e.value, to) && all
+		}
+	}
+	return all
+}
+
+// otherWords are what other tools call our keys.
+var otherWords = map[string]string{
+	"shell": "run", "command": "run", "cmd": "run", "script": "run", "exec": "run",
+	"environment": "env", "become": "sudo", "become_user": "sudo", "user": "sudo",
+	"working-directory": "cwd", "workdir": "cwd", "chdir": "cwd", "dir": "cwd",
+	"if": "when", "unless": "when", "ignore_errors": "on_fail", "continue-on-error": "on_fail", "allow_failure": "on_fail",
+	"retries": "retry", "delay": "retry", "attempts": "retry", "finally": "always", "after": "always", "after_script": "always",
+	"id": "register", "tasks": "steps", "jobs": "steps", "timeout-minutes": "timeout", "variables": "vars",
+	"exit_code": "exit", "status": "exit", "rc": "exit", "regex": "matches", "expect": "answer", "responses": "answer",
+}
+
+func suggest[T any](name string, fields []field[T]) string {
+	var keys []string
+	for _, f := range fields {
+		keys = append(keys, f.key)
+	}
+	if hint := hosts.DidYouMean(name, "", keys); hint != "" {
+		return hint
+	}
+	if other := otherWords[name]; slices.Contains(keys, other) {
+		return "did you mean " + other + "?"
+	}
+	if name == "hosts" || name == "on" {
+		return "the hosts are named on the command line: --on SELECTOR"
+	}
+	return "one of " + strings.Join(keys, ", ")
+}
+
+// scalar reads a single value as text, which may be empty or of many lines.
+func (r *reader) scalar(n *yaml.Node) (string, bool) {
+	node := r.resolve(n)
+	switch {
+	case node.Kind != yaml.ScalarNode || strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
+		return "", r.fail(n, "", "must be a single value%s", but(node))
+	case node.ShortTag() == "!!null":
+		return "", r.fail(n, `write "" for an empty text`, "has no value")
+	case strings.ContainsRune(node.Value, 0):
+		return "", r.fail(n, "", "holds a NUL byte, which no shell can read")
+	}
+	return node.Value, true
+}
+
+// text reads a scalar that is neither empty nor more than one line.
+func (r *reader) text(n *yaml.Node) (string, bool) {
+	s, ok := r.scalar(n)
+	switch {
+	case !ok:
+		return "", false
+	case strings.TrimSpace(s) == "":
+		return "", r.fail(n, "leave the key out", "is empty")
+	case strings.ContainsAny(s, "\n\r"):
+		return "", r.fail(n, "", "must be one line")
+	}
+	return s, true
+}
+
+func (r *reader) boolean(n *yaml.Node) (bool, bool) {
+	s, ok := r.text(n)
+	if ok && s != "true" && s != "false" {
+		return false, r.fail(n, "", "%s is neither true nor false", brief(s))
+	}
+	return s == "true", ok
+}
+
+// whole reads a whole number within bounds.
+func (r *reader) whole(n *yaml.Node, low, high int) (int, bool) {
+	s, ok := r.text(n)
+	if !ok {
+		return 0, false
+	}
+	number, err := strconv.Atoi(s)
+	if err != nil || number < low || number > high {
+		return 0, r.fail(n, "", "%s is not a whole number within %d–%d", brief(s), low, high)
+	}
+	return number, true
+}
+
+// but tells what a node is, where something else was wanted.
+func but(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return ", not a mapping"
+	case n.Kind == yaml.SequenceNode:
+		return ", not a list"
+	case n.ShortTag() == "!!null":
+		return ": it has no value"
+	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
+		return ", not something tagged " + brief(n.Tag)
+	}
+	return ", not text"
+}
+
+// brief quotes a text for a message, cut where it is long.
+func brief(s string) string {
+	if runes := []rune(s); len(runes) > 40 {
+		s = string(runes[:40]) + "…"
+	}
+	return strconv.Quote(s)
+}
