@@ -44,9 +44,9 @@ fuzz: ## all fuzz targets, FUZZTIME=30s each
 	done
 
 .PHONY: soak
-soak: deps ## random commands with a known outcome, and the long limits, GATEWAY_SOAK=10m
+soak: deps ## random commands with a known outcome, kills, and the long limits, GATEWAY_SOAK=10m
 	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 GATEWAY_SOAK=$(GATEWAY_SOAK) go test -race -timeout 3h -count=1 -v \
-		-run 'TestSoak|TestFloodIsBounded|TestOneLongLine|TestSessionsAtOnce|TestNothingGrows|TestSessionIsAScript' $(TESTFLAGS) ./integration
+		-run 'TestSoak|TestKilled|TestHundredSessions|TestFloodIsBounded|TestOneLongLine|TestSessionsAtOnce|TestNothingGrows|TestSessionIsAScript' $(TESTFLAGS) ./integration
 
 .PHONY: lint
 lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)

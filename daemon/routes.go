@@ -141,6 +141,7 @@ func (d *Daemon) stats(q *request) error {
 	return q.reply(api.Stats{
 		Uptime: api.Duration(time.Since(d.started)), Sessions: d.Sessions(), Connections: d.pool.count(),
 		Commands: d.commands.Load(), Bytes: d.bytes.Load(), Memory: memory.HeapAlloc + memory.StackInuse,
+		Goroutines: runtime.NumGoroutine(),
 	})
 }
 

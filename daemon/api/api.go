@@ -345,6 +345,7 @@ type Stats struct {
 	Commands    int64    `json:"commands"` // since its start
 	Bytes       int64    `json:"bytes"`    // of output
 	Memory      uint64   `json:"memory_bytes"`
+	Goroutines  int      `json:"goroutines"`
 }
 
 // Duration is a time.Duration as whole milliseconds in JSON.
