@@ -39,8 +39,12 @@ func FoldNames(names []string) string {
 	return strings.Join(words, ",")
 }
 
-// A frame is a name without one of its numbers.
-type frame struct{ before, after string }
+// A frame is a name without one of its numbers, or a whole one: web is not what
+// is left of web1.
+type frame struct {
+	before, after string
+	whole         bool
+}
 
 // framesOf yields every frame of a name with the number that it leaves out,
 // from left to right.
@@ -54,7 +58,7 @@ func framesOf(name string) iter.Seq2[frame, string] {
 			if end == start || end-start > maxDigits {
 				continue
 			}
-			if !yield(frame{name[:start], name[end:]}, name[start:end]) {
+			if !yield(frame{before: name[:start], after: name[end:]}, name[start:end]) {
 				return
 			}
 		}
@@ -65,7 +69,7 @@ func framesOf(name string) iter.Seq2[frame, string] {
 // web01.eu1.example.com the number that varies is folded; the last one of
 // equals. A name that shares none is a frame of its own.
 func bestFrame(name string, shared map[frame]int) (best frame, number string) {
-	best, most := frame{before: name}, 2
+	best, most := frame{before: name, whole: true}, 2
 	for f, digits := range framesOf(name) {
 		if shared[f] >= most {
 			best, number, most = f, digits, shared[f]

@@ -64,6 +64,7 @@ func TestFoldNames(t *testing.T) {
 		{[]string{"w1", "w01"}, "w[1,01]"},
 		{[]string{"web01.eu1.example.com", "web02.eu1.example.com"}, "web[01-02].eu1.example.com"},
 		{[]string{"a1", "a1"}, "a1"},
+		{[]string{"db-", "db-0", "db-1"}, "db-,db-[0-1]"},
 		{[]string{"n12345678901234567890", "n12345678901234567891"}, "n12345678901234567890,n12345678901234567891"},
 	}
 	for _, test := range tests {
