@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/statements"},
 	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},
+	"fleet":                   {"gateway", "hosts", "session", "transport"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},

@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"errors"
+
+	"gateway/gateway"
+	"gateway/session"
+)
+
+// An Outcome says in one word how it went on a host.
+type Outcome string
+
+// The outcomes, which selectors know too (run:last/failed).
+const (
+	OK          Outcome = "ok"
+	Failed      Outcome = "failed" // a status other than 0, or death by signal
+	TimedOut    Outcome = "timed_out"
+	Interrupted Outcome = "interrupted"
+	NotStarted  Outcome = "not_started"
+	Unknown     Outcome = "unknown"
+	Skipped     Outcome = "skipped" // never tried
+)
+
+// Outcomes lists them, as a summary does.
+var Outcomes = []Outcome{OK, Failed, TimedOut, Interrupted, NotStarted, Unknown, Skipped}
+
+// errSkipped is what the error of a skipped host matches.
+var errSkipped = errors.New("never tried")
+
+// A skip is why a host was never tried.
+type skip struct{ cause error }
+
+func (s *skip) Error() string        { return "not tried: " + s.cause.Error() }
+func (s *skip) Unwrap() error        { return s.cause }
+func (s *skip) Is(target error) bool { return target == errSkipped }
+
+// ErrorCode returns the error code of the contract.
+func (s *skip) ErrorCode() string { return "cmd.interrupted" }
+
+// ErrorHint returns the empty string.
+func (s *skip) ErrorHint() string { return "" }
+
+// OutcomeOf returns how it went.
+func OutcomeOf(r gateway.Result) Outcome {
+	switch r.Verdict {
+	case session.Exited, session.Signaled:
+		if r.Verdict == session.Exited && r.ExitCode == 0 {
+			return OK
+		}
+		return Failed
+	case session.TimedOut:
+		return TimedOut
+	case session.Interrupted:
+		return Interrupted
+	case session.NotStarted:
+		if errors.Is(r.Err, errSkipped) {
+			return Skipped
+		}
+		return NotStarted
+	}
+	return Unknown
+}
