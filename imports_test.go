@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
 	"script":                  {"hosts"},
 	"internal/fdpass":         nil,
+	"internal/redact":         nil,
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "gateway", "hosts", "internal/config", "internal/socket", "mcpserver", "session", "transport"},
 	// For tests only, so nothing above names them.
