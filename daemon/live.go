@@ -403,8 +403,11 @@ func (s *live) send(in api.Input) error {
 
 func typeTo(engine *session.Session, in api.Input) error {
 	switch {
-	case len(in.Keys) > 0 && in.Text != "":
-		return &transport.Error{Code: "usage", Message: "daemon: send text or keys, not both"}
+	case len(in.Keys) > 0 && in.Text != "" || len(in.Data) > 0 && (in.Text != "" || len(in.Keys) > 0):
+		return &transport.Error{Code: "usage", Message: "daemon: send text, data or keys, one of them"}
+	case len(in.Data) > 0:
+		_, err := engine.Write(in.Data)
+		return err
 	case len(in.Keys) > 0:
 		return engine.Press(in.Keys...)
 	}

@@ -363,7 +363,7 @@ func (d *Daemon) screen(q *request) error {
 }
 
 func (d *Daemon) resize(q *request) error {
-	var size transport.Size
+	var size api.Size
 	if err := q.body(&size); err != nil {
 		return err
 	}
@@ -371,7 +371,7 @@ func (d *Daemon) resize(q *request) error {
 	if err != nil {
 		return err
 	}
-	return s.shell().Resize(size)
+	return s.shell().Resize(transport.Size{Cols: size.Cols, Rows: size.Rows})
 }
 
 func (d *Daemon) attach(q *request) error {

@@ -93,7 +93,12 @@ func (a *app) startOptions(path string, args ...string) (client.StartOptions, er
 	o := client.StartOptions{
 		Path: path, Executable: program, Log: stateDir(a.source.Environ, "daemon.log"),
 		Args: append([]string{"serve", "--detached", "--log-level", a.config.LogLevel}, args...),
-		Env:  []string{"GATEWAY_SOCKET=" + path},
+		Env: []string{
+			"GATEWAY_SOCKET=" + path,
+			fmt.Sprintf("GATEWAY_MAX_SESSIONS=%d", a.config.MaxSessions),
+			fmt.Sprintf("GATEWAY_MAX_SESSIONS_PER_HOST=%d", a.config.MaxSessionsPerHost),
+			"GATEWAY_SESSION_TTL=" + a.config.SessionTTL.String(),
+		},
 	}
 	if o.Log == "" { // no home
 		o.Log = filepath.Join(filepath.Dir(path), "daemon.log")
@@ -174,7 +179,10 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	cancel()
 	a.log.Info("daemon", "pid", os.Getpid(), "socket", path, "version", newVersionInfo().Version)
 	defer func() { a.log.Info("daemon ends", "pid", os.Getpid(), "cause", context.Cause(ctx)) }()
-	d, err := daemon.New(daemon.Config{StateDir: stateDir(a.source.Environ, ""), Log: a.log})
+	d, err := daemon.New(daemon.Config{
+		StateDir: stateDir(a.source.Environ, ""), Log: a.log,
+		MaxSessions: a.config.MaxSessions, MaxPerHost: a.config.MaxSessionsPerHost, TTL: a.config.SessionTTL,
+	})
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,8 @@ not with CI=true or --no-daemon.`,
 	cmd.PersistentFlags().Bool("no-daemon", false, "start no daemon; use the one that runs")
 	cmd.AddCommand(
 		a.sessionOpenCommand(), a.sessionExecCommand(), a.sessionReadCommand(),
-		a.sessionListCommand(), a.sessionCloseCommand(),
+		a.sessionSendCommand(), a.sessionAnswerCommand(), a.sessionWaitCommand(), a.sessionInterruptCommand(),
+		a.sessionResetCommand(), a.sessionScreenCommand(), a.sessionListCommand(), a.sessionEventsCommand(), a.sessionCloseCommand(),
 	)
 	return cmd
 }

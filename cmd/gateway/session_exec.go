@@ -54,7 +54,7 @@ for input.`,
 	flags := cmd.Flags()
 	cmd.SetFlagErrorFunc(a.oneHostFlagError)
 	flags.SetInterspersed(false) // the command's own flags are its own
-	flags.BoolVarP(&f.tty, "tty", "t", false, "run it on the session's terminal")
+	flags.BoolVarP(&f.tty, "tty", "t", false, "run it on the session's terminal, which echoes what is typed")
 	flags.BoolVarP(&f.stdin, "stdin", "i", false, fmt.Sprintf("read stdin to its end, at most %d MiB, and pass it on", api.MaxStdin>>20))
 	flags.Var(&f.timeout, "timeout", "end it that long after its start")
 	flags.Var(&f.idle, "idle", "end it when nothing has come from it for that long")
@@ -94,7 +94,7 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 // sessionRun puts together what is to be run.
 func (a *app) sessionRun(cmd *cobra.Command, args []string, f *sessionExecFlags) (api.Run, error) {
 	run := api.Run{
-		Text: strings.Join(args, " "), Cwd: f.cwd, TTY: f.tty, Merge: f.merge,
+		Text: strings.Join(args, " "), Cwd: f.cwd, TTY: f.tty, Echo: f.tty, Merge: f.merge,
 		Timeout: api.Duration(f.timeout), Idle: api.Duration(f.idle),
 	}
 	var err error

@@ -216,10 +216,11 @@ type Run struct {
 	Wait Duration `json:"wait_ms,omitempty"`
 }
 
-// Input is typed to the command that runs. Text and Keys exclude each other.
+// Input is typed to the command that runs: Text, Data or Keys.
 type Input struct {
 	Text  string   `json:"text,omitempty"`
-	Enter bool     `json:"enter,omitempty"` // a newline behind Text
+	Enter bool     `json:"enter,omitempty"`       // a newline behind Text
+	Data  []byte   `json:"data_base64,omitempty"` // as they are, for a terminal's keys
 	Keys  []string `json:"keys,omitempty"`
 	// Secret: the text is to be in no output and in no file.
 	Secret     bool   `json:"secret,omitempty"`

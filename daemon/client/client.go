@@ -118,7 +118,7 @@ func (c *Client) Screen(ctx context.Context, name string) (screen session.Screen
 
 // Resize tells the session's terminal its new size.
 func (c *Client) Resize(ctx context.Context, name string, size transport.Size) error {
-	return c.call(ctx, http.MethodPost, sessionPath(name)+"/resize", size, nil)
+	return c.call(ctx, http.MethodPost, sessionPath(name)+"/resize", api.Size{Cols: size.Cols, Rows: size.Rows}, nil)
 }
 
 // Reset puts a fresh shell in the place of a session's, in the same directory and

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/knadh/koanf/providers/env/v2"
 	"github.com/knadh/koanf/providers/posflag"
@@ -37,6 +38,11 @@ type Config struct {
 	Socket string `koanf:"socket"`
 	// NoDaemon: every command makes connections of its own.
 	NoDaemon bool `koanf:"no_daemon"`
+	// MaxSessions and MaxSessionsPerHost bound the daemon's open sessions.
+	MaxSessions        int `koanf:"max_sessions"`
+	MaxSessionsPerHost int `koanf:"max_sessions_per_host"`
+	// SessionTTL is how long a session may be idle.
+	SessionTTL time.Duration `koanf:"session_ttl"`
 
 	// CI: nobody is there, and nothing is to be remembered for next time. It
 	// is no key but the variable that build servers set.
@@ -48,7 +54,10 @@ type Config struct {
 
 // Default returns what holds where nothing is set.
 func Default() Config {
-	return Config{SSHConfig: "auto", Output: "text", Color: "auto", LogLevel: "warn"}
+	return Config{
+		SSHConfig: "auto", Output: "text", Color: "auto", LogLevel: "warn",
+		MaxSessions: 256, MaxSessionsPerHost: 64, SessionTTL: 12 * time.Hour,
+	}
 }
 
 // A Source is where settings are looked for. The zero value has none but those
@@ -208,6 +217,7 @@ func (c *Config) Settings() []Setting {
 	values := map[string]any{
 		"inventory": inventory, "ssh_config": c.SSHConfig, "output": c.Output, "color": c.Color,
 		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile, "socket": c.Socket, "no_daemon": c.NoDaemon,
+		"max_sessions": c.MaxSessions, "max_sessions_per_host": c.MaxSessionsPerHost, "session_ttl": c.SessionTTL.String(),
 	}
 	var list []Setting
 	for _, name := range order {

@@ -59,9 +59,9 @@ func origin(c *config.Config, key string) string {
 
 func TestLayers(t *testing.T) {
 	p := newPlace(t)
-	system := p.write("etc/config.yaml", "output: jsonl\ncolor: never\nlog_level: error\nssh_config: off\n")
+	system := p.write("etc/config.yaml", "output: jsonl\ncolor: never\nlog_level: error\nssh_config: off\nmax_sessions: 7\nsession_ttl: 90\n")
 	user := p.write(".config/gateway/config.yaml", "# mine\noutput: json\nlog_level: info\nlog_file: log/gateway.log\n")
-	c, err := p.load([]string{"GATEWAY_OUTPUT=text", "GATEWAY_QUIET=1", "GATEWAY_COLOR="}, "--log-level", "debug")
+	c, err := p.load([]string{"GATEWAY_OUTPUT=text", "GATEWAY_QUIET=1", "GATEWAY_COLOR=", "GATEWAY_MAX_SESSIONS_PER_HOST=3"}, "--log-level", "debug")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +75,9 @@ func TestLayers(t *testing.T) {
 		{"log_file", filepath.Join(p.home, ".config/gateway/log/gateway.log"), user + ":4"},
 		{"socket", "", "default"},
 		{"no_daemon", false, "default"},
+		{"max_sessions", 7, system + ":5"},
+		{"max_sessions_per_host", 3, "GATEWAY_MAX_SESSIONS_PER_HOST"},
+		{"session_ttl", "1m30s", system + ":6"},
 	}
 	if got := c.Settings(); !reflect.DeepEqual(got, want) {
 		t.Errorf("Settings =\n%v, want\n%v", got, want)
@@ -218,6 +221,7 @@ func TestExample(t *testing.T) {
 	want := map[string]any{
 		"inventory": []string{}, "ssh_config": defaults.SSHConfig, "output": defaults.Output, "color": defaults.Color,
 		"quiet": defaults.Quiet, "log_level": defaults.LogLevel, "log_file": defaults.LogFile, "socket": defaults.Socket, "no_daemon": defaults.NoDaemon,
+		"max_sessions": defaults.MaxSessions, "max_sessions_per_host": defaults.MaxSessionsPerHost, "session_ttl": defaults.SessionTTL.String(),
 	}
 	if !reflect.DeepEqual(values, want) {
 		t.Errorf("the example says %v, want %v", values, want)

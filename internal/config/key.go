@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -16,21 +18,26 @@ type key struct {
 	words []string
 	// Its value is a path, a list of paths, or true or false, and not a word.
 	path, list, truth bool
+	// Or it is a number from 1 on, or a time.
+	number, duration bool
 }
 
 // order is the keys as config.example.yaml has them.
-var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file", "socket", "no_daemon"}
+var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file", "socket", "no_daemon", "max_sessions", "max_sessions_per_host", "session_ttl"}
 
 var keys = map[string]key{
-	"inventory":  {name: "inventory", list: true},
-	"ssh_config": {name: "ssh_config", path: true},
-	"output":     {name: "output", words: []string{"text", "json", "jsonl"}},
-	"color":      {name: "color", words: []string{"auto", "always", "never"}},
-	"quiet":      {name: "quiet", truth: true},
-	"log_level":  {name: "log_level", words: []string{"debug", "info", "warn", "error"}},
-	"log_file":   {name: "log_file", path: true},
-	"socket":     {name: "socket", path: true},
-	"no_daemon":  {name: "no_daemon", truth: true},
+	"inventory":             {name: "inventory", list: true},
+	"ssh_config":            {name: "ssh_config", path: true},
+	"output":                {name: "output", words: []string{"text", "json", "jsonl"}},
+	"color":                 {name: "color", words: []string{"auto", "always", "never"}},
+	"quiet":                 {name: "quiet", truth: true},
+	"log_level":             {name: "log_level", words: []string{"debug", "info", "warn", "error"}},
+	"log_file":              {name: "log_file", path: true},
+	"socket":                {name: "socket", path: true},
+	"no_daemon":             {name: "no_daemon", truth: true},
+	"max_sessions":          {name: "max_sessions", number: true},
+	"max_sessions_per_host": {name: "max_sessions_per_host", number: true},
+	"session_ttl":           {name: "session_ttl", duration: true},
 }
 
 func (k key) variable() string { return Prefix + strings.ToUpper(k.name) }
@@ -43,6 +50,10 @@ func (k key) parse(text, home string) (any, error) {
 	switch {
 	case k.truth:
 		return truth(text)
+	case k.number:
+		return number(text)
+	case k.duration:
+		return span(text)
 	case k.list:
 		var list []string
 		for _, path := range filepath.SplitList(text) {
@@ -67,6 +78,12 @@ func (k key) read(n *yaml.Node, dir, home string) (any, *yaml.Node, error) {
 		return nil, n, fmt.Errorf("must be a single value")
 	case k.truth:
 		value, err := truth(n.Value)
+		return value, n, err
+	case k.number:
+		value, err := number(n.Value)
+		return value, n, err
+	case k.duration:
+		value, err := span(n.Value)
 		return value, n, err
 	case n.ShortTag() != "!!str" && n.ShortTag() != "!!null":
 		return nil, n, fmt.Errorf("must be text: put %s in quotes", n.Value)
@@ -120,6 +137,25 @@ func truth(text string) (any, error) {
 		return false, nil
 	}
 	return nil, fmt.Errorf("%q is neither true nor false", text)
+}
+
+func number(text string) (any, error) {
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 {
+		return nil, fmt.Errorf("%q is no whole number from 1 to 65535", text)
+	}
+	return int(n), nil
+}
+
+func span(text string) (any, error) {
+	d, err := time.ParseDuration(text)
+	if seconds, numeric := strconv.ParseUint(text, 10, 32); numeric == nil {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d <= 0 {
+		return nil, fmt.Errorf("%q is no duration, such as 90s or 1h30m, or whole seconds", text)
+	}
+	return d, nil
 }
 
 func oneOf(text string, words []string) error {

@@ -25,22 +25,23 @@ type Snapshot struct {
 	// Rows has one string for each row of the screen, without trailing blanks.
 	// It is valid UTF-8 without control characters. A wide character stands for
 	// two columns.
-	Rows []string
+	Rows []string `json:"rows"`
 	// CursorRow and CursorCol count from 0. Behind a character in the last
 	// column the cursor stays on it.
-	CursorRow, CursorCol int
-	CursorVisible        bool
+	CursorRow     int  `json:"cursor_row"`
+	CursorCol     int  `json:"cursor_col"`
+	CursorVisible bool `json:"cursor_visible"`
 	// Alternate reports whether the alternate screen is in use, the one that
 	// full-screen programs leave no trace on.
-	Alternate bool
+	Alternate bool `json:"alternate"`
 	// Title is the window's title, as the program set it last.
-	Title string
+	Title string `json:"title"`
 	// ApplicationCursor reports whether the cursor keys shall send ESC O A
 	// instead of ESC [ A (DECCKM).
-	ApplicationCursor bool
+	ApplicationCursor bool `json:"application_cursor"`
 	// BracketedPaste reports whether pasted text shall stand between
 	// ESC [ 200 ~ and ESC [ 201 ~.
-	BracketedPaste bool
+	BracketedPaste bool `json:"bracketed_paste"`
 }
 
 // A Screen follows a terminal. How its bytes are cut into calls of Write makes

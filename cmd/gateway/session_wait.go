@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+)
+
+func (a *app) sessionWaitCommand() *cobra.Command {
+	var (
+		until   string
+		timeout duration
+		since   int64
+	)
+	cmd := &cobra.Command{
+		Use:   "wait NAME | ID",
+		Short: "Wait until a session's command ends, asks, says something or falls silent",
+		Long: `Wait until something happens in a session, and say what did:
+
+  exit         the command that runs has ended
+  prompt       it waits for input
+  idle=5s      nothing has come from it for that long
+  match=REGEX  a line of its output matches (RE2), from the command's beginning
+               or from --since on
+
+The end of the command, or its prompt, ends every wait, for nothing else will
+come. Status: 0 what was waited for has happened, 1 something else has, or the
+time was up.`,
+		Example: `  gateway session wait work --until exit --timeout 10m
+  gateway session wait work --until match='listening on :[0-9]+'
+  gateway session wait work --until idle=5s`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeSessions(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			wait, err := parseUntil(cmd, until)
+			if err != nil {
+				return err
+			}
+			wait.Max, wait.Since = api.Duration(timeout), since
+			return a.sessionWait(cmd, args[0], wait)
+		},
+	}
+	cmd.Flags().StringVar(&until, "until", api.UntilExit, "`WHAT` to wait for: exit, prompt, idle=DURATION or match=REGEX")
+	cmd.Flags().Var(&timeout, "timeout", "wait no longer than that")
+	cmd.Flags().Int64Var(&since, "since", -1, "with match: look from this `CURSOR` on (default the command's beginning)")
+	completeWords(cmd, "until", []string{"exit", "prompt", "idle=5s", "match="})
+	completeWords(cmd, "timeout", nil)
+	completeWords(cmd, "since", nil)
+	return cmd
+}
+
+// parseUntil reads the value of --until.
+func parseUntil(cmd *cobra.Command, until string) (api.Wait, error) {
+	what, value, given := strings.Cut(until, "=")
+	wait := api.Wait{Until: what}
+	switch {
+	case (what == api.UntilExit || what == api.UntilPrompt) && !given:
+		return wait, nil
+	case what == api.UntilMatch && value != "":
+		wait.Match = value
+		return wait, nil
+	case what == api.UntilIdle && given:
+		var silence duration
+		if err := silence.Set(value); err != nil || silence == 0 {
+			return wait, usage(cmd, "", "--until idle=%s: must be a duration, such as 5s", value)
+		}
+		wait.Idle = api.Duration(silence)
+		return wait, nil
+	}
+	return wait, usage(cmd, "", "--until: %q is not one of exit, prompt, idle=DURATION or match=REGEX", until)
+}
+
+// sessionWait waits, and says what has happened.
+func (a *app) sessionWait(cmd *cobra.Command, word string, wait api.Wait) error {
+	c, err := a.daemon(cmd)
+	if err != nil {
+		return err
+	}
+	waited, err := awaited(cmd.Context(), c, word, wait)
+	if err != nil {
+		return err
+	}
+	switch {
+	case a.config.Output != "text":
+		err = a.out.json(waited)
+	case waited.Met && wait.Until == api.UntilMatch:
+		err = a.out.printf("%s\n", visible(waited.Line))
+	default:
+		err = a.out.printf("%s\n", happened(waited))
+	}
+	if err == nil && !waited.Met {
+		err = exitStatus(statusFailed)
+	}
+	return err
+}
+
+// awaited waits for something in a session. A command that is over needs no
+// session that is open.
+func awaited(ctx context.Context, c *client.Client, word string, wait api.Wait) (api.Waited, error) {
+	name, id := sessionOf(word)
+	s, err := c.Session(ctx, name)
+	if err != nil {
+		return api.Waited{}, err
+	}
+	if id != "" && (s.Command == nil || s.Command.ID != id || s.Command.Over()) {
+		command, err := c.Command(ctx, id, 0)
+		s.Command = nil
+		return api.Waited{Met: wait.Until == api.UntilExit, Session: s, Command: &command}, err
+	}
+	if wait.Since < 0 {
+		if wait.Since = s.To; s.Command != nil {
+			wait.Since = s.Command.From
+		}
+	}
+	waited, err := c.Wait(ctx, name, wait)
+	if gateway.Code(err) == "session.closed" && wait.Until == api.UntilExit {
+		return api.Waited{Met: true, Session: s, Command: s.Command}, nil
+	}
+	return waited, err
+}
+
+// happened says in a line what a command does.
+func happened(w api.Waited) string {
+	c := w.Command
+	if c == nil {
+		return "nothing runs"
+	}
+	what := strings.ReplaceAll(c.State, "_", " ")
+	switch {
+	case c.State == string(api.WaitingInput) && c.Prompt != nil:
+		what = fmt.Sprintf("asks %q", cmp.Or(c.Prompt.Text, "for input"))
+	case c.State == string(api.Running):
+		what = fmt.Sprintf("still runs, for %s", ago(c.StartedAt))
+	case c.ExitCode != nil:
+		what = fmt.Sprintf("%s %d", what, *c.ExitCode)
+	}
+	return visible(fmt.Sprintf("%s: %s", what, brief(c.Text)))
+}
+
+func (a *app) sessionScreenCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "screen NAME",
+		Short: "Show what the program on a session's terminal shows",
+		Long: `Show what the program on a session's terminal shows, or the last one there: what
+a person would see of a command that was run with --tty.`,
+		Example: `  gateway session screen work
+  gateway session screen work -o json | jq -r .title`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeSessions(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.daemon(cmd)
+			if err != nil {
+				return err
+			}
+			screen, err := c.Screen(cmd.Context(), args[0])
+			switch {
+			case err != nil:
+				return err
+			case a.config.Output != "text":
+				return a.out.json(screen)
+			}
+			text := strings.TrimRight(strings.Join(screen.Rows, "\n"), "\n")
+			if text == "" {
+				return nil
+			}
+			return a.out.printf("%s\n", text)
+		},
+	}
+}
+
+func (a *app) sessionEventsCommand() *cobra.Command {
+	var since int64
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Tell about the lives of all sessions as it happens, one JSON object a line",
+		Long: `Tell about the lives of all sessions as it happens, one JSON object a line:
+opened, state, waiting_input, reopened, exited, closed, lost. One named dropped
+says how many were missed by a reader that was too slow.`,
+		Example: `  gateway session events | jq -r 'select(.event == "waiting_input") | .session.name'
+  gateway session events --since 0`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.daemon(cmd)
+			if err != nil {
+				return err
+			}
+			return c.Events(cmd.Context(), since, func(e api.Event) error { return a.out.json(e) })
+		},
+	}
+	cmd.Flags().Int64Var(&since, "since", -1, "from the event of this `NUMBER` on (default from now on)")
+	completeWords(cmd, "since", nil)
+	return cmd
+}
