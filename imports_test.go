@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/statements"},
 	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},
 	"fleet":                   {"gateway", "hosts", "session", "transport"},
+	"runs":                    {"transport"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},

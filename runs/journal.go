@@ -1,0 +1,98 @@
+package runs
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// A Journal is the record of a run that is under way. Its methods may be called
+// concurrently.
+type Journal struct {
+	store Store
+	mask  *strings.Replacer
+
+	mu     sync.Mutex
+	record Record
+	begun  []bool
+	closed bool
+}
+
+// mask stands in the place of a secret.
+const mask = "********"
+
+// Begin begins a record and saves it: a run that is killed leaves one that says
+// of no host how it went. The secrets are written nowhere. The journal is there
+// also beside an error.
+func (s Store) Begin(verb, selector, command string, hosts, secrets []string) (*Journal, error) {
+	var pairs []string
+	for _, secret := range secrets {
+		pairs = append(pairs, secret, mask)
+	}
+	j := &Journal{store: s, mask: strings.NewReplacer(pairs...), begun: make([]bool, len(hosts))}
+	j.record = Record{
+		ID: ulid.Make().String(), Verb: verb, Selector: selector, Command: j.mask.Replace(brief(command)),
+		StartedAt: now(), Hosts: make([]Host, len(hosts)),
+	}
+	for i, name := range hosts {
+		j.record.Hosts[i] = Host{Host: name, Outcome: outcomeUnknown, Verdict: outcomeUnknown}
+	}
+	return j, s.Save(j.record)
+}
+
+// maxCommand is how much of a command is remembered.
+const maxCommand = 4096
+
+func brief(command string) string {
+	if len(command) <= maxCommand {
+		return command
+	}
+	return strings.ToValidUTF8(command[:maxCommand], "") + "…"
+}
+
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// ID returns the run's id.
+func (j *Journal) ID() string { return j.record.ID }
+
+// Started notes that a host is being tried.
+func (j *Journal) Started(host int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.begun[host] = true
+}
+
+// Done notes how it went on a host.
+func (j *Journal) Done(host int, h Host) {
+	if h.Error != nil {
+		h.Error = &Error{Code: h.Error.Code, Message: j.mask.Replace(brief(h.Error.Message))}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.begun[host] = true
+	j.record.Hosts[host] = h
+}
+
+// Close saves the record for good. Hosts of which nothing is known by then were
+// not tried, or their outcome is unknown. Only the first call counts.
+func (j *Journal) Close(status int) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	r := j.record
+	r.Hosts = slices.Clone(r.Hosts)
+	for i, begun := range j.begun {
+		if !begun {
+			r.Hosts[i].Outcome, r.Hosts[i].Verdict = outcomeSkipped, "not_started"
+		}
+	}
+	ended := now()
+	r.EndedAt, r.Status = &ended, &status
+	return j.store.Save(r)
+}

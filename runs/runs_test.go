@@ -1,0 +1,116 @@
+package runs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/gateway"
+	"gateway/runs"
+)
+
+func begin(t *testing.T, s runs.Store, names ...string) *runs.Journal {
+	t.Helper()
+	j, err := s.Begin("exec", "web*", "curl -H 'hunter22'", names, []string{"hunter22"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestJournal(t *testing.T) {
+	s := runs.Store{Dir: filepath.Join(t.TempDir(), "runs")}
+	j := begin(t, s, "a", "b", "c", "d")
+
+	// What a kill would leave.
+	r, err := s.Load("last")
+	if err != nil || r.ID != j.ID() || r.EndedAt != nil || r.Status != nil || r.Counts()["unknown"] != 4 {
+		t.Fatalf("at the beginning: %+v, %v", r, err)
+	}
+	j.Started(0)
+	j.Started(1)
+	j.Started(2)
+	j.Done(0, runs.Host{Host: "a", Outcome: "ok", Verdict: "exited"})
+	j.Done(1, runs.Host{Host: "b", Outcome: "timed_out", Verdict: "timed_out", Error: &runs.Error{Code: "cmd.timeout", Message: "said hunter22"}})
+	if err := j.Close(4); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(0); err != nil { // whoever comes second
+		t.Fatal(err)
+	}
+	r, err = s.Load(j.ID()[:12])
+	if err != nil || r.EndedAt == nil || *r.Status != 4 || r.Selector != "web*" || r.Command != "curl -H '********'" || r.Hosts[1].Error.Message != "said ********" {
+		t.Errorf("at the end: %+v, %v", r, err)
+	}
+	for _, test := range []struct{ outcomes, want string }{
+		{"", "a b c d"}, {"ok", "a"}, {"failed", "b c"}, {"failed skipped", "b c d"}, {"unknown", "c"}, {"skipped", "d"}, {"timed_out ok", "a b"}, {"interrupted", ""},
+	} {
+		got, err := s.Hosts("last", strings.Fields(test.outcomes))
+		if err != nil || strings.Join(got, " ") != test.want {
+			t.Errorf("%s: %v, %v, want %s", test.outcomes, got, err, test.want)
+		}
+	}
+	for _, mode := range []struct {
+		path string
+		want os.FileMode
+	}{{s.Dir, 0o700}, {filepath.Join(s.Dir, j.ID()+".json"), 0o600}} {
+		if info, err := os.Stat(mode.path); err != nil || info.Mode().Perm() != mode.want {
+			t.Errorf("%s: %v, %v, want %v", mode.path, info.Mode(), err, mode.want)
+		}
+	}
+	if entries, _ := os.ReadDir(s.Dir); len(entries) != 1 {
+		t.Errorf("%v in the directory, want one file", entries)
+	}
+}
+
+func TestLoadSaysWhy(t *testing.T) {
+	s := runs.Store{Dir: t.TempDir()}
+	if _, err := s.Load("last"); gateway.Code(err) != "selector.invalid" {
+		t.Errorf("without a run: %v", err)
+	}
+	a, b := begin(t, s, "a"), begin(t, s, "a")
+	for _, name := range []string{"01", "nope", "../x", ""} {
+		if _, err := s.Load(name); gateway.Code(err) != "selector.invalid" {
+			t.Errorf("Load(%q) = %v, want selector.invalid", name, err)
+		}
+	}
+	if r, err := s.Load("last"); err != nil || r.ID != b.ID() {
+		t.Errorf("last is %s, %v, want %s", r.ID, err, b.ID())
+	}
+	if r, err := s.Load(strings.ToLower(a.ID())); err != nil || r.ID != a.ID() {
+		t.Errorf("by id: %s, %v, want %s", r.ID, err, a.ID())
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir, b.ID()+".json"), []byte(`{"sch`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(b.ID()); err == nil || !strings.Contains(err.Error(), b.ID()) {
+		t.Errorf("a damaged record: %v", err)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	s := runs.Store{Dir: t.TempDir()}
+	old := begin(t, s, "a")
+	long := time.Now().Add(-40 * 24 * time.Hour)
+	if err := os.Chtimes(filepath.Join(s.Dir, old.ID()+".json"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1010 { // names that sort before those of today
+		name := fmt.Sprintf("0%025d.json", i)
+		if err := os.WriteFile(filepath.Join(s.Dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	latest := begin(t, s, "a")
+	ids, err := s.IDs()
+	if err != nil || len(ids) != 999 || ids[0] != latest.ID() || slices.Contains(ids, old.ID()) {
+		t.Errorf("%d runs are left, %v", len(ids), err)
+	}
+	if ids, err := (runs.Store{}).IDs(); len(ids) != 0 || err != nil {
+		t.Errorf("nowhere: %v, %v", ids, err)
+	}
+}

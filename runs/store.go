@@ -1,0 +1,163 @@
+package runs
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"gateway/transport"
+)
+
+// What is remembered, and for how long.
+const (
+	maxAge   = 30 * 24 * time.Hour
+	maxTotal = 64 << 20
+	maxRuns  = 1000
+)
+
+// A Store is a directory of records. The zero value remembers nothing.
+type Store struct{ Dir string }
+
+const suffix = ".json"
+
+// Save writes a record, in the place of an earlier one of the same run, whole or
+// not at all. The oldest records make room for a new one.
+func (s Store) Save(r Record) error {
+	if s.Dir == "" {
+		return nil
+	}
+	r.Schema = Schema
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(s.Dir, r.ID+".*.tmp") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(append(data, '\n'))
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), s.path(r.ID))
+	}
+	if err != nil {
+		os.Remove(file.Name())
+		return err
+	}
+	s.prune()
+	return nil
+}
+
+func (s Store) path(id string) string { return filepath.Join(s.Dir, id+suffix) }
+
+// prune removes what is too old or too much, and what a crash has left.
+func (s Store) prune() {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return
+	}
+	total, count := int64(0), 0
+	for _, entry := range slices.Backward(entries) { // ids sort by time
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		age := time.Since(info.ModTime())
+		if strings.HasSuffix(entry.Name(), ".tmp") {
+			if age > time.Hour {
+				os.Remove(filepath.Join(s.Dir, entry.Name()))
+			}
+			continue
+		}
+		total, count = total+info.Size(), count+1
+		if count > 1 && (age > maxAge || total > maxTotal || count > maxRuns) {
+			os.Remove(filepath.Join(s.Dir, entry.Name()))
+		}
+	}
+}
+
+// IDs returns the runs, the latest first.
+func (s Store) IDs() ([]string, error) {
+	if s.Dir == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var ids []string
+	for _, entry := range slices.Backward(entries) {
+		id, ok := strings.CutSuffix(entry.Name(), suffix)
+		if _, err := ulid.ParseStrict(id); ok && err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// Load returns a run by its id, the beginning of one, or "last". The error is a
+// *[transport.Error] with the code selector.invalid if there is none.
+func (s Store) Load(name string) (Record, error) {
+	ids, err := s.IDs()
+	if err != nil {
+		return Record{}, err
+	}
+	var found []string
+	for _, id := range ids {
+		if name == "last" || strings.HasPrefix(id, strings.ToUpper(name)) {
+			found = append(found, id)
+			if name == "last" {
+				break
+			}
+		}
+	}
+	switch {
+	case len(found) == 0 && name == "last":
+		return Record{}, unknown("no run is remembered")
+	case len(found) == 0:
+		return Record{}, unknown("no run %s", name)
+	case len(found) > 1:
+		return Record{}, unknown("%d runs begin with %s", len(found), name)
+	}
+	return s.read(found[0])
+}
+
+func unknown(format string, args ...any) error {
+	return &transport.Error{Code: "selector.invalid", Message: fmt.Sprintf(format, args...), Hint: "gateway runs list shows what is remembered"}
+}
+
+func (s Store) read(id string) (Record, error) {
+	var r Record
+	data, err := os.ReadFile(s.path(id))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err == nil && (r.Schema != Schema || r.ID != id) {
+		err = errors.New("not a record of this run")
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// Hosts names the hosts of a run that had one of the outcomes, as
+// hosts.Lookup.Run does.
+func (s Store) Hosts(name string, outcomes []string) ([]string, error) {
+	r, err := s.Load(name)
+	if err != nil {
+		return nil, err
+	}
+	return r.With(outcomes), nil
+}
