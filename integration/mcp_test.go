@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -48,13 +49,28 @@ func aliases(t *testing.T) string {
 // stdio starts gateway mcp and connects to it in one of the protocol's eras.
 func (h *house) stdio(t *testing.T, protocol string, args ...string) (*agent, *exec.Cmd) {
 	t.Helper()
+	cmd := h.lasting(t, append([]string{"mcp"}, args...)...)
+	return connect(t, &mcp.CommandTransport{Command: cmd}, protocol), cmd
+}
+
+// lasting is a command that may take as long as it wants.
+func (h *house) lasting(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, append([]string{"mcp"}, args...)...)
+	cmd := exec.Command(path, args...)
 	cmd.Env = h.env
-	return connect(t, &mcp.CommandTransport{Command: cmd}, protocol), cmd
+	return cmd
+}
+
+// serves starts the daemon in the background.
+func (h *house) serves(t *testing.T) {
+	t.Helper()
+	if o := h.gateway(t, "serve"); o.status != 0 {
+		t.Fatalf("serve: %+v", o)
+	}
 }
 
 func connect(t *testing.T, transport mcp.Transport, protocol string) *agent {
@@ -123,9 +139,7 @@ func TestAgentOverStdio(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			h := newHouse(t)
 			h.write(t, ".config/gateway/hosts.yaml", inventory)
-			if o := h.gateway(t, "serve"); o.status != 0 {
-				t.Fatalf("serve: %+v", o)
-			}
+			h.serves(t)
 			a, _ := h.stdio(t, era)
 			story(t, a)
 		})
@@ -148,16 +162,16 @@ func story(t *testing.T, a *agent) {
 	a.do("run", args{"session": "work", "command": "f; pwd"}).exited(t, 0, "t-1-p\n"+opened.Cwd+"/a/b\n")
 
 	// A build that takes long, polled three times.
-	build := a.do("run", args{"session": "work", "command": "echo compiling; read -r _ <go; echo linking; read -r _ <go; echo done", "wait_ms": 0, "cwd": fifo(a)})
+	build := a.do("run", args{"session": "work", "command": "echo compiling; read -r _ <1; echo linking; read -r _ <2; echo done", "wait_ms": 0, "cwd": fifos(a)})
 	all := build.Stdout
-	first := a.do("wait", args{"id": build.ID, "until": "match", "match": "compiling", "wait_ms": 5000})
+	first := a.until("compiling", build)
 	if all += first.Stdout; build.Verdict != "running" || build.Next == "" || first.Verdict != "running" {
 		t.Errorf("the build = %s, then %s", build.text, first.text)
 	}
-	a.do("exec", args{"host": "web1", "command": "echo >" + fifoPath})
+	a.do("exec", args{"host": "web1", "command": "echo >" + words + "/1"})
 	second := a.do("wait", args{"id": build.ID, "until": "match", "match": "linking", "wait_ms": 5000})
 	all += second.Stdout
-	a.do("exec", args{"host": "web1", "command": "echo >" + fifoPath})
+	a.do("exec", args{"host": "web1", "command": "echo >" + words + "/2"})
 	third := a.do("send", args{"id": build.ID, "wait_ms": 5000})
 	if all += third.Stdout; !second.Met || third.Verdict != "exited" || all != "compiling\nlinking\ndone\n" {
 		t.Errorf("the polls gave %q: %s, %s", all, second.text, third.text)
@@ -173,7 +187,7 @@ func story(t *testing.T, a *agent) {
 
 	// A program that hangs.
 	hung := a.do("run", args{"session": "work", "command": "echo up; sleep 600", "wait_ms": 0})
-	a.do("wait", args{"id": hung.ID, "until": "match", "match": "up"})
+	a.until("up", hung)
 	if stopped := a.do("interrupt", args{"session": "work"}); stopped.Verdict != "interrupted" || !strings.Contains(stopped.Process, "state") {
 		t.Errorf("interrupt = %s", stopped.text)
 	}
@@ -199,13 +213,22 @@ func story(t *testing.T, a *agent) {
 	}
 }
 
-const fifoPath = "/tmp/gateway-mcp-test/go"
+// until waits for a line that the answer may have already.
+func (a *agent) until(line string, answer said) said {
+	a.t.Helper()
+	if strings.Contains(answer.Stdout, line) {
+		return said{Verdict: answer.Verdict}
+	}
+	return a.do("wait", args{"id": answer.ID, "until": "match", "match": line})
+}
 
-// fifo makes a place where a command waits for a word.
-func fifo(a *agent) string {
-	a.t.Cleanup(func() { _ = exec.Command("rm", "-rf", "/tmp/gateway-mcp-test").Run() })
-	a.do("exec", args{"host": "web1", "command": "rm -rf /tmp/gateway-mcp-test; mkdir /tmp/gateway-mcp-test; mkfifo " + fifoPath})
-	return "/tmp/gateway-mcp-test"
+const words = "/tmp/gateway-mcp-test"
+
+// fifos makes a place where a command waits for words.
+func fifos(a *agent) string {
+	a.t.Cleanup(func() { os.RemoveAll(words) })
+	a.do("exec", args{"host": "web1", "command": "rm -rf " + words + "; mkdir " + words + "; mkfifo " + words + "/1 " + words + "/2"})
+	return words
 }
 
 // paged reads the whole output of a command, and counts what it has.
@@ -230,4 +253,3 @@ func paged(t *testing.T, a *agent, id string) int64 {
 	}
 	return total
 }
-

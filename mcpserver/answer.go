@@ -107,7 +107,9 @@ func success(content any) *mcp.CallToolResult {
 	return r
 }
 
-func (c *call) note(format string, args ...any) { c.notes = append(c.notes, fmt.Sprintf(format, args...)) }
+func (c *call) note(format string, args ...any) {
+	c.notes = append(c.notes, fmt.Sprintf(format, args...))
+}
 
 // answer says what is known of a command, with what of its output has not been
 // shown yet. Once its result has been shown, it is shown as a whole.

@@ -62,9 +62,9 @@ type Server struct {
 	names   []string
 	// arguments of each tool, for those who use another.
 	arguments map[string][]string
-	mcp     *mcp.Server
-	shown   shown
-	here    presences
+	mcp       *mcp.Server
+	shown     shown
+	here      presences
 }
 
 // New returns a server for a scope, which must not be empty.

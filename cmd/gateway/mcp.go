@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
@@ -21,33 +25,52 @@ import (
 type mcpFlags struct {
 	hosts  string
 	output int
+	http   string
+	tokens []string
+	absent duration
 }
 
 // stdioScope is the scope of agents that are started as this user's programs.
 const stdioScope = "mcp"
 
 func (a *app) mcpCommand() *cobra.Command {
-	f := mcpFlags{}
+	f := mcpFlags{absent: duration(30 * time.Minute)}
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve agents: the Model Context Protocol on stdin and stdout",
-		Long: `Serve an agent over the Model Context Protocol, on stdin and stdout.
+		Short: "Serve agents: the Model Context Protocol on stdio or HTTP",
+		Long: `Serve an agent over the Model Context Protocol: on stdin and stdout, or with
+--http any number of them over streamable HTTP.
 
 The agent gets sessions that stay on the hosts of the inventory; "gateway session"
 shows them and takes them over. It can choose no key, no password, no file of
 settings and no limit, accepts no host key, and reaches only the hosts that
 --hosts selects. Sessions close a minute after their agent is gone, unless it
-asked to keep them. The inventory is read when the server starts.`,
+asked to keep them. The inventory is read when the server starts.
+
+Over HTTP every request needs a bearer token; each token sees only the sessions
+of its own. There is no TLS: beyond this machine put a proxy with it in front. An
+address without a host is this machine only.`,
 		Example: `  gateway mcp
-  gateway mcp --hosts '@staging,!db1'`,
-		Args:              exactly(),
+  gateway mcp --hosts '@staging,!db1'
+  gateway mcp --http :8765 --token env:GATEWAY_MCP_TOKEN
+  gateway mcp install claude`,
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args)
+			}
+			if err := f.check(cmd); err != nil {
+				return err
+			}
 			config, err := a.mcpConfig(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
 			defer config.Gateway.Close()
+			if f.http != "" {
+				return a.serveHTTP(cmd.Context(), config, f)
+			}
 			server := mcpserver.New(config, stdioScope)
 			defer server.Close()
 			err = server.Run(cmd.Context(), &mcp.StdioTransport{})
@@ -59,10 +82,62 @@ asked to keep them. The inventory is read when the server starts.`,
 	}
 	cmd.Flags().StringVar(&f.hosts, "hosts", "", "`SELECTOR` of the hosts that may be used (default: all of the inventory but localhost)")
 	cmd.Flags().IntVar(&f.output, "max-output", 16<<10, "`BYTES` of each stream in an answer, unless the call says it")
+	cmd.Flags().StringVar(&f.http, "http", "", "listen for HTTP on `ADDRESS` in place of stdio, as in :8765")
+	cmd.Flags().StringArrayVar(&f.tokens, "token", nil, "`REFERENCE` to a bearer token: env:NAME, file:PATH or cmd:COMMAND; may be repeated")
+	cmd.Flags().Var(&f.absent, "absent", "a client of HTTP that is silent for that long is gone")
+	completeWords(cmd, "absent", nil)
 	if err := cmd.RegisterFlagCompletionFunc("hosts", a.completeSelector); err != nil {
 		panic(err) // there is no such flag
 	}
+	cmd.AddCommand(a.mcpInstallCommand())
 	return cmd
+}
+
+// check refuses flags that do not go together.
+func (f mcpFlags) check(cmd *cobra.Command) error {
+	switch {
+	case f.http == "" && (len(f.tokens) > 0 || cmd.Flags().Changed("absent")):
+		return usage(cmd, "", "--token and --absent are for --http")
+	case f.http != "" && len(f.tokens) == 0:
+		return usage(cmd, "make a token with: openssl rand -hex 32, and give it as --token env:NAME or --token file:PATH", "--http needs a --token")
+	case f.output < 256 || f.output > 256<<10:
+		return usage(cmd, "", "--max-output: use 256 to 262144")
+	case f.absent < duration(time.Second):
+		return usage(cmd, "", "--absent: use one second or more")
+	}
+	return nil
+}
+
+// serveHTTP serves agents over HTTP until ctx ends.
+func (a *app) serveHTTP(ctx context.Context, config mcpserver.Config, f mcpFlags) error {
+	var tokens []mcpserver.Token
+	for _, reference := range f.tokens {
+		secret, err := gateway.Secret(ctx, reference)
+		if err != nil {
+			return err
+		}
+		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: stdioScope + ":" + url.PathEscape(reference)})
+	}
+	config.Absent = time.Duration(f.absent)
+	handler, servers, err := mcpserver.Handler(config, tokens)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}()
+	address := f.http
+	if host, port, err := net.SplitHostPort(address); err == nil && host == "" {
+		address = net.JoinHostPort("127.0.0.1", port)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("mcp: %w", err)
+	}
+	a.warn(fmt.Sprintf("agents are served on http://%s/", l.Addr()))
+	return mcpserver.Serve(ctx, l, handler)
 }
 
 // mcpConfig reads what a server for agents may do.
@@ -70,11 +145,8 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 	if err := a.load(); err != nil {
 		return mcpserver.Config{}, err
 	}
-	switch {
-	case a.config.NoDaemon:
+	if a.config.NoDaemon {
 		return mcpserver.Config{}, &config.Error{Message: "no_daemon: the sessions of agents live in the daemon", Hint: "leave no_daemon unset for gateway mcp"}
-	case f.output < 256 || f.output > 256<<10:
-		return mcpserver.Config{}, &usageError{"--max-output: use 256 to 262144", "see gateway mcp --help"}
 	}
 	if slices.ContainsFunc(a.config.Settings(), func(s config.Setting) bool { return s.Key == "ssh_config" && s.Origin == "default" }) {
 		a.config.SSHConfig = "off" // an agent gets what somebody gave it

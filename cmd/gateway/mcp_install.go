@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/hosts"
+)
+
+// A snippet is what a person adds to their client's configuration.
+type snippet struct {
+	Client string `json:"client"`
+	// Where says what to do with Text.
+	Where string `json:"where"`
+	Text  string `json:"text"`
+}
+
+// A launch is how a client starts the server.
+type launch struct {
+	Type    string            `json:"type,omitempty"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	Timeout int               `json:"timeout,omitempty"`
+}
+
+// mcpClients make the snippets.
+var mcpClients = map[string]func(launch) snippet{
+	"claude": func(l launch) snippet {
+		l.Type = "stdio"
+		return snippet{Where: "run", Text: "claude mcp add-json --scope user gateway " + shellQuote(compact(l))}
+	},
+	"cursor": func(l launch) snippet {
+		return snippet{Where: "add to ~/.cursor/mcp.json", Text: indented("mcpServers", l)}
+	},
+	"vscode": func(l launch) snippet {
+		l.Type = "stdio"
+		return snippet{Where: `add to the file that "MCP: Open User Configuration" opens, or to .vscode/mcp.json`, Text: indented("servers", l)}
+	},
+	"codex": func(l launch) snippet {
+		return snippet{Where: "add to ~/.codex/config.toml", Text: l.toml()}
+	},
+	"gemini": func(l launch) snippet {
+		l.Timeout = 60_000
+		return snippet{Where: "add to ~/.gemini/settings.json", Text: indented("mcpServers", l)}
+	},
+}
+
+func (a *app) mcpInstallCommand() *cobra.Command {
+	var selector string
+	names := slices.Sorted(maps.Keys(mcpClients))
+	cmd := &cobra.Command{
+		Use:   "install " + strings.Join(names, "|"),
+		Short: "Print an agent's configuration for gateway mcp",
+		Long: `Print what makes an agent start "gateway mcp", with the settings in force here.
+It changes no file. Where it belongs is said on stderr.`,
+		Example: `  gateway mcp install claude | sh
+  gateway mcp install codex --hosts @staging >>~/.codex/config.toml`,
+		Args:      exactly("CLIENT"),
+		ValidArgs: names,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			snippetOf, ok := mcpClients[args[0]]
+			if !ok {
+				hint := hosts.DidYouMean(args[0], "", names)
+				if hint == "" {
+					hint = "known are " + strings.Join(names, ", ")
+				}
+				return usage(cmd, hint, "unknown client %q", args[0])
+			}
+			if err := a.load(); err != nil {
+				return err
+			}
+			l, err := a.launch(selector)
+			if err != nil {
+				return err
+			}
+			s := snippetOf(l)
+			s.Client = args[0]
+			if a.out.format != "text" {
+				return a.out.json(s)
+			}
+			if !a.config.Quiet {
+				a.out.say("gateway: " + s.Where + ":")
+			}
+			return a.out.printf("%s\n", s.Text)
+		},
+	}
+	cmd.Flags().StringVar(&selector, "hosts", "", "`SELECTOR` of the hosts that may be used")
+	if err := cmd.RegisterFlagCompletionFunc("hosts", a.completeSelector); err != nil {
+		panic(err) // there is no such flag
+	}
+	return cmd
+}
+
+// launch returns how this program is started as it is set up now. A client may
+// give it another environment, so what decides where the daemon and the settings
+// are is said.
+func (a *app) launch(selector string) (launch, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return launch{}, err
+	}
+	l := launch{Command: program, Args: []string{"mcp"}, Env: map[string]string{}}
+	if l.Env["GATEWAY_SOCKET"], err = a.socket(); err != nil {
+		return launch{}, err
+	}
+	if file := a.source.Files()[0]; file.Named {
+		if l.Env["GATEWAY_CONFIG"], err = filepath.Abs(file.Path); err != nil {
+			return launch{}, err
+		}
+	}
+	for _, s := range a.config.Settings() {
+		switch {
+		case s.Key == "inventory" && (s.Origin == "--inventory" || strings.HasPrefix(s.Origin, "GATEWAY_")):
+			for _, file := range a.config.Inventory {
+				path, err := filepath.Abs(file)
+				if err != nil {
+					return launch{}, err
+				}
+				l.Args = append(l.Args, "--inventory", path)
+			}
+		case s.Key == "ssh_config" && strings.HasPrefix(s.Origin, "GATEWAY_"):
+			l.Env["GATEWAY_SSH_CONFIG"] = a.config.SSHConfig
+		}
+	}
+	if selector != "" {
+		l.Args = append(l.Args, "--hosts", selector)
+	}
+	return l, nil
+}
+
+// compact returns a value as JSON on one line.
+func compact(value any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		panic(err) // our own types
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// indented returns the entry of a JSON file.
+func indented(section string, l launch) string {
+	var b bytes.Buffer
+	text := compact(map[string]any{section: map[string]any{"gateway": l}})
+	if err := json.Indent(&b, []byte(text), "", "  "); err != nil {
+		panic(err) // it is JSON
+	}
+	return b.String()
+}
+
+// toml returns the entry of a TOML file. Its strings are JSON's.
+func (l launch) toml() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[mcp_servers.gateway]\ncommand = %s\nargs = %s\n", compact(l.Command), compact(l.Args))
+	pairs := make([]string, 0, len(l.Env))
+	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
+		pairs = append(pairs, name+" = "+compact(l.Env[name]))
+	}
+	// The agent's socket is not among what it passes on.
+	fmt.Fprintf(&b, "env = { %s }\nenv_vars = [\"SSH_AUTH_SOCK\"]\ntool_timeout_sec = %s", strings.Join(pairs, ", "), strconv.Itoa(60))
+	return b.String()
+}
+
+// shellQuote quotes a word for sh.
+func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

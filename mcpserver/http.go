@@ -1,0 +1,134 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// statelessEra is the first protocol whose requests stand by themselves. Earlier
+	// clients need a session.
+	statelessEra    = "2026-07-28"
+	protocolVersion = "Mcp-Protocol-Version"
+
+	maxBody = 16 << 20
+	// sendTime is how long a client may take to read what it is sent.
+	sendTime = 30 * time.Second
+	// minToken is what a token must have at least: anybody can try.
+	minToken = 16
+)
+
+// A Token lets clients in, to the sessions of its scope.
+type Token struct{ Secret, Scope string }
+
+// Handler serves clients over HTTP, each as its token's scope. The servers that
+// it made are returned too, to be closed.
+func Handler(config Config, tokens []Token) (http.Handler, []*Server, error) {
+	config = config.withDefaults()
+	servers := map[string]*Server{}
+	var all []*Server
+	var sums [][sha256.Size]byte
+	for i, t := range tokens {
+		if len(t.Secret) < minToken {
+			return nil, nil, usage("make one with: openssl rand -hex 32", "the token of %s has less than %d characters", t.Scope, minToken)
+		}
+		sum := sha256.Sum256([]byte(t.Secret))
+		for j, other := range sums {
+			if other == sum {
+				return nil, nil, usage("a token stands for one scope", "%s and %s are the same token", tokens[j].Scope, tokens[i].Scope)
+			}
+		}
+		sums = append(sums, sum)
+		servers[t.Scope] = New(config, t.Scope)
+		all = append(all, servers[t.Scope])
+	}
+	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		sum, scope := sha256.Sum256([]byte(token)), ""
+		for i := range sums { // all of them: how long it takes says nothing
+			if subtle.ConstantTimeCompare(sum[:], sums[i][:]) == 1 {
+				scope = tokens[i].Scope
+			}
+		}
+		if scope == "" {
+			return nil, fmt.Errorf("%w: nobody's token", auth.ErrInvalidToken)
+		}
+		return &auth.TokenInfo{UserID: scope}, nil
+	}
+	serverOf := func(r *http.Request) *mcp.Server {
+		info := auth.TokenInfoFromContext(r.Context())
+		if info == nil {
+			return nil
+		}
+		return servers[info.UserID].mcp
+	}
+	stateless := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: config.Log})
+	stateful := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{SessionTimeout: config.Absent, MaxRequestBodyBytes: maxBody, Logger: config.Log})
+	byEra := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(protocolVersion) >= statelessEra {
+			stateless.ServeHTTP(w, r)
+			return
+		}
+		stateful.ServeHTTP(w, r)
+	})
+	guarded := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(byEra)
+	return impatient(sameOrigin(http.NewCrossOriginProtection().Handler(guarded))), all, nil
+}
+
+// sameOrigin refuses what a page of another origin has a browser send, whatever
+// the method.
+func sameOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if origin := r.Header.Get("Origin"); origin != "" {
+			if u, err := url.Parse(origin); err != nil || u.Host != r.Host {
+				http.Error(w, "cross-origin request", http.StatusForbidden)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// impatient ends the answer to a client that stops reading.
+func impatient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(&patience{w}, r)
+	})
+}
+
+type patience struct{ http.ResponseWriter }
+
+func (p *patience) Write(b []byte) (int, error) {
+	// One that has no deadline is no connection.
+	_ = http.NewResponseController(p.ResponseWriter).SetWriteDeadline(time.Now().Add(sendTime))
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap is for [http.ResponseController].
+func (p *patience) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// Flush is for those who look for an [http.Flusher].
+func (p *patience) Flush() {
+	_ = http.NewResponseController(p.ResponseWriter).Flush() // the next write fails
+}
+
+// Serve serves a handler on a listener until ctx ends.
+func Serve(ctx context.Context, l net.Listener, handler http.Handler) error {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	err := server.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return context.Cause(ctx)
+	}
+	return err
+}
