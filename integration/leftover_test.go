@@ -16,6 +16,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -194,8 +195,10 @@ func sessionsOf(port int) []string {
 // soon through.
 func (f far) pinned(port int) string {
 	return fmt.Sprintf("{addr: %s, port: %d, user: %s, identity: %s, host_key: %q, agent: false, keepalive: 200ms, connect_timeout: 2s}",
-		f.server.Host, port, f.server.User, f.server.KeyFile, gossh.FingerprintSHA256(f.server.HostKey))
+		f.server.Host, port, f.server.User, f.server.KeyFile, pin(f.server))
 }
+
+func pin(server *sshdtest.Server) string { return gossh.FingerprintSHA256(server.HostKey) }
 
 // without returns the command lines of the processes that have one word in
 // their environment and not another.
