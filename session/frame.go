@@ -271,10 +271,15 @@ func (f frame) exported() string {
 	return "export " + strings.Join(names, " ") + "\n"
 }
 
+// exits matches what ends the shell itself, and no subshell.
+var exits = regexp.MustCompile(`(?:^|[;\n&|])\s*exit\b`)
+
 // sourced reports whether the text is evaluated by a file. A shell that traces
-// would show that file's line too.
+// would show that file's line too: only an exit, of which bash would speak, is
+// worth it.
 func (f frame) sourced() bool {
-	return (f.dialect.sourced || f.dialect.returns && strings.Contains(f.command.Text, "return")) && !f.unclosed() && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !f.traced
+	shown := f.traced && !(f.dialect.sourced && exits.MatchString(f.command.Text))
+	return (f.dialect.sourced || f.dialect.returns && strings.Contains(f.command.Text, "return")) && !f.unclosed() && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !shown
 }
 
 // unclosed reports whether the text may end within $( or <(. From a file, that

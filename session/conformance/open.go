@@ -16,8 +16,6 @@ var unsolved = []struct {
 	id, shell string // no shell: all of them
 	what      string
 }{
-	{"W23", "bash", "in a session that has traced, exit says so on stderr"},
-	{"C27", "bash", "in a session that has traced, exit says so on stderr"},
 	{"C18", "zsh", "the trace of a text goes nowhere"},
 	{"W18", "zsh", "the trace of a text goes nowhere"},
 	{"C74", "zsh", "history shows the line that runs"},
