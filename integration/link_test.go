@@ -271,6 +271,21 @@ func TestSilentLink(t *testing.T) {
 	}
 }
 
+// TestDeadlineOnSilentLink: nobody claims that a command has ended when nothing
+// answers.
+func TestDeadlineOnSilentLink(t *testing.T) {
+	f := farMachines(t)[0]
+	tag := tag(t)
+	s := open(t, dial(t, f.server, f.link.Port()))
+	r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; sleep 0.1; echo up; sleep 60", Timeout: time.Second})
+	f.link.Stall()
+	result, err := r.wait(t, 15*time.Second)
+	wantUnknown(t, result, err)
+	f.link.Cut(netsim.RST)
+	f.link.Resume()
+	gone(t, tag)
+}
+
 // TestNeighbours: what happens to one session is nothing to another on the same
 // connection.
 func TestNeighbours(t *testing.T) {

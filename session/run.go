@@ -128,7 +128,8 @@ func (r *run) deliver(from Stream, b []byte) {
 //   - [ErrClosed], [ErrBusy] or any other error with verdict not_started.
 //
 // After the deadline or the context's end Run takes up to two seconds more to end
-// the command, and up to ten where the link carries nothing.
+// the command, and up to ten where nothing answers: the outcome is unknown then,
+// and the session has ended.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	notStarted := Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
 	if err := command.check(); err != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"gateway/transport"
 )
 
 // stop ends the command that runs, as gently as it lets itself be ended, and
@@ -200,6 +202,16 @@ func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	within(time.Second, s.ended)
 	if !r.deaf {
 		s.drain(r)
+	}
+	if r.deaf && !closed(s.ended) {
+		// Neither the keeper nor the shell's end has answered: all this may have
+		// reached nobody.
+		verdict, cause = Unknown, &transport.Error{
+			Code:    "link.lost",
+			Message: "session: the command was to end, and nothing answers",
+			Hint:    "it may still run: look before running it again",
+			Err:     ErrLost,
+		}
 	}
 	s.terminal.Close()
 	result, err := s.finish(r, verdict, cause)
