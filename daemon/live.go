@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
@@ -41,6 +42,7 @@ type live struct {
 	resetting bool           // it is being replaced
 	count     int            // commands so far
 	commands  []*api.Command // the last ones; their results hold no streams
+	last      spoken         // by one of them
 	notes     []note
 	forgotten int           // how many notes there were before these
 	changed   chan struct{} // closed and replaced with everything that happens
@@ -52,6 +54,13 @@ type live struct {
 	timer     *time.Timer   // ends the session once it was idle for its TTL
 	closing   string        // why it is being closed, or is over: nothing begins any more
 	ending    bool          // a command has ended the shell
+}
+
+// spoken is all that a command has said, for those who read it at once: little
+// of it, and nothing on the terminal.
+type spoken struct {
+	id             string
+	stdout, stderr []byte
 }
 
 // A note is something that happened at a place of the transcript, for those who
@@ -252,8 +261,12 @@ func (s *live) heldLocked(attachment string) error {
 // brief cuts a text for a message.
 func brief(text string) string {
 	const enough = 80
-	if runes := []rune(text); len(runes) > enough {
-		return string(runes[:enough]) + "…"
+	for at, n := 0, 0; at < len(text); n++ {
+		if n == enough {
+			return text[:at] + "…"
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
 	}
 	return text
 }
@@ -266,6 +279,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	}
 	engine := s.shell()
 	result.Result, result.Err = engine.Run(ctx, s.command(r))
+	said := spoken{id: c.ID, stdout: result.Stdout, stderr: result.Stderr}
 	result.Stdout, result.Stderr, result.Terminal = nil, nil, nil // the transcript has them
 	var fresh *session.Session
 	if result.Ended && s.options.Reopen && s.ctx.Err() == nil {
@@ -279,6 +293,9 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	s.stop()
 	s.runs, s.ending = false, result.Ended && fresh == nil
 	s.ended(c, result)
+	if !result.Truncated && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {
+		s.last = said
+	}
 	if fresh != nil {
 		s.replace(fresh)
 	}

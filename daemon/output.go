@@ -69,14 +69,29 @@ func recorded(dir, id string) (found api.Command, ok bool) {
 	return found, ok
 }
 
-func (s *live) filled(c api.Command, limit int) api.Command { return filled(s.log, c, limit) }
+func (s *live) filled(c api.Command, limit int) api.Command {
+	s.mu.Lock()
+	last := s.last
+	s.mu.Unlock()
+	limit = bounded(limit)
+	if c.Result == nil || c.ID != last.id || len(last.stdout) > limit || len(last.stderr) > limit {
+		return filled(s.log, c, limit)
+	}
+	result := *c.Result
+	result.Stdout, result.Stderr, result.Truncated = last.stdout, last.stderr, false
+	c.Result = &result
+	return c
+}
+
+// bounded returns how much of each stream a result comes with.
+func bounded(limit int) int { return cmp.Or(min(max(limit, 0), maxRead), resultLimit) }
 
 // filled gives a command's result the streams that the transcript has of it.
 func filled(log *transcript.Log, c api.Command, limit int) api.Command {
 	if c.Result == nil {
 		return c
 	}
-	limit = cmp.Or(min(max(limit, 0), maxRead), resultLimit)
+	limit = bounded(limit)
 	result := *c.Result
 	for _, stream := range streams {
 		view := log.View(transcript.Cursor(c.From), transcript.Cursor(c.To), transcript.Stream(stream))

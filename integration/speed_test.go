@@ -9,10 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"gateway/daemon"
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
+	"gateway/transport/local"
 )
 
 // floor is the least that a command on a live shell costs: a bare loop that
@@ -144,5 +149,48 @@ func TestRoundTrips(t *testing.T) {
 		t.Errorf("a command took %.2f round trips, want 1", got)
 	} else {
 		t.Logf("a command: %.2f round trips", got)
+	}
+}
+
+// BenchmarkDaemon compares a warm command through the daemon with the engine
+// alone, in turns. It is to cost at most 200 µs more.
+func BenchmarkDaemon(b *testing.B) {
+	for _, shell := range shells {
+		b.Run(shell, func(b *testing.B) {
+			bare, err := session.Open(b.Context(), local.New(local.Config{}), session.Config{Shell: shell, Reopen: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer bare.Close()
+			d, err := daemon.New(daemon.Config{StateDir: b.TempDir()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Drain(b.Context())
+			c := client.At(serveSocket(b, d.Handler()), "")
+			defer c.Release()
+			s, err := c.Open(b.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}, Shell: shell}, gateway.Caller{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var alone, ours []time.Duration
+			for b.Loop() {
+				begun := time.Now()
+				if _, err := bare.Run(b.Context(), session.Command{Text: "echo hi"}); err != nil {
+					b.Fatal(err)
+				}
+				alone = append(alone, time.Since(begun))
+				begun = time.Now()
+				if r, err := c.Run(b.Context(), s.ID, api.Run{Text: "echo hi", Wait: api.Duration(time.Minute)}); err != nil || string(r.Result.Stdout) != "hi\n" {
+					b.Fatal(r, err)
+				}
+				ours = append(ours, time.Since(begun))
+			}
+			low, high := median(alone), median(ours)
+			b.ReportMetric(low, "engine-µs")
+			b.ReportMetric(high, "daemon-µs")
+			b.ReportMetric(high-low, "more-µs")
+			b.ReportMetric(0, "ns/op")
+		})
 	}
 }
