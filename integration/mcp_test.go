@@ -116,7 +116,7 @@ func (a *agent) do(tool string, arguments args) said {
 func (a *agent) refused(code, words, tool string, arguments any) said {
 	a.t.Helper()
 	s, err := a.call(a.t.Context(), tool, arguments)
-	if err != nil || !s.isError || s.Error.Code != code || !strings.Contains(s.text, words) {
+	if err != nil || !s.isError || s.Error.Code != code || !strings.Contains(s.text+s.Error.Message, words) {
 		a.t.Errorf("%s = %.2000s, %v, want %s with %q", tool, s.text, err, code, words)
 	}
 	return s

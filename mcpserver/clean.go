@@ -86,7 +86,14 @@ func (c *cleaner) take(b []byte) int {
 	return n
 }
 
+// widest bounds a line that somebody moves along without writing.
+const widest = 1 << 12
+
 func (c *cleaner) put(r rune) {
+	if c.column > len(c.line) {
+		c.column = min(c.column, max(len(c.line), widest))
+		c.line = append(c.line, []rune(strings.Repeat(" ", c.column-len(c.line)))...)
+	}
 	if c.column < len(c.line) {
 		c.line[c.column] = r
 	} else {
@@ -163,14 +170,5 @@ func (c *cleaner) control(parameters []byte, final byte) {
 		c.column += max(n, 1)
 	case 'D':
 		c.column = max(c.column-max(n, 1), 0)
-	}
-	const widest = 1 << 12 // of a line that somebody moves along
-	if c.column > len(c.line) {
-		if c.column > widest {
-			c.column = min(c.column, max(len(c.line), widest))
-		}
-		for len(c.line) < c.column {
-			c.line = append(c.line, ' ')
-		}
 	}
 }
