@@ -67,10 +67,14 @@ func newScriptRun(s *Session, command Command) *scriptRun {
 	return run
 }
 
+// pieceLimit is how much of a statement's streams its own result keeps: enough
+// for a prompt, and for what it has said on the terminal.
+const pieceLimit = 64 << 10
+
 // step runs one statement, and reports whether the script is over.
 func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (over bool) {
 	c := run.command
-	c.Text, c.Spool, c.Limit = piece.Text, false, 1
+	c.Text, c.Spool, c.Limit = piece.Text, false, pieceLimit
 	if c.Timeout > 0 && run.begun {
 		if c.Timeout -= time.Since(run.result.Started); c.Timeout <= 0 {
 			c.Timeout = time.Nanosecond // the next one finds out at once

@@ -115,6 +115,19 @@ func TestScriptInterrupted(t *testing.T) {
 	}
 }
 
+// What answers a statement's prompt sees all of it.
+func TestScriptPrompt(t *testing.T) {
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	r := g.Exec(t.Context(), "localhost", gateway.Command{
+		Script: true, Shell: "sh", Text: "true\n{ printf 'Go on? '; read a; } </dev/tty >/dev/tty; echo $a\n",
+		Answer: func(_ context.Context, p session.Prompt) (string, error) { return "<" + p.Text + ">", nil },
+	})
+	if string(r.Stdout) != "<Go on? >\n" || string(r.Terminal) != "Go on? " {
+		t.Errorf("got %q, terminal %q, %v, want the prompt", r.Stdout, r.Terminal, r.Err)
+	}
+}
+
 func readSpool(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
