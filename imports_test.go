@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
-	"script":                  {"hosts"},
+	"script":                  {"fleet", "gateway", "hosts", "internal/redact", "session", "transport"},
 	"internal/fdpass":         nil,
 	"internal/redact":         nil,
 	"internal/config":         {"hosts"},

@@ -73,7 +73,7 @@ var expectFields = []field[Expect]{
 
 var matchFields = []field[Match]{
 	set("contains", "a text that it contains", value, (*reader).wanted, func(m *Match) *string { return &m.Contains }),
-	set("matches", "a regular expression (RE2) that matches somewhere in it", value, (*reader).pattern, func(m *Match) *string { return &m.Matches }),
+	set("matches", "a regular expression (RE2) that matches somewhere in it, without newlines at the end", value, (*reader).pattern, func(m *Match) *string { return &m.Matches }),
 	set("equals", "all of it, but for newlines at the end", value, (*reader).equals, func(m *Match) **string { return &m.Equals }),
 }
 

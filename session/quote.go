@@ -8,6 +8,9 @@ func quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// Quote returns s as one word of any POSIX shell.
+func Quote(s string) string { return quote(s) }
+
 // typable reports whether the terminal hands s to the shell unchanged. Control
 // bytes other than newline and TAB are commands to the line discipline, and so
 // is 0xff on dropbear, which takes the 255 of "no such character" (RFC 4254

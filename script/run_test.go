@@ -1,0 +1,331 @@
+package script_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/internal/redact"
+	"gateway/script"
+	"gateway/session"
+)
+
+// runner returns a runner for this machine; secrets are values, not references.
+func runner(t *testing.T, text string, secrets map[string]string) *script.Runner {
+	t.Helper()
+	s, err := script.Parse("s.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{Warn: func(m string) { t.Log("warning:", m) }})
+	t.Cleanup(func() { g.Close() })
+	r := &script.Runner{Script: s, Secrets: secrets, Mask: redact.New(), Open: func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+		o.Shell = shellOf(t)
+		return g.Open(ctx, host, o)
+	}}
+	for _, secret := range secrets {
+		r.Mask.Add(secret)
+	}
+	return r
+}
+
+var shells sync.Map // by test
+
+func shellOf(t *testing.T) string {
+	if shell, ok := shells.Load(t); ok {
+		return shell.(string)
+	}
+	return "bash"
+}
+
+// summary says of each step how it went and what it wrote.
+func summary(r script.Result) string {
+	var lines []string
+	for _, s := range r.Steps {
+		line := fmt.Sprintf("%s: %s", s.Name, s.Outcome)
+		if s.Ignored {
+			line += " (ignored)"
+		}
+		if s.Reason != "" {
+			line += " (" + s.Reason + ")"
+		}
+		if s.Attempts > 1 {
+			line += fmt.Sprintf(" in %d", s.Attempts)
+		}
+		if len(s.Stdout) > 0 {
+			line += fmt.Sprintf(" %q", s.Stdout)
+		}
+		if s.Err != nil {
+			line += " [" + gateway.Code(s.Err) + ": " + s.Err.Error() + "]"
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(append(lines, string(r.Outcome)), "\n")
+}
+
+func TestRun(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{
+			"one shell", "vars: {v: it's}\nsteps:\n  - {name: a, run: \"cd /\\nf() { echo \\\"$v $PWD $x\\\"; }\\nx=1\"}\n  - {name: b, run: f}\n",
+			[]string{"a: ok", `b: ok "it's / 1\n"`, "ok"},
+		},
+		{
+			"the first statement that fails", "steps:\n  - name: a\n    run: |\n      echo one\n      if true; then\n        (exit 3)\n      fi\n      echo two\n  - {name: b, run: a}\nalways:\n  - {name: c, run: echo c}\n",
+			[]string{`a: failed "one\n" [script.failed: script: line 5: exit status 3]`, "b: skipped (an earlier step failed)", `c: ok "c\n"`, "failed"},
+		},
+		{
+			"keep going", "steps:\n  - {name: a, run: \"false\\necho two\", keep_going: true}\n",
+			[]string{`a: ok "two\n"`, "ok"},
+		},
+		{
+			"text that can't be split", "steps:\n  - {name: a, run: \"echo one; false; case x in\"}\n",
+			[]string{"a: failed ", "failed"},
+		},
+		{
+			"expectations", "vars: {w: a.b}\nsteps:\n  - {name: a, run: 'exit_with() { return 3; }; exit_with', expect: {exit: [3, 4]}}\n" +
+				"  - {name: b, run: echo a.b, expect: {stdout: {contains: '${{ w }}', matches: '^${{ w }}$', equals: a.b}}, on_fail: continue}\n" +
+				"  - {name: c, run: echo axb, expect: {stdout: {matches: '${{ w }}'}}, on_fail: continue}\n" +
+				"  - {name: d, run: echo x >&2, expect: {stderr: {equals: y}}, on_fail: continue}\n" +
+				"  - {name: e, run: echo x, expect: {stdout: {contains: y}}, on_fail: continue}\n" +
+				"  - {name: f, run: 'true', expect: {exit: 1}}\n",
+			[]string{
+				"a: ok", `b: ok "a.b\n"`,
+				"c: failed (ignored) \"axb\\n\" [script.failed: script: stdout does not match \"a\\\\.b\"]",
+				`d: failed (ignored) [script.failed: script: stderr is not "y"]`,
+				`e: failed (ignored) "x\n" [script.failed: script: stdout does not contain "y"]`,
+				`f: failed [script.failed: script: exit status 0, not 1]`, "failed",
+			},
+		},
+		{
+			"register", "steps:\n  - {name: a, run: 'echo; echo \" two  words \"', register: x}\n  - {name: b, run: 'echo \"<$x>\"'}\n  - {name: 'c ${{ x }}', run: 'echo $X', env: {X: '${{ x }}!'}}\n  - {name: d, run: 'echo ${X-none}'}\n",
+			[]string{`a: ok "\n two  words \n"`, `b: ok "<two  words>\n"`, `c two  words: ok "two words!\n"`, `d: ok "none\n"`, "ok"},
+		},
+		{
+			"register what can't be", "steps:\n  - {name: a, run: 'printf \"a\\000b\"', register: x}\n",
+			[]string{`a: failed "a\x00b" [script.invalid: script: register x: stdout holds a NUL byte, which no shell can keep]`, "failed"},
+		},
+		{
+			"when", "steps:\n  - {name: a, run: echo a, when: 'test 1 = 2', register: x}\n  - {name: b, run: 'set -eu; echo \"<$x>\"', when: 'echo noise; true'}\n  - {name: c, run: a, when: 'false'}\n  - {name: d, run: echo d, when: 'nosuchprogram x'}\n",
+			[]string{"a: skipped (when: test 1 = 2)", `b: ok "<>\n"`, "c: skipped (when: false)", "d: failed [script.invalid: script: when: the test could not be run: status 127: bash: nosuchprogram: ", "failed"},
+		},
+		{
+			"until", "steps:\n  - {name: a, run: 'n=$((n+1)); echo $n', until: 'test $n = 3', retry: {times: 5}}\n  - {name: b, run: 'true', until: 'false', retry: {times: 2, delay: 1ms}}\n",
+			[]string{`a: ok in 3 "3\n"`, "b: failed in 3 [script.failed: script: until is not met: false]", "failed"},
+		},
+		{
+			"retry", "steps:\n  - {name: a, run: 'n=$((n+1)); test $n = 2', retry: {times: 2}}\n  - {name: b, run: 'n=$((n+1)); sleep 60', timeout: 100ms, retry: {times: 3}, on_fail: continue}\n" +
+				"  - {name: c, run: 'n=$((n+1)); test $n = 5 || sleep 60', timeout: 100ms, idempotent: true, retry: {times: 3}}\n  - {name: d, run: 'echo $n'}\n",
+			[]string{"a: ok in 2", "b: timed_out (ignored) [cmd.timeout: session: command ended after its timeout of 100ms]", "c: ok in 2", `d: ok "5\n"`, "ok"},
+		},
+		{
+			"directory and environment", "steps:\n  - {name: a, run: cd /usr}\n  - name: b\n    cwd: bin\n    env: {A: '1', PATH: /usr/bin}\n    run: |\n      echo $PWD $A $PATH\n      A=2\n      cd /\n      echo $PWD $A; sh -c 'echo $A'\n" +
+				"  - {name: c, run: 'echo $PWD ${A-none}'}\n  - {name: d, run: 'true', cwd: /nope}\n",
+			[]string{"a: ok", `b: ok "/usr/bin 1 /usr/bin\n/ 2\n2\n"`, `c: ok "/usr none\n"`, `d: failed [cmd.cwd: script: directory "/nope" can't be entered on the machine: bash: cd:`, "failed"},
+		},
+		{
+			"environment put back", "steps:\n  - {name: a, run: 'P=plain; export E=exported'}\n  - {name: b, run: 'echo $P $E $N', env: {P: 1, E: 2, N: 3}}\n  - {name: c, run: \"echo $P $E ${N-unset}; sh -c 'echo ${P-plain} $E'\"}\n",
+			[]string{"a: ok", `b: ok "1 2 3\n"`, `c: ok "plain exported unset\nplain exported\n"`, "ok"},
+		},
+		{
+			"the shell ends", "steps:\n  - {name: a, run: 'exit 0'}\n  - {name: b, run: 'true'}\nalways:\n  - {name: c, run: echo c}\n",
+			[]string{"a: ok", "b: failed [session.closed: script: the session has ended]", `c: ok "c\n"`, "failed"},
+		},
+		{
+			"set -e", "vars: {v: x}\nsteps:\n  - {name: a, run: 'cd /; set -e; false'}\nalways:\n  - {name: c, run: echo $v $PWD}\n",
+			[]string{"a: failed [script.failed: script: line 3: exit status 1]", `c: ok "x /\n"`, "failed"},
+		},
+		{
+			"always fails", "steps:\n  - {name: a, run: 'true'}\nalways:\n  - {name: b, run: 'false'}\n  - {name: c, run: echo c}\n",
+			[]string{"a: ok", "b: failed [script.failed: script: line 4: exit status 1]", `c: ok "c\n"`, "failed"},
+		},
+		{
+			"answers", "secrets: {p: env:X}\nsteps:\n  - name: a\n    run: |\n      { printf 'Go on? '; read a; printf 'Pass: '; read b; } </dev/tty >/dev/tty; test \"$b\" = hunter2 && echo $a $b\n" +
+				"    answer: [{prompt: '^Go on', send: 'yes'}, {prompt: '^Pass: $', send: secret:p}]\n" +
+				"  - {name: b, run: \"{ printf 'Else: '; read x; } </dev/tty >/dev/tty\", answer: [{prompt: '^Pass', send: x}]}\n",
+			[]string{`a: ok "yes ********\n"`, "b: failed [cmd.needs_input: ", "failed"},
+		},
+		{
+			"a secret is not exported", "secrets: {p: env:X}\nsteps:\n  - {name: a, run: 'env | grep hunter; test ${#p} = 7 && echo $p | base64', keep_going: true}\n  - {name: 'b ${{ p }}', run: 'echo $Q', env: {Q: '${{ p }}'}}\n",
+			[]string{`a: ok "********go=\n"`, `b ********: ok "********\n"`, "ok"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := runner(t, test.text, map[string]string{"p": "hunter2"})
+			got := summary(r.Host(t.Context(), "localhost"))
+			rest := got
+			for _, want := range test.want {
+				_, after, ok := strings.Cut("\n"+rest, "\n"+want)
+				if !ok {
+					t.Fatalf("got\n%s\nwant in it %s", got, want)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+// Everything that the runner itself types works in every shell.
+func TestShells(t *testing.T) {
+	const text = `
+vars: {v: "a'b\"$c\nd"}
+secrets: {p: env:X}
+steps:
+  - {name: a, run: 'set -eu; set -f; cd /usr; echo "$v"', register: x}
+  - {name: b, cwd: bin, env: {A: "x'y"}, when: test "$x" = "$v", run: 'echo "$PWD $A"'}
+  - {name: c, run: 'n=0; echo "$PWD ${A-none} $p"'}
+  - {name: d, run: n=$((n+1)), until: test $n = 2, retry: {times: 2}}
+  - {name: e, run: 'true', when: 'false'}
+  - name: f
+    run: |
+      echo one
+      (exit 4)
+`
+	for _, shell := range []string{"bash", "dash", "zsh", "ksh93", "mksh", "busybox ash", "yash"} {
+		t.Run(shell, func(t *testing.T) {
+			if program, _, _ := strings.Cut(shell, " "); program != "" {
+				if _, err := exec.LookPath(program); err != nil {
+					t.Fatalf("%v", err)
+				}
+			}
+			t.Parallel()
+			shells.Store(t, shell)
+			r := runner(t, text, map[string]string{"p": "hun'ter 2"})
+			got := summary(r.Host(t.Context(), "localhost"))
+			want := "a: ok \"a'b\\\"$c\\nd\\n\"\nb: ok \"/usr/bin x'y\\n\"\nc: ok \"/usr none ********\\n\"\nd: ok in 2\ne: skipped (when: false)\nf: failed \"one\\n\" [script.failed: script: line 13: exit status 4]\nfailed"
+			if got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestVariableThatTheShellRefuses(t *testing.T) {
+	r := runner(t, "vars: {a: x, BASH_VERSINFO: y}\nsteps: [{run: 'true'}]\n", nil)
+	got := r.Host(t.Context(), "localhost")
+	if got.Outcome != fleet.NotStarted || !strings.Contains(fmt.Sprint(got.Err), "the shell (bash) refuses the variable BASH_VERSINFO") {
+		t.Errorf("got %s, %v", got.Outcome, got.Err)
+	}
+}
+
+func TestHostThatIsNotReached(t *testing.T) {
+	r := runner(t, "steps: [{name: a, run: 'true'}]\nalways: [{name: b, run: 'true'}]\n", nil)
+	got := r.Host(t.Context(), "nope")
+	if s := summary(got); s != "a: skipped (the host was not reached)\nb: skipped (the host was not reached)\nnot_started" || gateway.Code(got.Err) != "inventory.unknown_host" {
+		t.Errorf("got %s, %v", s, got.Err)
+	}
+}
+
+// The first interrupt ends the step, and what is under always runs.
+func TestInterrupt(t *testing.T) {
+	r := runner(t, "steps:\n  - {name: a, run: 'x=1; echo begun; sleep 60'}\n  - {name: b, run: 'true'}\nalways:\n  - {name: c, run: 'echo $x'}\n", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.Observe.Output = func(_ string, _ *script.StepResult, from session.Stream, b []byte) {
+		if from == session.Stdout && strings.Contains(string(b), "begun") {
+			cancel()
+		}
+	}
+	got := summary(r.Host(ctx, "localhost"))
+	want := "a: interrupted \"begun\\n\" [cmd.interrupted: "
+	if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\nb: skipped (interrupted)\nc: ok \"1\\n\"\ninterrupted") {
+		t.Errorf("got\n%s\nwant %s", got, want)
+	}
+}
+
+func TestStartAt(t *testing.T) {
+	r := runner(t, "vars: {v: 1}\nsteps:\n  - {name: a, run: 'true', register: x}\n  - {name: 'b ${{ v }}', run: 'echo \"<$x>\"'}\n", nil)
+	r.StartAt = "b 1"
+	if got := summary(r.Host(t.Context(), "localhost")); got != "a: skipped (--start-at)\nb 1: ok \"<>\\n\"\nok" {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// No sink has a secret in it, however it is written.
+func TestNothingShowsASecret(t *testing.T) {
+	const secret = "c0rrect horse'\"$"
+	text := `
+secrets: {p: env:X}
+steps:
+  - name: a ${{ p }}
+    run: |
+      printf '%s' "$p"; printf '%s\n' "$p" >&2; printf '%s' "$p" | base64; printf '%s\n' "$p" >/dev/tty
+      set -x; : "$p"; set +x
+      printf '%q\n' "$p"
+      { printf %s "${p%hor*}"; sleep 0.1; printf '%s\n' "${p#"${p%hor*}"}"; }
+      cd "/tmp/$p" || echo "no $p" >&2; (exit 3)
+    on_fail: continue
+  - {name: b, run: 'true', cwd: '/${{ p }}', on_fail: continue}
+  - {name: c, run: "{ printf 'For %s: ' \"$p\"; read x; } </dev/tty >/dev/tty", on_fail: continue}
+  - {name: d, run: echo x, expect: {stdout: {contains: '${{ p }}'}}, on_fail: continue}
+  - {name: e, run: 'echo "$p"', when: 'nosuch "$p"'}
+`
+	r := runner(t, text, map[string]string{"p": secret})
+	var live strings.Builder
+	var mu sync.Mutex
+	r.Observe.Output = func(_ string, _ *script.StepResult, _ session.Stream, b []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		live.Write(b)
+	}
+	result := r.Host(t.Context(), "localhost")
+	data, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, sink := range map[string]string{"JSON": string(data), "live": live.String(), "summary": summary(result)} {
+		for _, form := range []string{"c0rrect", "horse", "YzBycmVjd", "aG9yc2", "c0rrec"} {
+			if i := strings.Index(sink, form); i >= 0 {
+				t.Errorf("%s has %q: …%s", name, form, sink[max(0, i-60):min(len(sink), i+60)])
+			}
+		}
+		if strings.Count(sink, redact.Mask) < 5 {
+			t.Errorf("%s has hardly a mask: %s", name, sink)
+		}
+	}
+}
+
+func TestReadSecrets(t *testing.T) {
+	t.Setenv("GOOD", "long enough")
+	t.Setenv("SHORT", "abc")
+	for reference, want := range map[string]string{
+		"env:GOOD":    "",
+		"env:SHORT":   "s.yaml:1:14: secret p: shorter than 4 bytes",
+		"env:MISSING": "s.yaml:1:14: secret p: env:MISSING: the variable is not set",
+		"file:nope":   "s.yaml:1:14: secret p: file:" + mustAbs(t, "nope") + ": no such file or directory",
+		"cmd:false":   "s.yaml:1:14: secret p: cmd:…: exit status 1",
+	} {
+		s, err := script.Parse("s.yaml", []byte("secrets: {p: '"+reference+"'}\nsteps: [{run: a}]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, err := s.ReadSecrets(t.Context())
+		if want == "" {
+			if err != nil || values["p"] != "long enough" {
+				t.Errorf("%s: %v, %v", reference, values, err)
+			}
+			continue
+		}
+		if err == nil || err.Error() != want || gateway.Code(err) != "secret.unreadable" || gateway.Hint(err) == "" && !strings.Contains(want, "NUL") {
+			t.Errorf("%s: %v, want %s", reference, err, want)
+		}
+	}
+}
+
+func mustAbs(t *testing.T, path string) string {
+	t.Helper()
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return abs
+}

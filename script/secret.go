@@ -1,0 +1,37 @@
+package script
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gateway/gateway"
+	"gateway/internal/redact"
+	"gateway/transport"
+)
+
+// ReadSecrets resolves the script's secrets. One that is shorter than four bytes
+// is refused: it could not be masked.
+func (s *Script) ReadSecrets(ctx context.Context) (map[string]string, error) {
+	values := make(map[string]string, len(s.Secrets))
+	for _, secret := range s.Secrets {
+		value, err := gateway.Secret(ctx, secret.Reference)
+		fail := func(hint, format string, args ...any) (map[string]string, error) {
+			return nil, &transport.Error{
+				Code:    "secret.unreadable",
+				Message: fmt.Sprintf("%s:%d:%d: secret %s: ", s.File, secret.Line, secret.Column, secret.Name) + fmt.Sprintf(format, args...),
+				Hint:    hint, Err: err,
+			}
+		}
+		switch {
+		case err != nil:
+			return fail("see that the reference leads to it: env:NAME, file:PATH or cmd:COMMAND", "%s", strings.TrimPrefix(err.Error(), "gateway: secret "))
+		case len(value) < redact.Min:
+			return fail("so short a text can't be masked: use a longer one, or a variable", "shorter than %d bytes", redact.Min)
+		case strings.ContainsRune(value, 0):
+			return fail("", "holds a NUL byte, which no shell can read")
+		}
+		values[secret.Name] = value
+	}
+	return values, nil
+}

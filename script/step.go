@@ -1,0 +1,266 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// step runs one step, as often as it takes and may.
+func (h *hostRun) step(ctx context.Context, s *Step, block string) *StepResult {
+	r := h.newStep(s, block)
+	r.Outcome = fleet.OK
+	if h.Observe.Begin != nil {
+		h.Observe.Begin(h.host, r)
+	}
+	begun := time.Now()
+	err := h.attempts(ctx, s, r)
+	r.Duration = time.Since(begun)
+	if r.Err = h.masked(err); err != nil && r.Outcome == fleet.OK {
+		r.Outcome = fleet.Failed
+	}
+	if ctx.Err() != nil && r.Outcome != fleet.OK && r.Verdict != session.Unknown {
+		r.Outcome = fleet.Interrupted
+	}
+	if r.Outcome != fleet.OK && r.Outcome != fleet.Skipped {
+		// A link that is lost is nothing that the next step could go on with.
+		r.Ignored = s.Continue && ctx.Err() == nil && r.Verdict != session.Unknown
+		if !r.Ignored {
+			h.fail(r.Outcome)
+		}
+	}
+	h.end(r)
+	return r
+}
+
+// attempts tries a step until it is right or must not be tried again.
+func (h *hostRun) attempts(ctx context.Context, s *Step, r *StepResult) error {
+	for {
+		retry, err := h.attempt(ctx, s, r)
+		if err == nil || !retry || r.Attempts > s.Retry.Times || ctx.Err() != nil {
+			return err
+		}
+		if !pause(ctx, s.Retry.Delay) {
+			return err
+		}
+		if h.main.ended() {
+			// Functions, and variables other than the script's, are gone with it.
+			if h.open(ctx) != nil {
+				return err
+			}
+		}
+		r.Outcome = fleet.OK
+	}
+}
+
+// pause waits, and reports whether the context allowed it.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// attempt runs a step once. It reports whether another attempt is allowed after
+// what the error says.
+func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bool, err error) {
+	shell, err := h.shell(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	// What puts things back must work after an interrupt, too.
+	defer shell.leave(context.WithoutCancel(ctx))
+	if err := shell.enter(ctx, h.place(s), h.env(s)); err != nil {
+		return false, err
+	}
+	if s.When != "" && r.Attempts == 0 {
+		yes, err := shell.test(ctx, "when", s.When)
+		if err != nil {
+			return false, err
+		}
+		if !yes {
+			r.Outcome, r.Reason = fleet.Skipped, "when: "+h.Mask.String(strings.TrimSpace(s.When))
+			return false, nil
+		}
+	}
+	r.Attempts++
+	result := h.run(ctx, shell, s, r)
+	if err := h.judge(s, r, result); err != nil {
+		return h.again(s, result), err
+	}
+	if s.Until != "" {
+		yes, err := shell.test(ctx, "until", s.Until)
+		if err != nil {
+			return false, err
+		}
+		if !yes {
+			return true, &transport.Error{Code: "script.failed", Message: "script: until is not met: " + strings.TrimSpace(s.Until)}
+		}
+	}
+	return false, h.register(ctx, s, result.Stdout, result.Truncated)
+}
+
+// again reports whether a failed step may be tried again. What may have run is
+// sent again only if the script says that it may be.
+func (h *hostRun) again(s *Step, result gateway.Result) bool {
+	switch result.Verdict {
+	case session.Exited, session.Signaled:
+		return true
+	case session.TimedOut, session.Unknown:
+		return s.Idempotent
+	}
+	return false
+}
+
+// run runs the text of a step.
+func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult) gateway.Result {
+	captured := newCaptures(h.Mask, func(from session.Stream, b []byte) {
+		if h.Observe.Output != nil {
+			h.Observe.Output(h.host, r, from, b)
+		}
+	})
+	command := gateway.Command{
+		Text: s.Run, Timeout: s.Timeout,
+		Output: func(from session.Stream, b []byte) { captured[from].write(b) },
+		Answer: h.answers(s),
+	}
+	var result gateway.Result
+	if s.KeepGoing {
+		result = shell.Run(ctx, command)
+	} else {
+		result = shell.RunScript(ctx, command)
+	}
+	captured.flush()
+	if result.Cwd != "" {
+		shell.cwd = result.Cwd
+	}
+	if r.Started.IsZero() {
+		r.Started = result.Started
+	}
+	r.Verdict, r.ExitCode, r.Signal, r.Cwd = result.Verdict, result.ExitCode, result.Signal, h.Mask.String(result.Cwd)
+	r.Streams, r.StdoutBytes, r.StderrBytes = result.Streams, result.StdoutBytes, result.StderrBytes
+	r.Stdout, r.Stderr, r.Terminal = captured[session.Stdout].bytes(), captured[session.Stderr].bytes(), captured[session.Terminal].bytes()
+	r.FailedLine = 0
+	if result.Line > 0 {
+		r.FailedLine = s.LineOf(result.Line)
+	}
+	return result
+}
+
+// answers returns what answers a step's prompts. A secret is given to a prompt
+// once: who asks the same again has refused it, and would lock the account.
+func (h *hostRun) answers(s *Step) func(context.Context, session.Prompt) (string, error) {
+	if len(s.Answers) == 0 {
+		return nil
+	}
+	given := map[string]bool{}
+	return func(_ context.Context, p session.Prompt) (string, error) {
+		for _, a := range s.Answers {
+			if !a.Prompt.MatchString(p.Text) {
+				continue
+			}
+			if a.Secret != "" && given[p.Text] {
+				return "", errors.New("asked again")
+			}
+			given[p.Text] = true
+			return h.answer(a), nil
+		}
+		return "", errors.New("no answer for it")
+	}
+}
+
+// judge compares what a step has left with what is expected. It sets the
+// outcome, and returns what is wrong.
+func (h *hostRun) judge(s *Step, r *StepResult, result gateway.Result) error {
+	switch result.Verdict {
+	case session.Exited, session.Signaled:
+	default:
+		r.Outcome = fleet.OutcomeOf(result)
+		if errors.Is(result.Err, session.ErrNeedsInput) || result.Verdict == session.NotStarted {
+			r.Outcome = fleet.Failed
+		}
+		return result.Err
+	}
+	err := h.unexpected(s, r, result)
+	if err != nil {
+		r.Outcome = fleet.Failed
+	}
+	return err
+}
+
+func (h *hostRun) unexpected(s *Step, r *StepResult, result gateway.Result) error {
+	wrong := func(format string, args ...any) error {
+		return &transport.Error{Code: "script.failed", Message: "script: " + fmt.Sprintf(format, args...)}
+	}
+	at := ""
+	if r.FailedLine > 0 {
+		at = fmt.Sprintf("line %d: ", r.FailedLine)
+	}
+	expected := s.Expect.Exit
+	if len(expected) == 0 {
+		expected = []int{0}
+	}
+	if result.Verdict == session.Signaled {
+		return wrong("%sthe shell died of signal %s", at, result.Signal)
+	}
+	if !slices.Contains(expected, result.ExitCode) {
+		want := ""
+		if len(s.Expect.Exit) > 0 {
+			want = ", not " + numbers(s.Expect.Exit)
+		}
+		return wrong("%sexit status %d%s", at, result.ExitCode, want)
+	}
+	if what := h.mismatch(s.Expect.Stdout, result.Stdout, result.Truncated); what != "" {
+		return wrong("stdout %s", what)
+	}
+	if what := h.mismatch(s.Expect.Stderr, result.Stderr, result.Truncated); what != "" {
+		return wrong("stderr %s", what)
+	}
+	return nil
+}
+
+func numbers(list []int) string {
+	var words []string
+	for _, n := range list {
+		words = append(words, fmt.Sprint(n))
+	}
+	return strings.Join(words, " or ")
+}
+
+// mismatch returns what is wrong with a stream; empty if nothing is.
+func (h *hostRun) mismatch(m Match, got []byte, truncated bool) string {
+	note := ""
+	if truncated {
+		note = " (only its beginning and end were kept)"
+	}
+	text := string(got)
+	if want := h.expand(m.Contains); !strings.Contains(text, want) {
+		return fmt.Sprintf("does not contain %q%s", want, note)
+	}
+	if m.Matches != "" {
+		pattern := expand(m.Matches, func(name string) string { return regexp.QuoteMeta(h.values[name]) })
+		compiled, err := regexp.Compile(pattern)
+		if err != nil || !compiled.MatchString(strings.TrimRight(text, "\r\n")) {
+			return fmt.Sprintf("does not match %q%s", pattern, note)
+		}
+	}
+	if m.Equals != nil {
+		if want := h.expand(*m.Equals); strings.TrimRight(text, "\r\n") != strings.TrimRight(want, "\r\n") {
+			return fmt.Sprintf("is not %q%s", want, note)
+		}
+	}
+	return ""
+}
