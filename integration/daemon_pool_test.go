@@ -340,3 +340,37 @@ func TestDrainWhileOpening(t *testing.T) {
 	}
 	eventually(t, "nothing is left on the server", func() bool { return len(f.server.Processes()) == 0 && empty(f.runtime) })
 }
+
+// TestCloseOverASilentLink: whoever closes a session does not wait for a machine
+// that answers nothing.
+func TestCloseOverASilentLink(t *testing.T) {
+	f := openSSH(t, sshdtest.Options{})
+	d, c := inProcess(t, daemon.Config{})
+	target := f.target("web1")
+	target.Keepalive = time.Hour
+	idle, busy := mustOpen(t, c, target), mustOpen(t, c, target)
+	if _, err := c.Run(t.Context(), busy.ID, api.Run{Text: "echo up; sleep 300"}); err != nil {
+		t.Fatal(err)
+	}
+	if w, err := c.Wait(t.Context(), busy.ID, api.Wait{Until: api.UntilMatch, Match: "up", Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
+		t.Fatalf("it does not run: %+v, %v", w, err)
+	}
+	f.link.Stall()
+	begun := time.Now()
+	var all sync.WaitGroup
+	for _, s := range []api.Session{idle, busy} {
+		all.Go(func() {
+			if s, err := c.Close(t.Context(), s.ID); err != nil || s.State != api.Closed {
+				t.Errorf("Close = %+v, %v", s, err)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(begun); took > 10*time.Second || d.Sessions() != 0 {
+		t.Errorf("it took %v, and %d sessions are left", took, d.Sessions())
+	} else {
+		t.Log(took)
+	}
+	f.link.Resume()
+	eventually(t, "nothing is left on the server", func() bool { return empty(f.runtime) })
+}
