@@ -3,7 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -108,8 +110,14 @@ func (d *Daemon) inherit() error {
 	for _, entry := range entries {
 		dir := filepath.Join(d.root(), entry.Name())
 		s, err := loadSession(dir)
-		if err != nil || s.ID != entry.Name() {
-			continue // of a session that was never opened
+		if err == nil && s.ID != entry.Name() {
+			err = fmt.Errorf("it is of %.40q", s.ID)
+		}
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) { // it was never opened
+				d.config.Log.Warn("record of a session", "directory", dir, "error", err)
+			}
+			continue
 		}
 		if !s.State.Over() {
 			s, err = (&record{dir: dir}).lose(s)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/daemon"
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
@@ -283,5 +284,67 @@ func TestReadersThatStop(t *testing.T) {
 	}
 	if eventsDropped == 0 {
 		t.Error("the subscriber was not told of what it missed")
+	}
+}
+
+// TestReadersGetTheSame bytes at the same places: those who follow, one that
+// comes late, and one that reads page by page.
+func TestReadersGetTheSame(t *testing.T) {
+	_, c := inProcess(t, daemon.Config{})
+	s := mustOpen(t, c, gateway.Target{Name: "localhost", Local: true})
+	if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "for i in 1 2 3 4 5 6 7 8 9; do seq 2000; seq 700 >&2; printf . >/dev/tty; done; echo end"}); err != nil {
+		t.Fatal(err)
+	}
+	follow := func() string {
+		var told strings.Builder
+		var at int64
+		err := c.Follow(t.Context(), s.ID, 0, func(e api.Event) error {
+			if e.Piece != nil {
+				if e.Piece.At != at || e.Next != at+int64(len(e.Piece.Data)) {
+					t.Errorf("a piece from %d to %d, want it at %d", e.Piece.At, e.Next, at)
+				}
+				at = e.Next
+				for _, b := range e.Piece.Data {
+					fmt.Fprintf(&told, "%.1s%c", e.Piece.Stream, b)
+				}
+			}
+			if e.Event == "result" {
+				return errors.New("enough")
+			}
+			return nil
+		})
+		if err == nil || err.Error() != "enough" {
+			t.Errorf("Follow = %v", err)
+		}
+		return told.String()
+	}
+	told := make([]string, 4)
+	var all sync.WaitGroup
+	for i := range 2 {
+		all.Go(func() { told[i] = follow() })
+	}
+	all.Wait()
+	told[2] = follow()
+	var pages strings.Builder
+	for at := int64(0); ; {
+		o, err := c.Output(t.Context(), s.ID, api.Query{Since: at, Max: 777})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range o.Pieces {
+			for _, b := range p.Data {
+				fmt.Fprintf(&pages, "%.1s%c", p.Stream, b)
+			}
+		}
+		if o.Next == at {
+			break
+		}
+		at = o.Next
+	}
+	told[3] = pages.String()
+	for i, what := range told {
+		if what != told[0] || !strings.Contains(what, "sesnsds\n") || strings.Count(what, "t.") != 9 {
+			t.Errorf("reader %d got %d of %d, ending in %.40q", i, len(what), len(told[0]), what[max(0, len(what)-40):])
+		}
 	}
 }
