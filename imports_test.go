@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 	"internal/fdpass":         nil,
 	"internal/redact":         nil,
 	"internal/config":         {"hosts"},
-	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "gateway", "hosts", "internal/config", "internal/socket", "mcpserver", "session", "transport"},
+	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/socket", "mcpserver", "runs", "session", "transport"},
 	// For tests only, so nothing above names them.
 	"integration":       nil,
 	"internal/netsim":   nil,

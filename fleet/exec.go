@@ -18,7 +18,7 @@ type Exec struct {
 	// Text is the command, for the results of hosts that are never tried.
 	Text string
 	// Done is called with each result; see [Task].
-	Done func(host int, r gateway.Result)
+	Done func(host int, r gateway.Result) gateway.Result
 }
 
 // Results runs the command and returns what happened on each host, and why

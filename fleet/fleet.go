@@ -23,9 +23,9 @@ type Task[R any] struct {
 	// on which Run has panicked.
 	Skip  func(host int, why error) R
 	Crash func(host int, err error) R
-	// Done is called with each result as soon as it is there, one call at a time.
-	// It may be nil.
-	Done func(host int, r R)
+	// Done is called with each result as soon as it is there, one call at a time,
+	// and returns what is kept of it. It may be nil.
+	Done func(host int, r R) R
 }
 
 // ErrStopped is what the error of a run matches that a threshold has ended.
@@ -150,8 +150,8 @@ func stopped(what, flag string) error {
 func (r *run[R]) finish(host int, result R) {
 	r.finishing.Lock()
 	defer r.finishing.Unlock()
-	r.results[host] = result
 	if r.task.Done != nil {
-		r.task.Done(host, result)
+		result = r.task.Done(host, result)
 	}
+	r.results[host] = result
 }

@@ -96,7 +96,10 @@ func TestThresholds(t *testing.T) {
 					return "ok"
 				})
 				var done []int
-				do.Done = func(host int, _ string) { done = append(done, host) }
+				do.Done = func(host int, r string) string {
+					done = append(done, host)
+					return r
+				}
 				results, err := fleet.Run(t.Context(), len(test.hosts), test.plan, do)
 				got := ""
 				for _, r := range results {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -22,28 +23,45 @@ type execFlags struct {
 	cwd, shell, user, script string
 	sudo                     sudoFlag
 	env                      []string
+	keepGoing, dryRun        bool
+	many                     manyFlags
 }
 
 func (a *app) execCommand() *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
-		Use:   "exec [flags] HOST [flags] [--] COMMAND...",
-		Short: "Run one command on a host",
-		Long: `Run one command on a host. Its output comes as it is, and its exit status is
-gateway's own. Flags stand before HOST or directly after it; the next word
-starts COMMAND. The words of COMMAND are joined with spaces and read by the
-session's shell: bash where there is one, else sh.
+		Use:   "exec [flags] SELECTOR [flags] [--] COMMAND...",
+		Short: "Run one command on a host, or on many",
+		Long: `Run one command on a host, or on many. Flags stand before SELECTOR or directly
+after it; the next word starts COMMAND. The words of COMMAND are joined with
+spaces and read by the session's shell: bash where there is one, else sh.
 
-Status: 0-255 the command's own, 124 timed out, 125 did not start,
-122 outcome unknown, 130/143/129 interrupted.`,
+One plain host name: output comes as it is, and the exit status is the
+command's. Status: 0-255 the command's own, 124 timed out, 125 did not start,
+122 outcome unknown, 130/143/129 interrupted.
+
+Any other SELECTOR (a group, a glob, a range, a tag, a list, all, run:…) is for
+many, however many it selects: each line of output has its host in front, and a
+summary comes last, on stderr. Nobody is asked anything. The run is remembered:
+run:last/failed selects the hosts that were tried and are not ok.
+Status: 0 all exited 0, 1 a command failed, 2 nothing was tried, 3 some host did
+not start, 4 some timed out, 5 some outcome is unknown, 6 stopped by --max-fail
+or --fail-fast; of several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted.
+
+--script runs the statements of a file one by one, in one shell: the first that
+fails ends it, and its line is named.`,
 		Example: `  gateway exec localhost -- 'uname -a; exit 3'
   gateway exec web1 --cwd /srv/app -e CI=1 -- make test
   gateway exec -t web1 top
   tar c . | gateway exec -i web1 -- tar x -C /tmp
   gateway exec web1 --script deploy.sh
-  gateway exec web1 -o json -- uptime`,
+  gateway exec web1 -o json -- uptime
+  gateway exec '@web,!web03' -- systemctl is-active nginx
+  gateway exec 'web[01-40]' -b --diff -- cat /etc/os-release
+  gateway exec @web --batch 1,10%,rest --max-fail 2 --script deploy.sh
+  gateway exec run:last/failed --out logs -- journalctl -u nginx -n 50`,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeHosts(1),
+		ValidArgsFunction:     a.completeSelector,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.exec(cmd, args, &f)
 		},
@@ -64,15 +82,17 @@ Status: 0-255 the command's own, 124 timed out, 125 did not start,
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	flags.BoolVar(&f.merge, "merge", false, "send its stderr to stdout")
 	flags.StringVar(&f.script, "script", "", "run the text of `FILE` (- is stdin) in place of COMMAND")
+	flags.BoolVar(&f.keepGoing, "keep-going", false, "run a --script whole: go on after statements that fail")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")
+	f.many.add(flags)
 	a.completeExecFlags(cmd)
 	return cmd
 }
 
-// exec runs one command on one host.
+// exec runs one command on one host, or on many.
 func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
-	ctx := cmd.Context()
-	selector, args, err := a.target(cmd, args)
-	if err != nil || selector == "" {
+	text, args, err := a.selection(cmd, args)
+	if err != nil || text == "" {
 		return err
 	}
 	c, err := a.command(cmd, args, f)
@@ -82,6 +102,17 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	if err := a.load(); err != nil {
 		return err
 	}
+	switch {
+	case f.dryRun:
+		return a.dryRun(cmd.Context(), text, c)
+	case !a.oneHost:
+		return a.execMany(cmd, text, c, f)
+	}
+	return a.execOne(cmd.Context(), text, c, f)
+}
+
+// execOne runs a command on one host.
+func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f *execFlags) error {
 	show := a.newShow(selector)
 	inv, err := a.inventory()
 	if err != nil {
@@ -96,6 +127,12 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	g := a.open(inv, ask, policyAsk)
 	defer g.Close()
 	c.Output, c.Spool = show.output, a.config.Output != "text"
+	out, err := a.openOut(f.many.out)
+	if err != nil {
+		return err
+	}
+	defer out.close()
+	c.Output = out.tee(selector, c.Output)
 	live := a.attach(&c, f, show)
 	defer live.stop()
 	unread := a.unread(f)
@@ -104,12 +141,16 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	r := g.Exec(ctx, selector, c)
 	live.stop()
 	unread.warn() // what fed the pipe may have been slower than this
+	out.result(selector, r)
 	return a.finish(ctx, show, r)
 }
 
 // finish shows how it ended and returns the status for it.
 func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
 	show.result(r)
+	if r.Line > 0 && a.config.Output == "text" && a.out.failed() == nil {
+		a.out.say(fmt.Sprintf("gateway: %s on line %d of the script", ending(r), r.Line))
+	}
 	status := resultStatus(ctx, r)
 	a.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "code", gateway.Code(r.Err),
 		"status", status, "connect", r.Connect, "duration", r.Duration)
@@ -123,31 +164,35 @@ func (a *app) oneHostFlagError(cmd *cobra.Command, err error) error {
 	return flagError(cmd, err)
 }
 
-// target takes the selector off the arguments and parses the flags behind it.
-// An empty selector without an error means that there is nothing left to do.
-func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
+// selection takes the selector off the arguments and parses the flags behind
+// it. Its form decides whether the statuses of one host apply. An empty one
+// without an error means that there is nothing left to do.
+func (a *app) selection(cmd *cobra.Command, args []string) (string, []string, error) {
 	a.oneHost = true
-	var (
-		parsed hosts.Selector
-		host   string
-		one    bool
-		wrong  error
-	)
+	var wrong error
 	if len(args) > 0 {
+		var parsed hosts.Selector
 		parsed, wrong = hosts.ParseSelector(args[0])
-		host, one = parsed.Host()
+		_, one := parsed.Host()
 		a.oneHost = wrong == nil && one
 	}
 	selector, rest, err := first(cmd, args, "HOST")
-	switch {
-	case err != nil || selector == "":
-		return "", nil, err
-	case wrong != nil:
-		return "", nil, wrong
-	case !one:
-		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible in this version", selector)
+	if err == nil && selector != "" {
+		err = wrong
 	}
-	return host, rest, nil
+	if err != nil {
+		selector = ""
+	}
+	return strings.TrimSpace(selector), rest, err
+}
+
+// target is selection where only one host is possible.
+func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
+	selector, rest, err := a.selection(cmd, args)
+	if err == nil && selector != "" && !a.oneHost {
+		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible here", selector)
+	}
+	return selector, rest, err
 }
 
 // first takes the first word off the arguments and parses the flags behind it.
@@ -189,12 +234,19 @@ func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.
 		return c, usage(cmd, "", "a COMMAND and --script exclude each other")
 	case f.script == "-" && f.stdin:
 		return c, usage(cmd, "", "--script - and --stdin both want stdin")
+	case f.script == "" && f.keepGoing:
+		return c, usage(cmd, "", "--keep-going is for --script")
+	case f.script != "" && (f.stdin || f.tty) && !f.keepGoing:
+		return c, usage(cmd, "--keep-going runs the script whole", "a script that runs statement by statement has no stdin and no terminal")
+	case f.tty && !a.oneHost:
+		return c, usage(cmd, "name one host", "-t is for one host")
 	case f.tty && f.stdin && !isTerminal(os.Stdin):
 		return c, usage(cmd, "leave out -t or -i", "a command on a terminal cannot have a stdin that is none")
 	case f.script != "":
 		if c.Text, err = readScript(cmd.Context(), f.script); err != nil {
 			return c, usage(cmd, "", "--script: %v", err)
 		}
+		c.Script = !f.keepGoing
 	}
 	if f.stdin && !f.tty {
 		c.Stdin = os.Stdin

@@ -31,6 +31,9 @@ const (
 	statusFailed       = 1
 	statusUsage        = 2
 	statusSomeNotBegun = 3
+	statusSomeTimedOut = 4
+	statusSomeUnknown  = 5
+	statusStopped      = 6
 )
 
 // An exitStatus is the error of a command that has said all there is to say.

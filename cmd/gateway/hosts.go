@@ -74,7 +74,10 @@ func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, inv *hosts.In
 	if err != nil {
 		return nil, err
 	}
-	return inv.Select(parsed, hosts.Lookup{Host: func(name string) (hosts.Host, error) { return g.Resolve(ctx, name) }})
+	return inv.Select(parsed, hosts.Lookup{
+		Host: func(name string) (hosts.Host, error) { return g.Resolve(ctx, name) },
+		Run:  a.runs().Hosts,
+	})
 }
 
 // allHosts returns the whole inventory, also localhost, which the selector all

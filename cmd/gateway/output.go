@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"unicode"
 
@@ -27,8 +28,13 @@ type output struct {
 	console        *console
 	cancel         context.CancelCauseFunc
 	format         string // text, json or jsonl
-	color          bool
-	shared         bool // both streams are a terminal, and so the same one
+	color          bool   // on stdout
+	errColor       bool   // on stderr
+	shared         bool   // both streams are a terminal, and so the same one
+
+	// screen is held by whoever writes to a terminal on which progress is shown.
+	screen   sync.Mutex
+	progress atomic.Pointer[progress] // nil: none is shown
 
 	mu     sync.Mutex
 	broken error // guarded by mu: the first error of stdout
@@ -47,12 +53,18 @@ func newOutput(stdout, stderr *os.File, c *console, cancel context.CancelCauseFu
 // configure takes over what the settings say about output.
 func (o *output) configure(c *config.Config) {
 	o.format = c.Output
-	o.color = c.Color == "always" || c.Color == "auto" && !c.CI && os.Getenv("NO_COLOR") == "" &&
-		os.Getenv("TERM") != "dumb" && isTerminal(o.stdout)
+	colors := func(f *os.File) bool {
+		return c.Color == "always" || c.Color == "auto" && !c.CI && os.Getenv("NO_COLOR") == "" &&
+			os.Getenv("TERM") != "dumb" && isTerminal(f)
+	}
+	o.color, o.errColor = colors(o.stdout), colors(o.stderr)
 }
 
 // Write writes to stdout.
 func (o *output) Write(b []byte) (int, error) {
+	if p := o.progress.Load(); p != nil && o.shared {
+		defer p.makeRoom()()
+	}
 	n, err := o.stdout.Write(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,6 +92,9 @@ func (o *output) failed() error {
 type stderrWriter struct{ o *output }
 
 func (w stderrWriter) Write(b []byte) (int, error) {
+	if p := w.o.progress.Load(); p != nil {
+		defer p.makeRoom()()
+	}
 	_, _ = w.o.stderr.Write(b)
 	w.o.mu.Lock()
 	defer w.o.mu.Unlock()

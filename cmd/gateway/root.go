@@ -41,6 +41,9 @@ type app struct {
 	// patience is how long the command may take to end after the first signal,
 	// in nanoseconds.
 	patience atomic.Int64
+
+	// leaving is called with the status when a signal ends the process at once.
+	leaving atomic.Pointer[func(status int)]
 }
 
 func newApp(cancel context.CancelCauseFunc) *app {
@@ -89,7 +92,7 @@ func (a *app) root() *cobra.Command {
 	config.Flags(root.PersistentFlags())
 	a.source.Flags = root.PersistentFlags()
 	completeFlags(root)
-	root.AddCommand(a.execCommand(), a.shellCommand(), a.sessionCommand(), a.hostsCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.execCommand(), a.shellCommand(), a.runsCommand(), a.sessionCommand(), a.hostsCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
 	root.SetHelpCommand(helpCommand())
 	return root
 }

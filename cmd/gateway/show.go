@@ -21,7 +21,7 @@ type show struct {
 func (a *app) newShow(host string) *show {
 	s := &show{out: a.out}
 	if a.config.Output == "jsonl" {
-		s.events = &events{out: a.out, host: host}
+		s.events = &events{out: a.out, host: host, sequence: &sequence{}}
 	}
 	return s
 }
@@ -83,6 +83,8 @@ func (s *show) result(r gateway.Result) {
 	}
 }
 
+const eventSchema = "gateway.event/v1"
+
 // An event is one line of gateway.event/v1, in the order of the contract.
 type event struct {
 	Schema     string          `json:"schema"`
@@ -95,13 +97,28 @@ type event struct {
 	Result     *gateway.Result `json:"result,omitempty"`
 }
 
+// A sequence numbers the events of a run, in the order in which they are
+// written.
+type sequence struct {
+	mu sync.Mutex
+	n  int // guarded by mu
+}
+
+// write writes what number makes of the next number and of the time.
+func (s *sequence) write(out *output, number func(seq int, now time.Time) any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n++
+	_ = out.json(number(s.n, time.Now().UTC().Truncate(time.Microsecond))) // the output remembers
+}
+
 // events writes what happens as it happens.
 type events struct {
-	out *output
+	out      *output
+	sequence *sequence
 
 	mu   sync.Mutex
 	host string // guarded by mu
-	seq  int    // guarded by mu
 	// tails hold the beginning of a character whose end has not come yet, so
 	// that text stays text wherever it is cut. Guarded by mu.
 	tails [3][]byte
@@ -115,10 +132,10 @@ func (e *events) emit(ev event) {
 
 // write needs mu.
 func (e *events) write(ev event) {
-	e.seq++
-	ev.Schema, ev.Host, ev.Seq = "gateway.event/v1", e.host, e.seq
-	ev.Time = time.Now().UTC().Truncate(time.Microsecond)
-	_ = e.out.json(ev) // the output remembers
+	e.sequence.write(e.out, func(seq int, now time.Time) any {
+		ev.Schema, ev.Host, ev.Seq, ev.Time = eventSchema, e.host, seq, now
+		return ev
+	})
 }
 
 // data needs mu.

@@ -59,6 +59,9 @@ func (a *app) watchSignals() (stop func()) {
 			return
 		}
 		a.hangUp()
+		if leave := a.leaving.Load(); leave != nil {
+			(*leave)(first.status())
+		}
 		a.console.restore()
 		if say := a.parting.Load(); say != nil {
 			(*say)()

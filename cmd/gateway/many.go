@@ -1,0 +1,321 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/runs"
+	"gateway/session"
+)
+
+// manyFlags are what the command line says about many hosts. For one host only
+// out matters.
+type manyFlags struct {
+	plan         fleet.Plan
+	gather, diff bool
+	out          string
+}
+
+func (f *manyFlags) add(flags *pflag.FlagSet) {
+	flags.IntVarP(&f.plan.Forks, "forks", "f", fleet.DefaultForks, "how many hosts at the same time")
+	flags.Func("batch", "work on batches of these `SIZES` one after the other, such as 1,10%,rest", func(s string) (err error) {
+		f.plan.Batches, err = fleet.ParseBatches(s)
+		return err
+	})
+	flags.Func("max-fail", "try no further host once more than `N` have failed, or N%", func(s string) error {
+		a, err := fleet.ParseAmount(s)
+		f.plan.MaxFail = &a
+		return err
+	})
+	flags.BoolVar(&f.plan.FailFast, "fail-fast", false, "stop at the first failure, and interrupt what still runs")
+	flags.BoolVarP(&f.gather, "gather", "b", false, "show each outcome once, at the end, under the names of its hosts")
+	flags.BoolVar(&f.diff, "diff", false, "with --gather: show how outcomes differ from the most frequent one")
+	flags.StringVar(&f.out, "out", "", "keep HOST.stdout, HOST.stderr and HOST.json in `DIR`")
+}
+
+func (f *manyFlags) check(cmd *cobra.Command, format string) error {
+	switch {
+	case f.plan.Forks < 1:
+		return usage(cmd, "", "--forks: at least 1")
+	case (f.gather || f.diff) && format != "text":
+		return usage(cmd, "", "--gather and --diff are for text, not for %s", format)
+	}
+	return nil
+}
+
+// A manyRun is one command on many hosts.
+type manyRun struct {
+	app     *app
+	gateway *gateway.Gateway
+	command gateway.Command
+	names   []string
+	view    view
+	out     *outDir
+	journal *runs.Journal
+	line    *progress
+	input   *input // nil: no stdin
+}
+
+// execMany runs a command on many hosts.
+func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f *execFlags) error {
+	ctx := cmd.Context()
+	if err := f.many.check(cmd, a.config.Output); err != nil {
+		return err
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	if !f.noDaemon && !a.config.NoDaemon {
+		a.warm = a.borrower(false)
+	}
+	// Of several hosts at once nobody knows which one asks.
+	g := a.open(inv, nil, policyStrict)
+	defer g.Close()
+	selected, err := a.selectHosts(ctx, g, inv, selector)
+	if err != nil {
+		return err
+	}
+	m := &manyRun{app: a, gateway: g, command: c}
+	for _, host := range selected {
+		m.names = append(m.names, host.Name)
+	}
+	if m.out, err = a.openOut(f.many.out); err != nil {
+		return err
+	}
+	m.view = a.newView(m.names, &f.many)
+	ctx, stop := m.stoppable(ctx)
+	defer stop(nil)
+	if c.Stdin != nil {
+		m.input = newInput(c.Stdin, stop)
+	}
+	unread := a.unread(f)
+	unread.warn()
+	if m.journal, err = a.runs().Begin("exec", selector, c.Text, m.names, passedOn(f.env)); err != nil {
+		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+	}
+	leave := func(status int) { _ = m.journal.Close(status) } // there is no time left to tell
+	a.leaving.Store(&leave)
+	begun := time.Now()
+	m.line = a.showProgress(m.names)
+	results, why := fleet.Exec{Hosts: m.names, Plan: f.many.plan, Text: c.Text, Run: m.exec, Done: m.done}.Results(ctx)
+	m.line.stop()
+	m.view.end()
+	unread.warn()
+	return m.finish(ctx, &summary{names: m.names, results: results, took: time.Since(begun), why: why})
+}
+
+// passedOn returns what --env NAME takes from gateway's environment, which is
+// how secrets are handed over.
+func passedOn(list []string) []string {
+	var secrets []string
+	for _, entry := range list {
+		if value, ok := os.LookupEnv(entry); ok && !strings.Contains(entry, "=") && len(value) >= 4 {
+			secrets = append(secrets, value)
+		}
+	}
+	return secrets
+}
+
+// stoppable returns a context that ends with the run. What is interrupted gets
+// its time; then it is hung up on, so that there is time left for the summary.
+func (m *manyRun) stoppable(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	m.app.patience.Store(int64(patience + 3*time.Second))
+	ctx, cancel := context.WithCancelCause(ctx)
+	context.AfterFunc(ctx, func() { // the process does not wait for it
+		<-time.After(patience)
+		m.gateway.Close()
+	})
+	return ctx, cancel
+}
+
+// exec runs the command on one host.
+func (m *manyRun) exec(ctx context.Context, host int) gateway.Result {
+	m.journal.Started(host)
+	m.line.begin(host)
+	c := m.command
+	c.Limit, c.Spool = m.view.limit(), m.app.config.Output != "text"
+	if m.out != nil {
+		c.Limit = 0
+	}
+	if m.input != nil {
+		c.Stdin = m.input.reader()
+	}
+	var started atomic.Bool
+	c.Started = func(gateway.Live) {
+		if !started.Swap(true) {
+			m.view.started(host)
+		}
+	}
+	c.Output = m.out.tee(m.names[host], func(from session.Stream, b []byte) { m.view.output(host, from, b) })
+	return m.gateway.Exec(ctx, m.names[host], c)
+}
+
+// done shows a result and remembers it.
+func (m *manyRun) done(host int, r gateway.Result) gateway.Result {
+	outcome := fleet.OutcomeOf(r)
+	m.line.end(host, outcome)
+	m.journal.Done(host, remembered(r))
+	m.out.result(m.names[host], r)
+	m.view.done(host, r)
+	m.app.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "outcome", outcome, "code", gateway.Code(r.Err), "connect", r.Connect, "duration", r.Duration)
+	return withoutOutput(r)
+}
+
+// remembered is what a record says about a result.
+func remembered(r gateway.Result) runs.Host {
+	h := runs.Host{
+		Host: r.Host, Outcome: string(fleet.OutcomeOf(r)), Verdict: string(r.Verdict), Line: r.Line,
+		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+	}
+	if r.ExitCode >= 0 {
+		h.ExitCode = &r.ExitCode
+	}
+	if r.Signal != "" {
+		h.Signal = &r.Signal
+	}
+	if !r.Started.IsZero() {
+		started := r.Started.UTC().Truncate(time.Microsecond)
+		h.StartedAt = &started
+	}
+	if r.Err != nil {
+		h.Error = &runs.Error{Code: gateway.Code(r.Err), Message: r.Err.Error()}
+	}
+	return h
+}
+
+// finish says how it ended, and returns the status for it.
+func (m *manyRun) finish(ctx context.Context, s *summary) error {
+	a := m.app
+	s.status = manyStatus(ctx, s.results, s.why)
+	unkept := m.out.close()
+	if unkept != nil {
+		a.out.fail(unkept)
+		if s.status == 0 {
+			s.status = statusFailed
+		}
+	}
+	saved := m.journal.Close(s.status)
+	if saved == nil && a.runs().Dir != "" {
+		s.run = m.journal.ID()
+	}
+	if saved != nil {
+		a.warn(fmt.Sprintf("the run is not remembered: %v", saved))
+	}
+	if v, ok := m.view.(*eventsView); ok {
+		s.emit(v)
+	} else if a.config.Output == "text" && !a.config.Quiet && a.out.failed() == nil {
+		s.say(a.out)
+	}
+	return ended(s.status)
+}
+
+// runs returns where runs are remembered.
+func (a *app) runs() runs.Store {
+	return runs.Store{Dir: stateDir(a.source.Environ, "runs")}
+}
+
+// A planned command is what would run on one host.
+type planned struct {
+	Host      string `json:"host"`
+	Transport string `json:"transport"`
+	Address   string `json:"address"`
+	Port      int    `json:"port,omitempty"`
+	User      string `json:"user"`
+	Jump      string `json:"jump,omitempty"`
+	Shell     string `json:"shell"`
+	Cwd       string `json:"cwd"`
+	Sudo      string `json:"sudo,omitempty"`
+	Command   string `json:"command"`
+}
+
+// dryRun says what would run where. It connects to nothing.
+func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) error {
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	g := a.open(inv, nil, policyStrict)
+	defer g.Close()
+	selected, err := a.selectHosts(ctx, g, inv, selector)
+	if err != nil {
+		return err
+	}
+	var plan []planned
+	for _, host := range selected {
+		p, err := a.planned(ctx, g, host.Name, c)
+		if err != nil {
+			return err
+		}
+		plan = append(plan, p)
+	}
+	switch {
+	case a.config.Output != "text" && a.oneHost:
+		return a.out.json(plan[0])
+	case a.config.Output != "text":
+		return list(a.out, plan)
+	}
+	rows := [][]string{{"HOST", "ADDRESS", "USER", "SHELL", "DIRECTORY", "SUDO", "JUMP"}}
+	for _, p := range plan {
+		address := p.Address
+		if p.Port != 0 {
+			address = fmt.Sprintf("%s:%d", p.Address, p.Port)
+		}
+		rows = append(rows, []string{p.Host, address, p.User, p.Shell, p.Cwd, p.Sudo, p.Jump})
+	}
+	if err := a.out.table(rows); err != nil {
+		return err
+	}
+	return a.out.printf("\n%s\n", strings.TrimRight(c.Text, "\n"))
+}
+
+func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c gateway.Command) (planned, error) {
+	host, err := g.Resolve(ctx, name)
+	if err == nil {
+		err = gateway.As(&host, c.User)
+	}
+	if err != nil {
+		return planned{}, err
+	}
+	target, err := g.Target(ctx, host)
+	if err != nil {
+		return planned{}, err
+	}
+	p := planned{
+		Host: name, Transport: host.Transport, Address: target.Addr, Port: target.Port, User: gateway.Login(host),
+		Jump: strings.Join(host.Jump, ","), Shell: "bash or sh", Cwd: "home", Command: c.Text,
+	}
+	if target.Local {
+		p.Address = "this machine"
+	} else if p.Port == 0 {
+		p.Port = gateway.DefaultPort
+	}
+	for _, shell := range []string{host.Shell, c.Shell} {
+		if shell != "" {
+			p.Shell = shell
+		}
+	}
+	for _, cwd := range []string{host.Cwd, c.Cwd} {
+		if cwd != "" {
+			p.Cwd = cwd
+		}
+	}
+	if c.Sudo {
+		p.Sudo = "root"
+		for _, user := range []string{host.Sudo.User, c.SudoUser} {
+			if user != "" {
+				p.Sudo = user
+			}
+		}
+	}
+	return p, nil
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/diff"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/session"
+)
+
+// gatherView shows at the end, under the folded names of its hosts, each outcome
+// once. What makes an outcome is how the command ended, and every byte of its
+// output.
+type gatherView struct {
+	out   *output
+	names []string
+	diff  bool
+	sums  [][2]hash.Hash
+
+	mu     sync.Mutex
+	groups map[string]*outcome
+}
+
+// An outcome is what several hosts have in common.
+type outcome struct {
+	hosts  []int
+	result gateway.Result // the first one's
+}
+
+func newGatherView(out *output, names []string, diff bool) *gatherView {
+	v := &gatherView{out: out, names: names, diff: diff, sums: make([][2]hash.Hash, len(names)), groups: make(map[string]*outcome)}
+	for i := range v.sums {
+		v.sums[i] = [2]hash.Hash{sha256.New(), sha256.New()}
+	}
+	return v
+}
+
+func (v *gatherView) limit() int { return 0 }
+
+func (v *gatherView) started(int) {}
+
+func (v *gatherView) output(host int, from session.Stream, b []byte) {
+	if from != session.Terminal {
+		v.sums[host][from].Write(b) // one goroutine per stream
+	}
+}
+
+func (v *gatherView) done(host int, r gateway.Result) {
+	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
+	key := fmt.Sprintf("%s %d %s %s %d %s %s %q", r.Verdict, r.ExitCode, r.Signal, gateway.Code(r.Err), r.Line, sum(v.sums[host][0]), sum(v.sums[host][1]), r.Terminal)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if fleet.OutcomeOf(r) == fleet.Skipped {
+		key = "skipped" // whatever the cause
+	}
+	v.sums[host] = [2]hash.Hash{}
+	if v.groups[key] == nil {
+		v.groups[key] = &outcome{result: r}
+	}
+	v.groups[key].hosts = append(v.groups[key].hosts, host)
+}
+
+// end shows the groups, the largest first.
+func (v *gatherView) end() {
+	var groups []*outcome
+	for _, g := range v.groups {
+		slices.Sort(g.hosts)
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, func(a, b *outcome) int {
+		return cmp.Or(len(b.hosts)-len(a.hosts), a.hosts[0]-b.hosts[0])
+	})
+	for i, g := range groups {
+		names := v.fold(g)
+		title := fmt.Sprintf("%s (%d): %s", names, len(g.hosts), ending(g.result))
+		color := green
+		if fleet.OutcomeOf(g.result) != fleet.OK {
+			color = red
+		}
+		text := body(g.result)
+		if v.diff && i > 0 && fleet.OutcomeOf(g.result) != fleet.Skipped {
+			if text = diff.Diff(v.fold(groups[0]), body(groups[0].result), names, text); len(text) == 0 {
+				text = []byte("the same output\n")
+			}
+		}
+		if isTerminal(v.out.stdout) {
+			text = tameLines(text)
+		}
+		_, _ = v.out.Write(slices.Concat([]byte(v.out.paint(color, "=== "+title)+"\n"), text)) // the output remembers
+	}
+}
+
+func (v *gatherView) fold(g *outcome) string {
+	var names []string
+	for _, host := range g.hosts {
+		names = append(names, v.names[host])
+	}
+	return hosts.FoldNames(names)
+}
+
+// body is what a host has written, stderr marked, and what went wrong.
+func body(r gateway.Result) []byte {
+	var b bytes.Buffer
+	b.Write(r.Stdout)
+	if len(r.Stdout) > 0 && !bytes.HasSuffix(r.Stdout, []byte("\n")) {
+		b.WriteString("\n")
+	}
+	marked := func(text []byte) {
+		for line := range bytes.Lines(text) {
+			b.WriteString("! ")
+			b.Write(bytes.TrimRight(line, "\r\n"))
+			b.WriteString("\n")
+		}
+	}
+	marked(r.Stderr)
+	marked(r.Terminal)
+	if r.Truncated {
+		fmt.Fprintf(&b, "! gateway: of %d bytes the middle is left out\n", r.StdoutBytes+r.StderrBytes)
+	}
+	if r.Err != nil || r.Line > 0 {
+		marked([]byte(failure(r)))
+	}
+	return b.Bytes()
+}
+
+func tameLines(text []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		line, ended := bytes.CutSuffix(line, []byte("\n"))
+		b.Write(tame(slices.Clone(line)))
+		if ended {
+			b.WriteString("\n")
+		}
+	}
+	return b.Bytes()
+}
+
+// ending says how a command ended, in a few words.
+func ending(r gateway.Result) string {
+	outcome := fleet.OutcomeOf(r)
+	switch {
+	case r.Verdict == session.Exited:
+		return fmt.Sprintf("exit status %d", r.ExitCode)
+	case r.Verdict == session.Signaled:
+		return "shell killed by SIG" + r.Signal
+	case outcome == fleet.Skipped:
+		return "not tried"
+	}
+	return strings.ReplaceAll(string(outcome), "_", " ") + ", " + gateway.Code(r.Err)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+)
+
+// maxPending is how long a line may be before it is shown in pieces.
+const maxPending = 64 << 10
+
+// lines cuts one stream of one host into whole lines with a label in front. A
+// carriage return ends a line, too: what it would overwrite is another host's.
+type lines struct {
+	label []byte
+	tame  bool // a terminal shows them
+
+	pending  []byte
+	returned bool // a carriage return stands behind pending
+}
+
+// take returns the lines that are whole with b.
+func (l *lines) take(b []byte) []byte {
+	var whole []byte
+	for len(b) > 0 {
+		if l.returned && b[0] != '\n' && b[0] != '\r' {
+			whole = l.flush(whole)
+		}
+		end := bytes.IndexAny(b, "\r\n")
+		if end < 0 {
+			end = len(b)
+		}
+		if room := maxPending - len(l.pending); end > room {
+			end = room
+			l.pending = append(l.pending, b[:end]...)
+			whole, b = l.line(whole), b[end:]
+			continue
+		}
+		l.pending = append(l.pending, b[:end]...)
+		if b = b[end:]; len(b) == 0 {
+			break
+		}
+		if b[0] == '\n' {
+			whole = l.line(whole)
+		} else {
+			l.returned = true
+		}
+		b = b[1:]
+	}
+	return whole
+}
+
+// rest returns the last line if it has not ended.
+func (l *lines) rest() []byte { return l.flush(nil) }
+
+// flush appends the pending line if there is one.
+func (l *lines) flush(to []byte) []byte {
+	if len(l.pending) == 0 {
+		l.returned = false
+		return to
+	}
+	return l.line(to)
+}
+
+// line appends the pending line.
+func (l *lines) line(to []byte) []byte {
+	text := l.pending
+	if l.tame {
+		text = tame(text)
+	}
+	to = append(append(append(to, l.label...), text...), '\n')
+	l.pending, l.returned = l.pending[:0], false
+	return to
+}
+
+var (
+	// What is left of ECMA-48 without colours: cursor movements and the like,
+	// and strings for the terminal.
+	sequences = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(\x07|\x1b\\)?|[ -/]*[0-Z\\` + "`" + `-~])`)
+	controls  = regexp.MustCompile(`[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
+	colors    = regexp.MustCompile(`\x1b(\[[0-9;:]*m)?`)
+)
+
+// tame leaves of what acts on a terminal the colours, and ends them.
+func tame(line []byte) []byte {
+	if bytes.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0 {
+		return line
+	}
+	colored := false
+	line = sequences.ReplaceAllFunc(line, func(s []byte) []byte {
+		if colors.FindString(string(s)) == string(s) {
+			return s
+		}
+		return nil
+	})
+	line = colors.ReplaceAllFunc(line, func(s []byte) []byte {
+		if len(s) == 1 {
+			return nil // the beginning of a sequence that has no end
+		}
+		colored = true
+		return s
+	})
+	line = controls.ReplaceAll(line, nil)
+	if colored {
+		line = append(line, "\x1b[0m"...)
+	}
+	return line
+}

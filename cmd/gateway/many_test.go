@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Lines come out the same, however they are cut.
+func TestLines(t *testing.T) {
+	all := func(text []byte, cuts ...int) string {
+		l := lines{label: []byte("a | ")}
+		var out []byte
+		at := 0
+		for _, cut := range append(cuts, len(text)) {
+			out = append(out, l.take(text[at:cut])...)
+			at = cut
+		}
+		return string(append(out, l.rest()...))
+	}
+	for _, test := range []struct{ text, want string }{
+		{"", ""},
+		{"a\nb", "a | a\na | b\n"},
+		{"\n\n", "a | \na | \n"},
+		{"a\r\n\r\nb\r\n", "a | a\na | \na | b\n"},
+		{"\r10%\r\r20%\r\ndone\r", "a | 10%\na | 20%\na | done\n"},
+		{strings.Repeat("x", maxPending+3) + "\n", "a | " + strings.Repeat("x", maxPending) + "\na | xxx\n"},
+	} {
+		if got := all([]byte(test.text)); got != test.want {
+			t.Errorf("%.40q: got %.80q, want %.80q", test.text, got, test.want)
+		}
+		for i := range min(len(test.text), 40) {
+			if got := all([]byte(test.text), i); got != test.want {
+				t.Errorf("%.40q cut at %d: got %.80q, want %.80q", test.text, i, got, test.want)
+			}
+		}
+	}
+}
+
+func TestTame(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"plain\ttext ü", "plain\ttext ü"},
+		{"\x1b[31mred", "\x1b[31mred\x1b[0m"},
+		{"a\x1b[2J\x1b[1;1H\x1b[Kb", "ab"},
+		{"a\x1b]0;title\x07b\x1b]8;;x\x1b\\c", "abc"},
+		{"a\x08\x07\x0b\x7f\u009b2Jb", "a2Jb"},
+		{"a\x1b[3", "a[3"},
+		{"a\x1b", "a"},
+		{"\x1bcreset", "reset"},
+		{"\x1b\x1b[31mx", "\x1b[31mx\x1b[0m"},
+	} {
+		if got := string(tame([]byte(test.text))); got != test.want {
+			t.Errorf("tame(%q) = %q, want %q", test.text, got, test.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOfN(rapid.SampledFrom([]rune("\x1b[]0;mKx\x07\\\x9b")), 0, 20, -1).Draw(t, "text")
+		left := regexp.MustCompile(`\x1b\[[0-9;:]*m`).ReplaceAllString(string(tame([]byte(text))), "")
+		if strings.ContainsAny(left, "\x1b\x07\u009b") {
+			t.Errorf("tame(%q) leaves %q", text, left)
+		}
+	})
+}
+
+// slowly reads a few bytes at a time and counts how often it is asked.
+type slowly struct {
+	from  io.Reader
+	reads int
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	s.reads++
+	return s.from.Read(p[:min(len(p), 4096)])
+}
+
+// Each reader gets the whole, also of what does not stay in memory, and the
+// source is read once.
+func TestInput(t *testing.T) {
+	want := bytes.Repeat([]byte("0123456789abcde\n"), 3<<16)
+	source := &slowly{from: bytes.NewReader(want)}
+	in := newInput(source, func(err error) { t.Errorf("kept not: %v", err) })
+	if source.reads != 0 {
+		t.Error("nobody wants it, and it is read")
+	}
+	var readers sync.WaitGroup
+	for range 5 {
+		readers.Go(func() {
+			if got, err := io.ReadAll(in.reader()); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%v: got %d bytes, want %d", err, len(got), len(want))
+			}
+		})
+	}
+	readers.Wait()
+	if got, err := io.ReadAll(in.reader()); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("late: %v: got %d bytes, want %d", err, len(got), len(want))
+	}
+	if most := len(want)/4096 + 1; source.reads != most {
+		t.Errorf("%d reads of the source, want %d", source.reads, most)
+	}
+	in.file.Close()
+}
+
+// An input that can't be kept is not taken for a shorter one.
+func TestInputNotKept(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "nowhere"))
+	var told error
+	in := newInput(bytes.NewReader(make([]byte, 2*inputInMemory)), func(err error) { told = err })
+	if _, err := io.ReadAll(in.reader()); !errors.Is(err, os.ErrNotExist) || told == nil {
+		t.Errorf("read %v, told %v, want both to name the directory that is not there", err, told)
+	}
+}
+
+const manyHosts = "hosts:\n  web01: {transport: local, shell: sh, env: {NAME: web01}}\n  web02: {transport: local, shell: sh, env: {NAME: web02}}\n"
+
+// homeWith returns a home with an inventory.
+func homeWith(t *testing.T, inventory string) string {
+	t.Helper()
+	home := t.TempDir()
+	dir := filepath.Join(home, ".config", "gateway")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hosts.yaml"), []byte(inventory), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return home
+}
+
+// At a terminal a line tells how far it is, and is gone before any other.
+func TestProgress(t *testing.T) {
+	home := homeWith(t, manyHosts)
+	goOn := filepath.Join(home, "go")
+	p := atHome(t, home, "exec", "web*", "--", "test $NAME = web01 || { echo early; until test -e "+goOn+"; do sleep 0.01; done; echo late; }")
+	p.expect("[1/2 done, 1 running, 0 failed, slowest web02 ")
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("late\r\n")
+	p.expect("2 of 2 ok")
+	p.leaves(0)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range strings.SplitSeq(string(p.seen), "\r\n") {
+		// What is left of it behind the last erasure.
+		if i := strings.LastIndex(line, "\r\x1b[K"); i >= 0 {
+			line = line[i:]
+		}
+		if strings.Contains(line, "running") && (strings.Contains(line, "early") || strings.Contains(line, "late") || strings.Contains(line, "ok in")) {
+			t.Errorf("progress and output on one line: %q", line)
+		}
+	}
+}
+
+// The first signal ends all, and keeps what there is.
+func TestManyInterrupted(t *testing.T) {
+	home := homeWith(t, manyHosts)
+	cmd := exec.Command("gateway", "exec", "web*", "-f", "1", "-o", "jsonl", "--", "echo $NAME; sleep 60")
+	cmd.Env = environ(home)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var events []string
+	for scanner := bufio.NewScanner(out); scanner.Scan(); {
+		events = append(events, scanner.Text())
+		if strings.Contains(scanner.Text(), `"event":"stdout"`) {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("%v, want 130", err)
+	}
+	if len(events) != 5 {
+		t.Fatalf("events %q, want start, stdout, two results and a summary", events)
+	}
+	for i, wants := range [][]string{
+		2: {`"host":"web01"`, `"verdict":"interrupted"`, `"stdout":"web01\n"`},
+		3: {`"host":"web02"`, `"verdict":"not_started"`, "not tried: gateway was told to stop"},
+		4: {`"event":"summary"`, `"counts":{"interrupted":1,"skipped":1},"status":130`},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(events[i], want) {
+				t.Errorf("event %d is %s, want %s", i, events[i], want)
+			}
+		}
+	}
+	show := exec.Command("gateway", "runs", "show", "last", "-o", "json")
+	show.Env = environ(home)
+	record, err := show.Output()
+	if err != nil || !strings.Contains(string(record), `"status":130`) || !strings.Contains(string(record), `"outcome":"skipped"`) {
+		t.Errorf("%v: the record is %s", err, record)
+	}
+}
+
+// The second signal leaves at once; the record says what is not known.
+func TestManyLeft(t *testing.T) {
+	home := homeWith(t, manyHosts)
+	cmd := exec.Command("gateway", "exec", "web*", "-f", "1", "-o", "jsonl", "--", "trap '' INT QUIT TERM; echo $NAME; while :; do sleep 1; done")
+	cmd.Env = environ(home)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for scanner := bufio.NewScanner(out); scanner.Scan(); {
+		if strings.Contains(scanner.Text(), `"event":"stdout"`) {
+			for range 2 {
+				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 143 {
+		t.Errorf("%v, want 143", err)
+	}
+	show := exec.Command("gateway", "runs", "show", "last", "-o", "json")
+	show.Env = environ(home)
+	record, err := show.Output()
+	if err != nil || !strings.Contains(string(record), `"status":143`) {
+		t.Errorf("%v: the record is %s", err, record)
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/mattn/go-runewidth"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/session"
+)
+
+// A view shows a command on many hosts, which it knows by their place. The
+// methods for one host are called in order, those for different ones at the
+// same time; done is called for one host at a time, and end after all.
+type view interface {
+	started(host int)
+	output(host int, from session.Stream, b []byte)
+	done(host int, r gateway.Result)
+	end()
+	// limit is how many bytes of each stream done needs; 0 means all that a result
+	// has by itself.
+	limit() int
+}
+
+// newView returns the view that the flags ask for.
+func (a *app) newView(names []string, f *manyFlags) view {
+	switch {
+	case a.config.Output == "jsonl":
+		return newEventsView(a.out, names)
+	case a.config.Output == "json":
+		return &arrayView{out: a.out, waiting: make(map[int]gateway.Result)}
+	case f.gather || f.diff:
+		return newGatherView(a.out, names, f.diff)
+	}
+	return newLiveView(a.out, names)
+}
+
+// liveView shows lines as they come, each with its host in front.
+type liveView struct {
+	out   *output
+	names []string
+	hosts []liveHost
+
+	// writing is held while lines are written: on a terminal both streams are one.
+	writing sync.Mutex
+}
+
+// A liveHost is what has come from a host and is no whole line yet.
+type liveHost struct {
+	mu      sync.Mutex // an output may come late
+	streams [3]*lines
+}
+
+// maxLabel is how wide the column of the names may be.
+const maxLabel = 32
+
+// hues tell hosts apart.
+var hues = []string{"36", "33", "35", "34", "32", "96", "93", "95", "94", "92"}
+
+func newLiveView(out *output, names []string) *liveView {
+	v := &liveView{out: out, names: names, hosts: make([]liveHost, len(names))}
+	width := 0
+	for _, name := range names {
+		width = max(width, min(runewidth.StringWidth(name), maxLabel))
+	}
+	tame, tameErrors := isTerminal(out.stdout), isTerminal(out.stderr)
+	for i, name := range names {
+		padded := name + strings.Repeat(" ", max(width-runewidth.StringWidth(name), 0))
+		hash := fnv.New32a()
+		hash.Write([]byte(name))
+		hue := hues[hash.Sum32()%uint32(len(hues))]
+		label, marked := padded+" | ", padded+" ! "
+		if out.color {
+			label = "\x1b[" + hue + "m" + padded + " |\x1b[0m "
+		}
+		if out.errColor {
+			marked = "\x1b[" + hue + "m" + padded + " \x1b[" + red + "m!\x1b[0m "
+		}
+		v.hosts[i].streams = [3]*lines{
+			{label: []byte(label), tame: tame}, {label: []byte(marked), tame: tameErrors}, {label: []byte(marked), tame: tameErrors},
+		}
+	}
+	return v
+}
+
+// limit: what came was shown.
+func (v *liveView) limit() int { return 1 }
+
+func (v *liveView) started(int) {}
+
+func (v *liveView) output(host int, from session.Stream, b []byte) {
+	h := &v.hosts[host]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v.write(from, h.streams[from].take(b))
+}
+
+func (v *liveView) write(from session.Stream, text []byte) {
+	if len(text) == 0 {
+		return
+	}
+	v.writing.Lock()
+	defer v.writing.Unlock()
+	if from == session.Stdout {
+		_, _ = v.out.Write(text) // the output remembers, and ends the run
+	} else if v.out.failed() == nil {
+		_, _ = v.out.errors().Write(text)
+	}
+}
+
+func (v *liveView) done(host int, r gateway.Result) {
+	h := &v.hosts[host]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for from, stream := range h.streams {
+		v.write(session.Stream(from), stream.rest())
+	}
+	if outcome := fleet.OutcomeOf(r); outcome != fleet.OK && outcome != fleet.Skipped {
+		why := &lines{label: h.streams[session.Stderr].label}
+		v.write(session.Stderr, why.take([]byte(failure(r)+"\n")))
+	}
+}
+
+func (v *liveView) end() {}
+
+// failure says what went wrong on a host, and what can be done about it.
+func failure(r gateway.Result) string {
+	where := ""
+	if r.Line > 0 {
+		where = fmt.Sprintf(" on line %d of the script", r.Line)
+	}
+	if r.Err == nil {
+		return "gateway: " + ending(r) + where
+	}
+	text := "gateway: " + gateway.Code(r.Err) + where + ": " + visible(r.Err.Error())
+	if hint := gateway.Hint(r.Err); hint != "" {
+		text += "\nhint: " + visible(hint)
+	}
+	return text
+}
+
+// eventsView writes every event as a line of its own.
+type eventsView struct {
+	out    *output
+	seq    *sequence
+	events []*events
+}
+
+func newEventsView(out *output, names []string) *eventsView {
+	v := &eventsView{out: out, seq: &sequence{}}
+	for _, name := range names {
+		v.events = append(v.events, &events{out: out, host: name, sequence: v.seq})
+	}
+	return v
+}
+
+func (v *eventsView) limit() int { return 0 }
+
+func (v *eventsView) started(host int) { v.events[host].emit(event{Event: "start"}) }
+
+func (v *eventsView) output(host int, from session.Stream, b []byte) {
+	v.events[host].stream(from, b)
+}
+
+func (v *eventsView) done(host int, r gateway.Result) { v.events[host].result(r) }
+
+func (v *eventsView) end() {}
+
+// arrayView writes one array of results, in the order of the hosts.
+type arrayView struct {
+	out *output
+
+	mu      sync.Mutex
+	next    int                    // the host whose result is written next
+	waiting map[int]gateway.Result // those that wait for their turn
+}
+
+func (v *arrayView) limit() int { return 0 }
+
+func (v *arrayView) started(int) {}
+
+func (v *arrayView) output(int, session.Stream, []byte) {}
+
+func (v *arrayView) done(host int, r gateway.Result) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.waiting[host] = r
+	for {
+		r, ok := v.waiting[v.next]
+		if !ok {
+			return
+		}
+		delete(v.waiting, v.next)
+		before := ",\n"
+		if v.next == 0 {
+			before = "["
+		}
+		v.next++
+		text, err := r.MarshalJSON()
+		if err != nil {
+			panic(err) // plain data
+		}
+		_, _ = v.out.Write(slices.Concat([]byte(before), text[:len(text)-1])) // the output remembers
+	}
+}
+
+func (v *arrayView) end() { _, _ = v.out.Write([]byte("]\n")) }

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"gateway/fleet"
+)
+
+// progress is the line below the output that says how far a run is. Whatever is
+// written to the terminal erases it first; a while later it is back.
+type progress struct {
+	out   *output
+	width int
+	names []string
+
+	mu      sync.Mutex
+	since   map[int]time.Time // the hosts that run; guarded by mu
+	done    int               // guarded by mu
+	failed  int               // guarded by mu
+	shown   bool              // guarded by output.screen
+	stopped chan struct{}
+	over    chan struct{}
+}
+
+// redraw is how often the line is written anew.
+const redraw = 100 * time.Millisecond
+
+// showProgress shows a line where a person can see it; else it returns nil, on
+// which all methods do nothing.
+func (a *app) showProgress(names []string) *progress {
+	if a.config.Output != "text" || a.config.Quiet || a.config.CI || os.Getenv("TERM") == "dumb" || !isTerminal(os.Stderr) {
+		return nil
+	}
+	p := &progress{
+		out: a.out, width: a.console.size().Cols, names: names, since: make(map[int]time.Time),
+		stopped: make(chan struct{}), over: make(chan struct{}),
+	}
+	a.out.progress.Store(p)
+	go p.draw() // ends with stop
+	return p
+}
+
+func (p *progress) draw() {
+	defer close(p.over)
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			text := runewidth.Truncate(p.text(time.Now()), max(p.width-1, 0), "…")
+			p.out.screen.Lock()
+			_, _ = fmt.Fprintf(p.out.stderr, "\r%s\x1b[K", text)
+			p.shown = true
+			p.out.screen.Unlock()
+		case <-p.stopped:
+			return
+		}
+	}
+}
+
+// text is what the line says.
+func (p *progress) text(now time.Time) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text := fmt.Sprintf("[%d/%d done, %d running, %d failed", p.done, len(p.names), len(p.since), p.failed)
+	slowest, begun := -1, now
+	for host, since := range p.since {
+		if since.Before(begun) || since.Equal(begun) && host < slowest {
+			slowest, begun = host, since
+		}
+	}
+	if slowest >= 0 {
+		text += fmt.Sprintf(", slowest %s %v", p.names[slowest], now.Sub(begun).Truncate(time.Second))
+	}
+	return text + "]"
+}
+
+// makeRoom erases the line for somebody who writes, until the function that it
+// returns is called.
+func (p *progress) makeRoom() (written func()) {
+	p.out.screen.Lock()
+	if p.shown {
+		_, _ = p.out.stderr.WriteString("\r\x1b[K") // the place of last resort
+		p.shown = false
+	}
+	return p.out.screen.Unlock
+}
+
+func (p *progress) begin(host int) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.since[host] = time.Now()
+}
+
+func (p *progress) end(host int, outcome fleet.Outcome) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, host)
+	p.done++
+	if outcome != fleet.OK && outcome != fleet.Skipped {
+		p.failed++
+	}
+}
+
+// stop takes the line away for good.
+func (p *progress) stop() {
+	if p == nil {
+		return
+	}
+	close(p.stopped)
+	<-p.over
+	p.out.progress.Store(nil)
+	p.makeRoom()()
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/fleet"
+	"gateway/runs"
+)
+
+func (a *app) runsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List and show what was run on many hosts",
+		Long: `List and show what was run on many hosts: when, where, and how it went, without
+any output. Runs are kept for 30 days, at most 1,000 of them. The selector
+run:last/failed stands for the hosts of the last run that were tried and are
+not ok; ID/failed,skipped,unknown for those of another.`,
+		Example: `  gateway runs list
+  gateway runs show last
+  gateway exec run:last/failed -- systemctl restart nginx`,
+		Args: cobra.ArbitraryArgs,
+		RunE: unknownCommand,
+	}
+	cmd.AddCommand(a.runsListCommand(), a.runsShowCommand())
+	return cmd
+}
+
+// A runEntry is a run in a list.
+type runEntry struct {
+	ID        string         `json:"id"`
+	Verb      string         `json:"verb"`
+	Selector  string         `json:"selector"`
+	Command   string         `json:"command"`
+	StartedAt time.Time      `json:"started_at"`
+	EndedAt   *time.Time     `json:"ended_at"`
+	Status    *int           `json:"status"`
+	Hosts     int            `json:"hosts"`
+	Counts    map[string]int `json:"counts"`
+}
+
+func (a *app) runsListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the runs, the latest first",
+		Example: `  gateway runs list
+  gateway runs list -o json`,
+		Args:              exactly(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(*cobra.Command, []string) error {
+			if err := a.load(); err != nil {
+				return err
+			}
+			ids, err := a.runs().IDs()
+			if err != nil {
+				return err
+			}
+			var entries []runEntry
+			rows := [][]string{{"ID", "STARTED", "HOSTS", "NOT OK", "STATUS", "SELECTOR", "COMMAND"}}
+			for _, id := range ids {
+				r, err := a.runs().Load(id)
+				if err != nil {
+					a.warn(err.Error())
+					continue
+				}
+				counts := r.Counts()
+				entries = append(entries, runEntry{r.ID, r.Verb, r.Selector, r.Command, r.StartedAt, r.EndedAt, r.Status, len(r.Hosts), counts})
+				bad := fmt.Sprint(len(r.Hosts) - counts[string(fleet.OK)])
+				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), bad, statusCell(r), oneLine(r.Selector, 30), oneLine(r.Command, 50)})
+			}
+			if a.config.Output != "text" {
+				return list(a.out, entries)
+			}
+			return a.out.table(rows)
+		},
+	}
+}
+
+func statusCell(r runs.Record) string {
+	if r.Status == nil {
+		return "-"
+	}
+	return fmt.Sprint(*r.Status)
+}
+
+// oneLine makes a text fit into a table.
+func oneLine(text string, most int) string {
+	text = strings.Join(strings.Fields(visible(text)), " ")
+	if short := []rune(text); len(short) > most {
+		text = string(short[:most-1]) + "…"
+	}
+	return text
+}
+
+func (a *app) runsShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show how a run went on each host",
+		Long:  "Show how a run went on each host. ID is the beginning of a run's id, or last.",
+		Example: `  gateway runs show last
+  gateway runs show 01KB9Q -o json`,
+		Args: exactly("ID"),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			ids, _ := a.runs().IDs()
+			return append([]string{"last"}, ids...), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.load(); err != nil {
+				return err
+			}
+			r, err := a.runs().Load(args[0])
+			if err != nil {
+				return err
+			}
+			if a.config.Output != "text" {
+				return a.out.json(r)
+			}
+			return a.showRun(r)
+		},
+	}
+}
+
+func (a *app) showRun(r runs.Record) error {
+	ended := "not known: it runs, or was killed"
+	if r.EndedAt != nil {
+		ended = fmt.Sprintf("%s, after %v", r.EndedAt.Local().Format(time.DateTime), r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
+	}
+	about := [][]string{
+		{"id", r.ID}, {"selector", visible(r.Selector)}, {"command", oneLine(r.Command, 200)},
+		{"started", r.StartedAt.Local().Format(time.DateTime)}, {"ended", ended}, {"status", statusCell(r)},
+	}
+	if err := a.out.table(about); err != nil {
+		return err
+	}
+	rows := [][]string{{"HOST", "OUTCOME", "EXIT", "TIME", "CODE", "MESSAGE"}}
+	for _, h := range r.Hosts {
+		row := []string{h.Host, h.Outcome, "", "", "", ""}
+		if h.ExitCode != nil {
+			row[2] = fmt.Sprint(*h.ExitCode)
+		}
+		if h.StartedAt != nil {
+			row[3] = fmt.Sprintf("%d ms", h.DurationMS)
+		}
+		if h.Error != nil {
+			row[4], row[5] = h.Error.Code, oneLine(h.Error.Message, 120)
+		}
+		rows = append(rows, row)
+	}
+	if err := a.out.printf("\n"); err != nil {
+		return err
+	}
+	return a.out.table(rows)
+}
