@@ -10,7 +10,7 @@ GATEWAY_SOAK ?= 10m
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: build
 build: ## bin/gateway, a static binary
@@ -47,6 +47,14 @@ fuzz: ## all fuzz targets, FUZZTIME=30s each
 soak: deps ## random commands with a known outcome, kills, and the long limits, GATEWAY_SOAK=10m
 	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 GATEWAY_SOAK=$(GATEWAY_SOAK) go test -race -timeout 3h -count=1 -v \
 		-run 'TestSoak|TestKilled|TestHundredSessions|TestFloodIsBounded|TestOneLongLine|TestSessionsAtOnce|TestNothingGrows|TestSessionIsAScript' $(TESTFLAGS) ./integration
+
+INSPECTOR = @modelcontextprotocol/inspector@1.0.3
+
+.PHONY: mcp-inspector
+mcp-inspector: deps ## the official MCP inspector (npm) runs a story over stdio and HTTP, 4 minutes
+	npm install --prefix bin/inspector --no-audit --no-fund --no-save --ignore-scripts $(INSPECTOR)
+	GWTEST_REQUIRE_SSHD=1 GATEWAY_INSPECTOR=$(CURDIR)/bin/inspector/node_modules/@modelcontextprotocol/inspector/cli/build/cli.js \
+		go test -count 1 -timeout 10m -v -run '^TestInspector$$' ./integration
 
 .PHONY: lint
 lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)

@@ -174,12 +174,12 @@ func checkArguments(raw json.RawMessage) error {
 		return nil
 	}
 	var decoded any
-	if json.Unmarshal(raw, &decoded) != nil {
-		return nil // the schema will say so
+	again := raw
+	if json.Unmarshal(raw, &decoded) == nil { // else the schema will say so
+		again, _ = json.Marshal(decoded) // what was decoded can be encoded
 	}
-	again, err := json.Marshal(decoded)
 	meant := bytes.Count(raw, []byte("\ufffd")) + len(replacementEscape.FindAll(raw, -1))
-	if err == nil && bytes.Count(again, []byte("\ufffd")) > meant {
+	if bytes.Count(again, []byte("\ufffd")) > meant {
 		return usage(hint, "the arguments have half a surrogate pair: that is no character")
 	}
 	return nil

@@ -40,21 +40,27 @@ func (s *Server) listResources(ctx context.Context, req mcp.Request, next mcp.Me
 	for _, name := range s.names {
 		list.Resources = append(list.Resources, &mcp.Resource{URI: hostURI + name, Name: "host " + name, MIMEType: "application/json"})
 	}
-	d, err := s.config.Daemon(ctx, s.scope)
-	if err != nil {
-		return list, nil // the hosts are there without it
-	}
-	sessions, err := (&call{Server: s, ctx: ctx, daemon: d}).visible()
-	if err != nil {
-		return list, nil
-	}
-	for _, one := range sessions {
+	for _, one := range s.visibleSessions(ctx) {
 		list.Resources = append(list.Resources, &mcp.Resource{
 			URI: sessionURI + one.ID + transcriptURI, Name: "transcript of " + one.Name, MIMEType: "text/plain",
 			Description: fmt.Sprintf("session %s on %s, %s", one.Name, one.Host, one.State), Size: one.To - one.From,
 		})
 	}
 	return list, nil
+}
+
+// visibleSessions are none where there is no daemon to tell of them: the hosts
+// are there without it.
+func (s *Server) visibleSessions(ctx context.Context) []api.Session {
+	d, err := s.config.Daemon(ctx, s.scope)
+	if err != nil {
+		return nil
+	}
+	sessions, err := (&call{Server: s, ctx: ctx, daemon: d}).visible()
+	if err != nil {
+		s.config.Log.Info("resources", "error", err)
+	}
+	return sessions
 }
 
 func (s *Server) readHost(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
