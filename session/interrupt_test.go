@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -146,6 +147,29 @@ func TestInterruptIsNotLost(t *testing.T) {
 			if r.Verdict != session.Interrupted || string(r.Stdout) != "part\n" {
 				t.Fatalf("round %d: got %s %q, %v, want interrupted", i, r.Verdict, r.Stdout, err)
 			}
+		}
+	})
+}
+
+// What is typed to bring the shell back is echoed by a terminal that a person
+// types to, and is no output.
+func TestInterruptOnTerminalWithEcho(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		started := make(chan struct{})
+		go func() {
+			<-started
+			s.Write([]byte("\x03"))
+		}()
+		up := false
+		var seen []byte
+		r, _ := s.Run(t.Context(), session.Command{Text: "sh -c 'echo up; exec sleep 60'", TTY: true, Echo: true, Timeout: 5 * time.Second, Output: func(_ session.Stream, b []byte) {
+			if seen = append(seen, b...); !up && bytes.Contains(seen, []byte("up\r\n")) {
+				up = true
+				close(started)
+			}
+		}})
+		if got := string(r.Stdout); strings.Contains(got, "stty") || strings.Contains(got, "_gw") || !strings.HasPrefix(got, "up\r\n") {
+			t.Errorf("Stdout = %q, want no more than up and ^C", got)
 		}
 	})
 }

@@ -38,6 +38,7 @@ type run struct {
 	veil     veil
 
 	// Used by the goroutine of Run only.
+	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
 	deaf     bool     // its keeper did not answer in time
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt

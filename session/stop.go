@@ -162,6 +162,10 @@ func (s *Session) resume(r *run) bool {
 
 // locate asks the shell where it is, and reports whether it said so.
 func (s *Session) locate(r *run) bool {
+	s.mu.Lock()
+	// The terminal still echoes, and what it echoes is typed from here.
+	r.mute = r.command.TTY && r.progress.prompted
+	s.mu.Unlock()
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")

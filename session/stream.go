@@ -38,8 +38,9 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 			return
 		}
 	}
-	if r == nil || k != nil && k != s.keeper || !r.takes(from) || k == nil && s.owes() {
+	if r == nil || k == nil && r.mute || k != nil && k != s.keeper || !r.takes(from) || k == nil && s.owes() {
 		switch {
+		case r != nil && r.mute && k == nil:
 		case !s.ready: // sudo speaks on stderr
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
 		case k == nil:
