@@ -196,7 +196,7 @@ func (s *live) run(r api.Run) (*api.Command, error) {
 	s.count++
 	end := int64(s.log.End())
 	c := &api.Command{
-		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text,
+		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
 		State: string(api.Running), StartedAt: time.Now(), From: end, To: end,
 	}
 	s.commands = append(s.commands, c)

@@ -80,6 +80,17 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// newLine ends a line that has not ended, on the terminal that both streams
+// share.
+func (o *output) newLine() {
+	o.mu.Lock()
+	midline := o.shared && o.midline
+	o.mu.Unlock()
+	if midline {
+		_, _ = o.Write([]byte("\r\n"))
+	}
+}
+
 // failed returns what went wrong with stdout.
 func (o *output) failed() error {
 	o.mu.Lock()

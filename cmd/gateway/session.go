@@ -35,7 +35,7 @@ not with CI=true or --no-daemon.`,
 	cmd.AddCommand(
 		a.sessionOpenCommand(), a.sessionExecCommand(), a.sessionReadCommand(),
 		a.sessionSendCommand(), a.sessionAnswerCommand(), a.sessionWaitCommand(), a.sessionInterruptCommand(),
-		a.sessionResetCommand(), a.sessionScreenCommand(), a.sessionListCommand(), a.sessionEventsCommand(), a.sessionCloseCommand(),
+		a.sessionResetCommand(), a.sessionScreenCommand(), a.sessionListCommand(), a.sessionEventsCommand(), a.sessionAttachCommand(), a.sessionCloseCommand(),
 	)
 	return cmd
 }

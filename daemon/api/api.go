@@ -98,6 +98,9 @@ type Command struct {
 	Session string `json:"session"`
 	Host    string `json:"host"`
 	Text    string `json:"command"`
+	// TTY and Echo are as in Run.
+	TTY  bool `json:"tty,omitempty"`
+	Echo bool `json:"echo,omitempty"`
 	// State is running, waiting_input, or the verdict.
 	State     string    `json:"state"`
 	StartedAt time.Time `json:"started_at"`

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A daemonHome is a home with a daemon of its own, in which a session is open.
+func daemonHome(t *testing.T) string {
+	t.Helper()
+	home, err := os.MkdirTemp("", "gw") // short: there is a socket in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		gatewayIn(t, home, "serve", "--stop", "--force")
+		os.RemoveAll(home)
+	})
+	if err := os.MkdirAll(filepath.Join(home, ".config", "gateway"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".config", "gateway", "config.yaml"), []byte("socket: "+home+"/run/s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := gatewayIn(t, home, "session", "open", "localhost", "--name", "work"); out != "work\n" {
+		t.Fatalf("session open: %q", out)
+	}
+	return home
+}
+
+// gatewayIn runs gateway without a terminal, and returns all that it says.
+func gatewayIn(t *testing.T, home string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("gateway", args...)
+	cmd.Env = environ(home)
+	out, _ := cmd.CombinedOutput() // of a status that is not 0
+	return string(out)
+}
+
+func TestAttach(t *testing.T) {
+	home := daemonHome(t)
+	p := atHome(t, home, "session", "attach", "work")
+	p.expect("work:")
+	p.press("cd /usr; echo $TERM; stty size\r")
+	p.expect("xterm\r\n24 80\r\n")
+	p.expect("work:/usr$ ")
+	p.press("read -p 'name? ' a; echo \"<$a>\"\r")
+	p.expect("\nname? ")
+	p.press("anna\r")
+	p.expect("anna\r\n<anna>\r\n")
+	p.expect("work:/usr$ ")
+	p.press("given up\x03")
+	p.expect("work:/usr$ ")
+	p.press("printf mid\r")
+	p.expect("\nmid\r\nwork:/usr$ ")
+	p.press("echo one \\\rtwo\r")
+	p.expect("\none two\r\n")
+	p.expect("work:/usr$ ")
+
+	// Others are told who has it.
+	if out := gatewayIn(t, home, "session", "exec", "work", "true"); !strings.Contains(out, "session.busy: daemon: ") || !strings.Contains(out, "has attached to session work") {
+		t.Errorf("exec meanwhile: %q", out)
+	}
+	if out := gatewayIn(t, home, "session", "send", "work", "x"); !strings.Contains(out, "has attached to session work") {
+		t.Errorf("send meanwhile: %q", out)
+	}
+	second := atHome(t, home, "session", "attach", "work")
+	second.expect("has attached to session work")
+	second.leaves(1)
+
+	p.press("\x04")
+	p.expect("gateway: detached from work; it goes on")
+	p.leaves(0)
+	if out := gatewayIn(t, home, "session", "exec", "work", "pwd"); out != "/usr\n" {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+func TestAttachInterrupts(t *testing.T) {
+	p := atHome(t, daemonHome(t), "session", "attach", "work")
+	p.expect("$ ")
+	p.press("sh -c 'echo u''p; exec sleep 60'\r")
+	p.expect("up\r\n")
+	p.press("\x03")
+	between := p.expect("work:")
+	if strings.Contains(between, "stty") {
+		t.Errorf("the terminal shows %q", between)
+	}
+	p.press("exit 3\r")
+	p.expect("gateway: session work is closed: its shell ended with status 3")
+	p.leaves(0)
+}
+
+// What runs on the terminal goes on without the person, and is there again.
+func TestAttachAgain(t *testing.T) {
+	home := daemonHome(t)
+	p := atHome(t, home, "session", "attach", "work")
+	p.expect("$ ")
+	p.press("read -p 'name? ' a; echo \"<$a>\"; cat\r")
+	p.expect("\nname? ")
+	p.press("an\r~.")
+	p.expect("detached")
+	p.leaves(0)
+	p = atHome(t, home, "session", "attach", "work")
+	p.expect("<an>")
+	p.press("more\r")
+	p.expect("more\r\nmore\r\n")
+	p.press("\x04")
+	p.expect("work:")
+	p.press("\x04")
+	p.leaves(0)
+}
+
+// A command that is not on the terminal is followed; its prompt can be answered
+// and it can be interrupted.
+func TestAttachToPlainCommand(t *testing.T) {
+	home := daemonHome(t)
+	gatewayIn(t, home, "session", "exec", "work", "--wait", "20s", "--", `read -s -p "secret? " a </dev/tty; echo "${#a}"; sh -c "echo up; exec sleep 60"`)
+	p := atHome(t, home, "session", "attach", "work")
+	p.expect("secret? ")
+	p.press("xyzzz\x7f!\r")
+	if shown := p.expect("5\r\n"); strings.Contains(shown, "xyz") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	p.expect("up\r\n")
+	p.press("\x03")
+	p.expect("work:")
+	p.press("\x04")
+	p.leaves(0)
+}
+
+func TestAttachReadOnly(t *testing.T) {
+	home := daemonHome(t)
+	p := atHome(t, home, "session", "attach", "work", "--read-only")
+	p.waitNoEcho()
+	for len(p.text()) == 0 { // until it follows
+		gatewayIn(t, home, "session", "exec", "work", "echo", "seen")
+	}
+	p.expect("$ echo seen\r\nseen\r\n")
+	p.press("q")
+	p.expect("detached")
+	p.leaves(0)
+}
+
+func TestAttachEndsWithSignal(t *testing.T) {
+	p := atHome(t, daemonHome(t), "session", "attach", "work")
+	p.expect("$ ")
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.leaves(143)
+}
+
+// text returns all that the terminal has shown.
+func (p *person) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return string(p.seen)
+}
+
+func TestSessionCommandAsks(t *testing.T) {
+	home := daemonHome(t)
+	p := atHome(t, home, "session", "exec", "work", `read -s -p "secret? " a </dev/tty; echo "[$a]"`)
+	p.expect("secret? ")
+	p.waitNoEcho()
+	p.press("xyzzy\r")
+	p.expect("[*") // it is shown nowhere
+	p.leaves(0)
+	if out := gatewayIn(t, home, "session", "read", "work"); strings.Contains(out, "xyzzy") {
+		t.Errorf("the transcript has it: %q", out)
+	}
+}
+
+func TestSessionAnswer(t *testing.T) {
+	home := daemonHome(t)
+	gatewayIn(t, home, "session", "exec", "work", "--wait", "20s", "--", `read -s -p "secret? " a </dev/tty; (exit ${#a})`)
+	p := atHome(t, home, "session", "answer", "work")
+	p.expect("secret? ")
+	p.waitNoEcho()
+	p.press("xyzzy\r")
+	p.leaves(0)
+	if shown := p.text(); strings.Contains(shown, "xyzzy") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	if out := gatewayIn(t, home, "session", "wait", "work", "--timeout", "20s"); !strings.HasPrefix(out, "exited 5: ") {
+		t.Errorf("wait: %q", out)
+	}
+}
+
+func TestSessionCommandIsInterrupted(t *testing.T) {
+	home := daemonHome(t)
+	p := atHome(t, home, "session", "exec", "work", `sh -c 'echo up; exec sleep 60'`)
+	p.expect("up")
+	p.press("\x03")
+	p.leaves(130)
+	if out := gatewayIn(t, home, "session", "exec", "work", "echo still here"); out != "still here\n" {
+		t.Errorf("afterwards: %q", out)
+	}
+}
+
+// The second signal leaves at once, and a hang-up does: the command goes on.
+func TestSessionCommandOutlivesItsCall(t *testing.T) {
+	home := daemonHome(t)
+	stop := filepath.Join(home, "stop")
+	for _, test := range []struct {
+		signals []os.Signal
+		status  int
+	}{
+		{[]os.Signal{syscall.SIGINT, syscall.SIGTERM}, 143},
+		{[]os.Signal{syscall.SIGHUP}, 129},
+		{[]os.Signal{syscall.SIGKILL}, -1},
+	} {
+		p := atHome(t, home, "session", "exec", "work", `sh -c 'trap "" INT; echo up; while [ ! -e `+stop+` ]; do sleep 0.01; done; rm `+stop+`; echo done'`)
+		p.expect("up")
+		for _, signal := range test.signals {
+			if err := p.cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(test.signals) > 1 {
+			p.expect("gateway: the command goes on\r\nhint: its id is s-")
+		}
+		_ = p.cmd.Wait()
+		if got := p.cmd.ProcessState.ExitCode(); got != test.status {
+			t.Errorf("%v: status %d, want %d", test.signals, got, test.status)
+		}
+		if out := gatewayIn(t, home, "session", "list"); !strings.Contains(out, " running ") {
+			t.Errorf("%v: the command does not go on: %s", test.signals, out)
+		}
+		if err := os.WriteFile(stop, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		gatewayIn(t, home, "session", "wait", "work", "--timeout", "20s")
+		if out := gatewayIn(t, home, "session", "read", "work", "--tail", "1"); out != "done\n" {
+			t.Errorf("%v: the output is %q", test.signals, out)
+		}
+	}
+}
+
+// A key comes back within the time in which nobody notices.
+func TestAttachIsQuick(t *testing.T) {
+	p := atHome(t, daemonHome(t), "session", "attach", "work")
+	p.expect("$ ")
+	p.press("echo re''ady; cat\r")
+	p.expect("ready\r\n")
+	const keys = 50
+	begun := time.Now()
+	for range keys {
+		p.press("x")
+		p.expect("x")
+	}
+	if mean := time.Since(begun) / keys; mean > 100*time.Millisecond { // a loaded machine has its own time
+		t.Errorf("a key takes %v, want less than 10ms", mean)
+	} else {
+		t.Logf("a key takes %v", mean)
+	}
+	p.press("\x03")
+	p.expect("work:")
+	p.press("\x04")
+	p.leaves(0)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+)
+
+func (a *app) sessionAttachCommand() *cobra.Command {
+	var readOnly bool
+	cmd := &cobra.Command{
+		Use:   "attach NAME",
+		Short: "Take a session's terminal over, or watch it",
+		Long: `Take a session's terminal over: type commands for its shell, and to what runs in
+it. Others can't run or type anything there meanwhile. What runs already is
+shown: type to a program on the terminal; else ^C interrupts it, and its prompts
+can be answered.
+
+^D at an empty prompt or ~. at the beginning of a line detaches; what runs goes
+on. With --read-only you watch, and q or ^C leaves.`,
+		Example: `  gateway session attach work
+  gateway session attach work --read-only`,
+		Args:              exactly("NAME"),
+		ValidArgsFunction: a.completeSessions(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !readOnly && (!isTerminal(os.Stdin) || !isTerminal(os.Stdout)) {
+				return usage(cmd, "to run a command there is gateway session exec", "attach needs a terminal on stdin and stdout")
+			}
+			c, err := a.daemon(cmd)
+			if err != nil {
+				return err
+			}
+			return a.sessionAttach(cmd.Context(), c, args[0], readOnly)
+		},
+	}
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "watch, and leave the terminal to others")
+	return cmd
+}
+
+// errDetached: the person wants to leave.
+var errDetached = errors.New("detached")
+
+// errOver: the session has ended.
+var errOver = errors.New("over")
+
+// sessionAttach lasts until the person detaches, or the session is over.
+func (a *app) sessionAttach(ctx context.Context, c *client.Client, name string, readOnly bool) error {
+	ctx, leave := context.WithCancelCause(ctx)
+	defer leave(nil)
+	t := &takeover{app: a, client: c, readOnly: readOnly, leave: leave}
+	s, err := c.Session(ctx, name)
+	if err == nil && !readOnly {
+		var attached api.Attached
+		if attached, err = c.Attach(ctx, s.ID, whoami()); err == nil {
+			s, t.id = attached.Session, attached.Attachment
+		}
+	}
+	if err != nil {
+		return err
+	}
+	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	if isTerminal(os.Stdin) {
+		if err := a.console.makeRaw(os.Stdin); err != nil {
+			return err
+		}
+		t.raw = true
+	}
+	defer at.stop()
+	err = t.run(ctx, s, at)
+	t.resetTerminal()
+	at.stop()
+	switch {
+	case errors.Is(err, errOver):
+		return t.over(context.WithoutCancel(ctx), s)
+	case errors.Is(err, errDetached):
+		a.out.say("gateway: detached from " + s.Name + "; it goes on")
+		return nil
+	}
+	return err
+}
+
+// over says how the session has ended.
+func (t *takeover) over(ctx context.Context, s api.Session) error {
+	s, err := t.client.Session(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	t.app.out.say(fmt.Sprintf("gateway: session %s is %s: %s", s.Name, s.State, visible(cmp.Or(s.Reason, "nobody knows why"))))
+	if s.State == api.Lost {
+		return exitStatus(statusFailed)
+	}
+	return nil
+}
+
+// whoami names the person to others.
+func whoami() string {
+	name := "user " + fmt.Sprint(os.Geteuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if tty, err := os.Readlink("/proc/self/fd/0"); err == nil && strings.HasPrefix(tty, "/dev/") {
+		name += " on " + strings.TrimPrefix(tty, "/dev/")
+	}
+	return name
+}
+
+// run connects the person with the session.
+func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error {
+	t.session, t.cwd = s, s.Cwd
+	t.lines = newLineInput()
+	t.editor = term.NewTerminal(struct {
+		*lineInput
+		*output
+	}{t.lines, t.app.out}, "")
+	t.keyboard = newKeyboard(func(b []byte) error {
+		return t.client.Send(ctx, s.ID, api.Input{Data: b, Attachment: t.id})
+	})
+	go t.keyboard.run(ctx)
+	defer t.lines.Close()
+	defer context.AfterFunc(ctx, func() { t.lines.Close() })()
+	since, err := t.join(ctx)
+	if err != nil {
+		return err
+	}
+	t.resize(ctx)
+	at.follow(t.resized(ctx))
+	go func() { // ends with the session, or with ctx
+		err := t.client.Follow(ctx, s.ID, since, func(e api.Event) error {
+			t.event(e)
+			return nil
+		})
+		if err == nil || gateway.Code(err) == "session.closed" {
+			err = errOver
+		}
+		t.leave(err)
+	}()
+	if t.raw {
+		var keys escapes
+		go forward(os.Stdin, func(b []byte) (int, error) {
+			typed, left := keys.filter(b)
+			t.typed(ctx, typed)
+			if left {
+				t.keyboard.flush()
+				t.leave(errDetached)
+				return 0, errDetached
+			}
+			return len(b), nil
+		})
+	}
+	if t.readOnly {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return t.prompt(ctx)
+}
+
+// prompt reads lines and runs them, until ctx ends.
+func (t *takeover) prompt(ctx context.Context) error {
+	text := ""
+	for {
+		select {
+		case <-t.ready():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		prompt := "> "
+		if text == "" {
+			prompt = t.promptText()
+		}
+		t.editor.SetPrompt(prompt)
+		line, err := t.editor.ReadLine()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return errDetached
+		case t.lines.dropped():
+			text = ""
+			continue
+		}
+		text += line
+		if rest, unfinished := strings.CutSuffix(text, `\`); unfinished && !strings.HasSuffix(rest, `\`) {
+			text += "\n"
+			continue
+		}
+		if strings.TrimSpace(text) != "" {
+			if err := t.submit(ctx, text); err != nil {
+				if gateway.Code(err) != "usage" && gateway.Code(err) != "session.busy" {
+					return err
+				}
+				t.app.out.fail(err)
+			}
+		}
+		text = ""
+	}
+}
+
+func (t *takeover) promptText() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.ReplaceAll(visible(t.session.Name+":"+t.cwd), "\n", "?") + "$ "
+}
+
+// submit runs a line as the session's next command, as a person's shell would:
+// on the terminal.
+func (t *takeover) submit(ctx context.Context, text string) error {
+	tty := t.session.Kind == api.PTY
+	run := api.Run{Text: text, TTY: tty, Echo: tty, Attachment: t.id}
+	if name := os.Getenv("TERM"); tty && name != "" {
+		run.Env = map[string]string{"TERM": name} // that of who looks
+	}
+	t.begin(api.Command{TTY: tty, Echo: tty})
+	command, err := t.client.Run(ctx, t.session.ID, run)
+	if err != nil {
+		t.finish(nil)
+		return err
+	}
+	t.known(command.ID)
+	return nil
+}
