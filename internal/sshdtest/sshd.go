@@ -42,6 +42,9 @@ type Options struct {
 	AuthorizedOptions string
 	// AuthorizedKeys are further lines of authorized_keys.
 	AuthorizedKeys []string
+	// Addresses is on how many addresses the server listens, from 127.0.0.1 on;
+	// sshd has room for 16. Not for dropbear.
+	Addresses int
 	// NoSftp leaves the sftp subsystem out. Dropbear never has it.
 	NoSftp bool
 	// Account changes the account as the server sees it. It needs root; the
@@ -132,8 +135,11 @@ func Start(t testing.TB, opts Options) *Server {
 	}
 	config := filepath.Join(s.Dir, "sshd_config")
 	s.launch(t, &opts, "Server listening on", func(port int) []string {
-		listen := fmt.Sprintf("ListenAddress 127.0.0.1:%d", port)
-		writeFile(t, config, mergeConfig(opts.Config, append(own, listen)))
+		all := own
+		for i := range max(opts.Addresses, 1) {
+			all = append(all, fmt.Sprintf("ListenAddress 127.0.0.%d:%d", i+1, port))
+		}
+		writeFile(t, config, mergeConfig(opts.Config, all))
 		return append([]string{sshd, "-D", "-e", "-f", config}, opts.Args...)
 	})
 	return s

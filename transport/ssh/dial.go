@@ -57,13 +57,19 @@ func dialHop(ctx context.Context, config Config) (*conn, error) {
 func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()) (*conn, error) {
 	ctx, clock := newClock(ctx, config.ConnectTimeout)
 	defer clock.stop()
+	if config.Jump != nil {
+		// Waiting for others is no time that this machine takes.
+		resume := clock.pause()
+		through, err := handshakes.enter(ctx, "through "+config.Jump.key())
+		resume()
+		if err != nil {
+			return nil, config.crowded(ctx)
+		}
+		defer through()
+	}
 	free, err := handshakes.enter(ctx, config.key())
 	if err != nil {
-		if given := config.given(ctx, "connecting"); given != nil {
-			return nil, given
-		}
-		return nil, config.failure(codeThrottled, context.DeadlineExceeded, "too many connections to one machine at once: lower --forks",
-			"none of %d handshakes with it finished %s", maxHandshakes, config.inTime(ctx))
+		return nil, config.crowded(ctx)
 	}
 	defer free()
 	backoff := firstBackoff
@@ -94,6 +100,15 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
+}
+
+// crowded is why there was no place for one more handshake.
+func (c *Config) crowded(ctx context.Context) error {
+	if given := c.given(ctx, "connecting"); given != nil {
+		return given
+	}
+	return c.failure(codeThrottled, context.DeadlineExceeded, "too many connections to one machine at once: lower --forks",
+		"none of %d handshakes with it finished %s", maxHandshakes, c.inTime(ctx))
 }
 
 // carrier opens the byte stream for the connection. Its Close unblocks a

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	gossh "golang.org/x/crypto/ssh"
 
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
@@ -163,4 +166,39 @@ func TestJumpCancelled(t *testing.T) {
 			t.Errorf("Dial = %v, want %v", err, context.Canceled)
 		}
 	})
+}
+
+// Many addresses behind one bastion may be one machine, which turns some away
+// while ten are at its door. All get in, and nobody logs in twice.
+func TestManyBehindOneBastion(t *testing.T) {
+	const hosts = 500
+	bastion := sshdtest.Start(t, sshdtest.Options{})
+	s := sshdtest.Start(t, sshdtest.Options{Addresses: 16, Config: []string{"MaxStartups 10:30:100"}})
+	var dialling sync.WaitGroup
+	for i := range hosts {
+		c := chain(bastion, s)
+		c.Name, c.Addr = fmt.Sprintf("web%d", i), fmt.Sprintf("127.0.0.%d", i%16+1)
+		c.HostKeys.Pins = []string{gossh.FingerprintSHA256(s.HostKey)}
+		dialling.Go(func() {
+			tr, err := ssh.Dial(t.Context(), c)
+			if err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+				return
+			}
+			tr.Close()
+		})
+	}
+	dialling.Wait()
+	t.Logf("%d turned away, and tried again", strings.Count(s.Log(), "drop connection"))
+	within(t, patience, "the log of all logins", func() {
+		for strings.Count(s.Log(), "Accepted publickey") < hosts {
+			runtime.Gosched()
+		}
+	})
+	if n := strings.Count(s.Log(), "Accepted publickey"); n != hosts {
+		t.Errorf("%d logins on %d hosts", n, hosts)
+	}
+	if n := strings.Count(bastion.Log(), "Accepted publickey"); n > 3 {
+		t.Errorf("%d connections to the bastion", n)
+	}
 }

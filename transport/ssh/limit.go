@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// maxHandshakes is how many handshakes with one machine may be in flight. Of
-// 100 at once sshd's MaxStartups (10:30:100) drops 40; eight at a time all get
-// through, and no slower.
+// maxHandshakes is how many handshakes with one machine, or through one bastion,
+// may be in flight. Of 100 at once sshd's MaxStartups (10:30:100) drops 40; eight
+// at a time all get through, and no slower. Behind a bastion many addresses may be
+// one machine.
 const maxHandshakes = 8
 
 // handshakes counts those of the whole process.
