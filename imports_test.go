@@ -45,6 +45,7 @@ var allowed = map[string][]string{
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
 	"script":                  {"fleet", "gateway", "hosts", "internal/redact", "session", "transport"},
+	"script/report":           {"fleet", "gateway", "script"},
 	"internal/fdpass":         nil,
 	"internal/redact":         nil,
 	"internal/config":         {"hosts"},

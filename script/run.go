@@ -57,18 +57,7 @@ func (s *Script) Find(name, host string, given map[string]string) (int, bool) {
 // Host runs the script on one host and returns what happened. The context's end
 // interrupts the step that runs; what stands under always runs then, too.
 func (r *Runner) Host(ctx context.Context, host string) Result {
-	h := &hostRun{
-		Runner: r, host: host, values: r.Script.values(host, r.Given),
-		result: Result{Script: cmp.Or(r.Script.Name, r.Script.File), Host: host, Outcome: fleet.OK, Started: time.Now()},
-	}
-	maps.Copy(h.values, r.Secrets)
-	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
-		for i := range steps {
-			if name := steps[i].Register; name != "" {
-				h.values[name] = ""
-			}
-		}
-	}
+	h := r.newRun(host)
 	defer func() { h.result.Duration = time.Since(h.result.Started) }()
 	defer h.close()
 	if err := h.open(ctx); err != nil {
@@ -95,6 +84,22 @@ type hostRun struct {
 	main   *shell
 	others map[string]*shell // under sudo, by user
 	closed []*shell          // shells that ended; they may hold the connection of others
+}
+
+func (r *Runner) newRun(host string) *hostRun {
+	h := &hostRun{
+		Runner: r, host: host, values: r.Script.values(host, r.Given),
+		result: Result{Script: cmp.Or(r.Script.Name, r.Script.File), Host: host, Outcome: fleet.OK, Started: time.Now()},
+	}
+	maps.Copy(h.values, r.Secrets)
+	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
+		for i := range steps {
+			if name := steps[i].Register; name != "" {
+				h.values[name] = ""
+			}
+		}
+	}
+	return h
 }
 
 // open opens the main session, and sets the variables in it. A second one comes

@@ -1,0 +1,123 @@
+package script
+
+import (
+	"context"
+	"time"
+
+	"gateway/fleet"
+	"gateway/internal/redact"
+)
+
+// A Plan is what a script would do on one host, as far as that can be known
+// before it runs. What steps register stays ${{ NAME }}.
+type Plan struct {
+	Host    string            `json:"host"`
+	Vars    map[string]string `json:"vars"`
+	Secrets []string          `json:"secrets"` // their names
+	Steps   []PlannedStep     `json:"steps"`
+}
+
+// A PlannedStep is a step with the values of its variables.
+type PlannedStep struct {
+	Name     string            `json:"name"`
+	Block    string            `json:"block"`
+	Line     int               `json:"line"`
+	Skipped  bool              `json:"skipped"` // by --start-at
+	When     string            `json:"when,omitempty"`
+	Sudo     string            `json:"sudo,omitempty"`
+	Cwd      string            `json:"cwd,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
+	Timeout  string            `json:"timeout,omitempty"`
+	Retry    int               `json:"retry,omitempty"`
+	Register string            `json:"register,omitempty"`
+	Run      string            `json:"run"`
+}
+
+// Plan returns what would run on a host. It resolves no secret, and connects to
+// nothing.
+func (r *Runner) Plan(host string) Plan {
+	values := r.Script.values(host, r.Given)
+	p := Plan{Host: host, Vars: map[string]string{}}
+	for _, v := range r.Script.Vars {
+		p.Vars[v.Name] = values[v.Name]
+	}
+	for _, secret := range r.Script.Secrets {
+		p.Secrets = append(p.Secrets, secret.Name)
+		values[secret.Name] = redact.Mask
+	}
+	resolve := func(text string) string {
+		return expand(text, func(name string) string {
+			if value, ok := values[name]; ok {
+				return value
+			}
+			return "${{ " + name + " }}"
+		})
+	}
+	first := 0
+	if r.StartAt != "" {
+		first, _ = r.Script.Find(r.StartAt, host, r.Given)
+	}
+	add := func(steps []Step, block string) {
+		for i := range steps {
+			s := &steps[i]
+			planned := PlannedStep{
+				Name: resolve(s.Name), Block: block, Line: s.Line, Skipped: block == Steps && i < first,
+				When: s.When, Cwd: resolve(s.Cwd), Retry: s.Retry.Times, Register: s.Register, Run: s.Run,
+			}
+			if s.Sudo.On {
+				planned.Sudo = resolve(s.Sudo.User)
+				if planned.Sudo == "" {
+					planned.Sudo = "default"
+				}
+			}
+			if s.Timeout > 0 {
+				planned.Timeout = s.Timeout.String()
+			}
+			if len(s.Env) > 0 {
+				planned.Env = map[string]string{}
+				for name, value := range s.Env {
+					planned.Env[name] = resolve(value)
+				}
+			}
+			p.Steps = append(p.Steps, planned)
+		}
+	}
+	add(r.Script.Steps, Steps)
+	add(r.Script.Always, Always)
+	return p
+}
+
+// Check finds out whether the script could begin on a host: it connects, sets
+// the variables, and becomes each user that a step needs. No step runs.
+func (r *Runner) Check(ctx context.Context, host string) Result {
+	h := r.newRun(host)
+	defer func() { h.result.Duration = time.Since(h.result.Started) }()
+	defer h.close()
+	err := h.open(ctx)
+	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
+		for i := range steps {
+			if err == nil && steps[i].Sudo.On {
+				_, err = h.shell(ctx, &steps[i])
+			}
+		}
+	}
+	if err != nil {
+		h.result.Err, h.result.Outcome = h.masked(err), fleet.NotStarted
+	}
+	return h.result
+}
+
+// Failed returns a result for a host that was not tried, or on which something
+// went wrong that is nobody's fault but gateway's.
+func (r *Runner) Failed(host string, outcome fleet.Outcome, why error) Result {
+	h := r.newRun(host)
+	h.result.Started = time.Time{}
+	h.result.Err, h.result.Outcome = h.masked(why), outcome
+	reason := "not tried"
+	if outcome == fleet.Unknown {
+		reason = "it is not known whether it ran"
+	}
+	h.skip(r.Script.Steps, Steps, reason)
+	h.skip(r.Script.Always, Always, reason)
+	return h.result
+}

@@ -1,0 +1,157 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"gateway/fleet"
+	"gateway/script"
+)
+
+// GitHub writes workflow commands: lines that the runner of GitHub Actions obeys
+// wherever they stand in a step's output.
+type GitHub struct {
+	W io.Writer
+	// File is the script's path in the repository.
+	File string
+}
+
+// Mask makes the runner mask secrets wherever they come from. It writes them:
+// use it only where a runner reads that.
+func (g *GitHub) Mask(secrets map[string]string) error {
+	for _, secret := range secrets {
+		for line := range strings.SplitSeq(secret, "\n") {
+			if line = strings.TrimSpace(line); len(line) < 4 {
+				continue
+			}
+			if _, err := fmt.Fprintf(g.W, "::add-mask::%s\n", data(line)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Annotate writes an annotation for each step that failed, and for each host
+// that was not reached.
+func (g *GitHub) Annotate(results []script.Result) error {
+	var b strings.Builder
+	for i := range results {
+		r := &results[i]
+		if r.Err != nil {
+			fmt.Fprintf(&b, "::error file=%s,title=%s::%s\n", property(g.File), property(r.Host), data(plain(r.Err.Error())))
+		}
+		for j := range r.Steps {
+			s := &r.Steps[j]
+			level := "error"
+			switch {
+			case s.Ignored:
+				level = "warning"
+			case !s.Failed():
+				continue
+			}
+			message := string(s.Outcome)
+			if s.Err != nil {
+				message = plain(s.Err.Error())
+			}
+			if output := last(Plain(append(append([]byte(nil), s.Stdout...), s.Stderr...)), 1<<10); output != "" {
+				message += "\n" + output
+			}
+			fmt.Fprintf(&b, "::%s file=%s,line=%d,title=%s::%s\n", level, property(g.File), lineOf(s), property(r.Host+": "+plain(s.Name)), data(message))
+		}
+	}
+	_, err := io.WriteString(g.W, b.String())
+	return err
+}
+
+func lineOf(s *script.StepResult) int {
+	if s.FailedLine > 0 {
+		return s.FailedLine
+	}
+	return s.Line
+}
+
+// data and property quote as the toolkit's command.ts does.
+func data(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func property(s string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(data(s))
+}
+
+// maxSummary keeps a step's summary below what GitHub takes, 1 MiB.
+const maxSummary = 900 << 10
+
+// Summary writes Markdown for the page of the workflow's run.
+func Summary(w io.Writer, name string, results []script.Result) error {
+	var b strings.Builder
+	good := 0
+	for i := range results {
+		if results[i].Outcome == fleet.OK {
+			good++
+		}
+	}
+	fmt.Fprintf(&b, "### %s: %d of %d hosts ok\n\n| host | result | steps | time | |\n|---|---|---|---|---|\n", cell(name), good, len(results))
+	for i := range results {
+		r := &results[i]
+		what := ""
+		if s := r.FirstFailure(); s != nil {
+			what = s.Name
+			if s.Err != nil {
+				what += ": " + s.Err.Error()
+			}
+		}
+		if r.Err != nil {
+			what = r.Err.Error()
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s |\n", cell(r.Host), r.Outcome, cell(Count(r)), r.Duration.Round(100*time.Millisecond), cell(what))
+	}
+	for i := range results {
+		for j := range results[i].Steps {
+			s := &results[i].Steps[j]
+			if !s.Failed() || b.Len() > maxSummary {
+				continue
+			}
+			fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", cell(results[i].Host), cell(s.Name), fenced(detail(s)))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Count says how many steps of a host went well.
+func Count(r *script.Result) string {
+	good, skipped := 0, 0
+	for i := range r.Steps {
+		switch {
+		case r.Steps[i].Outcome == fleet.OK || r.Steps[i].Ignored:
+			good++
+		case r.Steps[i].Outcome == fleet.Skipped:
+			skipped++
+		}
+	}
+	text := fmt.Sprintf("%d of %d", good, len(r.Steps))
+	if skipped > 0 {
+		text += fmt.Sprintf(", %d skipped", skipped)
+	}
+	return text
+}
+
+// cell makes a text fit into a table of Markdown, where it says nothing but
+// itself.
+func cell(s string) string {
+	s = strings.Join(strings.Fields(plain(s)), " ")
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "\\", `\\`).Replace(s)
+}
+
+// fenced is a block of code, whose fence is longer than any in it.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "text\n" + strings.TrimRight(text, "\n") + "\n" + fence + "\n"
+}

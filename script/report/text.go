@@ -1,0 +1,32 @@
+// Package report writes what a script did for those who read it: JUnit for CI
+// servers, annotations for GitHub.
+package report
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// sequences matches what terminals obey: CSI, OSC and the other strings, and
+// escapes of two or three bytes (ECMA-48 sections 5.3 to 5.6).
+var sequences = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+
+// Plain returns text as it can stand in any document: valid UTF-8 without
+// control characters, but for newlines and tabs.
+func Plain(b []byte) string {
+	text := strings.ToValidUTF8(string(b), "\uFFFD")
+	text = sequences.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\r':
+			return '\n'
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == 0xFFFE, r == 0xFFFF:
+			return -1
+		}
+		return r
+	}, text)
+}
