@@ -174,6 +174,21 @@ func TestEndLineEndsKeepers(t *testing.T) {
 					if _, err := stdin.Write([]byte(said)); err != nil {
 						t.Fatal(err)
 					}
+					programs := 0
+					if fifos {
+						programs += 2
+					}
+					if what == "relay" {
+						programs++
+					} else if said != "" {
+						programs += 2
+					}
+					// A signal that meets a process on its way to a program is lost.
+					for deadline := time.Now().Add(5 * time.Second); programsOf(cmd.Process.Pid) < programs; <-time.After(time.Millisecond) {
+						if time.Now().After(deadline) {
+							t.Fatalf("%d programs, want %d", programsOf(cmd.Process.Pid), programs)
+						}
+					}
 					runEndLine(t, tmp, name)
 					if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() < 0 {
 						t.Errorf("it ended with %v", err)
@@ -191,6 +206,20 @@ func TestEndLineEndsKeepers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// programsOf returns how many of a process group are another program than sh.
+func programsOf(group int) (n int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		_, rest, _ := strings.Cut(string(text), "(")
+		name, rest, _ := strings.Cut(rest, ") ")
+		if f := strings.Fields(rest); len(f) > 2 && f[2] == fmt.Sprint(group) && name != "sh" {
+			n++
+		}
+	}
+	return n
 }
 
 // streams returns both ends of a pipe, or of a socket, which cannot be opened by

@@ -109,9 +109,10 @@ func parseReady(payload string) (ready, error) {
 //
 // Descriptors 3 and 4 hold the streams open, so that they don't end between two
 // commands. 5 and 6 are their far ends, never read while the client is there.
-// Once stdin ends, because of a close or because the link is gone, they let a
-// last process read into the void what background jobs still write, which would
-// otherwise block or die of it, and remove the directory with the last of them.
+// Once stdin ends, because of a close or because the link is gone, they leave
+// the rest to a last process, which nobody waits for: it hangs up what is left,
+// reads into the void what background jobs still write, which would otherwise
+// block or die of it, and removes the directory with the last of them.
 // USR1 ends stdin too: it comes from a later session, when the link of this one
 // has gone silent; see [endLine]. $z tells.
 func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
@@ -131,7 +132,7 @@ func keeperScript(nonce string) string {
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
 		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
-		`exec >/dev/null 2>&1; gone() { :; }; while read -r x; do eval "$x"; done; gone; ` +
-		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & wait; rm -rf "$d" ) & ` +
+		`exec >/dev/null 2>&1; gone() { :; }; while read -r x; do eval "$x"; done; ` +
+		`( exec 3>&- 4>&- </dev/null; gone; cat <&5 & cat <&6 & wait; rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`
 }

@@ -95,13 +95,13 @@ func (s *Session) startSudo(ctx context.Context) error {
 // relayPrelude returns the exec request for a relay: it passes control lines on
 // to a FIFO, which sudo has for its stdin, and holds the streams.
 func relayPrelude(nonce string) string {
-	return inSh(`trap "" HUP INT TERM PIPE; trap "exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; w=/proc/$$/fd; ` +
+	return inSh(`trap "" HUP INT TERM PIPE; trap z=1 USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && : >$d/r && echo $$ >$d/p && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +
 		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
-		`[ -z "$d" ] || { exec 9<>$d/c; cat >&9; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
+		`[ -z "$d" ] || { exec 9<>$d/c; [ "$z" ] || cat >&9; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
 }
 
 // sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
