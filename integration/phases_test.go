@@ -291,7 +291,12 @@ func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 		p.allow("go")
 	}
 	closeAll := p.run(t)
-	<-broken
+	select {
+	case <-broken:
+	case <-time.After(20 * time.Second):
+		t.Errorf("%s: the moment to break the link never came", ph.name)
+		return
+	}
 
 	codes := ph.codes
 	if how == netsim.Hang && ph.hang != nil {
