@@ -132,8 +132,12 @@ func (a *app) showRun(r runs.Record) error {
 		ended = fmt.Sprintf("%s, after %v", r.EndedAt.Local().Format(time.DateTime), r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
 	}
 	about := [][]string{
-		{"id", r.ID}, {"selector", visible(r.Selector)}, {"command", oneLine(r.Command, 200)},
-		{"started", r.StartedAt.Local().Format(time.DateTime)}, {"ended", ended}, {"status", statusCell(r)},
+		{"id", r.ID},
+		{"selector", visible(r.Selector)},
+		{"command", oneLine(r.Command, 200)},
+		{"started", r.StartedAt.Local().Format(time.DateTime)},
+		{"ended", ended},
+		{"status", statusCell(r)},
 	}
 	if err := a.out.table(about); err != nil {
 		return err
