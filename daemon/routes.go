@@ -21,11 +21,10 @@ import (
 // standard input.
 const maxBody = 16 << 20
 
-// Handler serves the API. Whoever reaches it may do everything: the socket says
-// who that is.
-func (d *Daemon) Handler() http.Handler {
-	mux := http.NewServeMux()
-	for pattern, serve := range map[string]func(*request) error{
+// routes are the API, but for hello and stop, which the handshake answers, and
+// lend, which leaves HTTP.
+func (d *Daemon) routes() map[string]func(*request) error {
+	return map[string]func(*request) error{
 		"GET /v1/stats":                     d.stats,
 		"GET /v1/events":                    d.follow,
 		"POST /v1/clients":                  d.presence,
@@ -45,7 +44,16 @@ func (d *Daemon) Handler() http.Handler {
 		"POST /v1/sessions/{id}/resize":     d.resize,
 		"POST /v1/sessions/{id}/attachment": d.attach,
 		"POST /v1/sessions/{id}/reset":      d.reset,
-	} {
+	}
+}
+
+const routeLend = "POST /v1/lend"
+
+// Handler serves the API. Whoever reaches it may do everything: the socket says
+// who that is.
+func (d *Daemon) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for pattern, serve := range d.routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			q := &request{w: w, r: r, scope: r.Header.Get(api.ScopeHeader)}
 			if err := serve(q); err != nil {
@@ -53,7 +61,7 @@ func (d *Daemon) Handler() http.Handler {
 			}
 		})
 	}
-	mux.Handle("POST /v1/lend", Lend(func(l api.Lend) (transport.Transport, func(), bool) {
+	mux.Handle(routeLend, Lend(func(l api.Lend) (transport.Transport, func(), bool) {
 		return d.pool.warm(l.Key, &asker{interactive: l.Interactive})
 	}))
 	return mux
