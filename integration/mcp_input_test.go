@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -135,9 +136,11 @@ func TestAgentSeesText(t *testing.T) {
 	a.do("interrupt", args{"session": "s"})
 }
 
-// A password is a person's: the agent is told whose, and may only leave.
+// A password is a person's: the agent is told whose, may only leave, and never
+// sees it.
 func TestAgentGivesNoPassword(t *testing.T) {
-	a := localAgent(t, newHouse(t))
+	h := newHouse(t)
+	a := localAgent(t, h)
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	asks := a.do("run", args{"session": "s", "command": `read -rs -p 'Password: ' p </dev/tty; echo "got $p"`})
 	if asks.Verdict != "waiting_input" || asks.Prompt.Kind != "password" || !strings.Contains(asks.Next, "gateway session answer") {
@@ -147,6 +150,21 @@ func TestAgentGivesNoPassword(t *testing.T) {
 	a.refused("cmd.needs_input", "gateway session answer", "send", args{"session": "s", "keys": []string{"h", "enter"}})
 	if left := a.do("send", args{"session": "s", "keys": []string{"ctrl-c"}}); left.Verdict == "waiting_input" {
 		t.Errorf("ctrl-c = %s", left.text)
+	}
+
+	asks = a.do("run", args{"session": "s", "command": `read -rs -p 'Password: ' p </dev/tty; echo "got $p"`})
+	line := regexp.MustCompile(`gateway session answer [\w-]+`).FindString(asks.Next)
+	if o := h.feed(t, "hunter2\n", strings.Fields(line)[1:]...); o.status != 0 {
+		t.Errorf("%s: %+v", line, o)
+	}
+	if s := a.do("wait", args{"id": asks.ID, "until": "exit"}); s.Verdict != "exited" || !strings.Contains(s.Stdout, "got ****") || strings.Contains(s.text, "hunter2") {
+		t.Errorf("after the answer = %s", s.text)
+	}
+	if o := a.do("output", args{"session": "s"}); strings.Contains(o.text, "hunter2") {
+		t.Errorf("the output has the password: %s", o.text)
+	}
+	if o := h.gateway(t, "session", "list"); o.status != 0 || !strings.Contains(o.stdout, "localhost") {
+		t.Errorf("session list: %+v", o)
 	}
 }
 
