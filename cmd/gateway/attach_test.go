@@ -264,3 +264,26 @@ func TestAttachIsQuick(t *testing.T) {
 	p.press("\x04")
 	p.leaves(0)
 }
+
+func TestSessionCommandOnTerminal(t *testing.T) {
+	home := daemonHome(t)
+	p := atHome(t, home, "session", "exec", "--tty", "work", `echo "$TERM $(stty size)"; read -p "name? " a; echo "hello $a"; exec 3>&1; (exit 5)`)
+	p.expect("xterm 24 80\r\n")
+	p.expect("name? ")
+	p.press("anna\r")
+	p.expect("anna\r\nhello anna\r\n")
+	p.leaves(5)
+	p = atHome(t, home, "session", "exec", "--tty", "work", "echo up; cat")
+	p.expect("up\r\n")
+	p.press("x\r")
+	p.expect("x\r\nx\r\n")
+	p.press("~.")
+	p.expect("gateway: it still runs")
+	p.leaves(statusRunning)
+	p = atHome(t, home, "session", "attach", "work")
+	p.expect("x")
+	p.press("\x03")
+	p.expect("work:")
+	p.press("\x04")
+	p.leaves(0)
+}

@@ -32,7 +32,8 @@ COMMAND are joined with spaces and read by the session's shell.
 
 The command belongs to the daemon: it goes on when this call is killed or its
 terminal goes away, and its output can be read later. The first INT or TERM
-interrupts it; a second one leaves at once, and the command goes on.
+interrupts it; a second one leaves at once, and the command goes on. With --tty
+at a terminal your keys go to it, and ~. at the beginning of a line leaves.
 
 Status: that of gateway exec, and 123 with --wait: it still runs, or it waits
 for input.`,

@@ -141,11 +141,11 @@ type reader struct {
 	to      int64
 	over    bool // nothing more comes
 
-	next             int64
-	matches          int
-	dropped, omitted int64
-	pieces           []pieceEntry // for JSON
-	bytes            int
+	next    int64
+	matches int
+	dropped int64
+	pieces  []pieceEntry // for JSON
+	bytes   int
 }
 
 // pieceEntry is a piece of output as a program gets it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ type execution struct {
 	wait    time.Duration
 	waits   bool // wait is given
 
+	typing  bool          // the person's keys are the command's
 	command *api.Command  // once it has started
 	ask     asker         // nil: nobody
 	asked   func()        // ends the question that is open
@@ -48,6 +50,11 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal is for the command
 	defer cancel()
+	left := make(chan struct{})
+	e.typing = e.run.TTY && !e.waits && isTerminal(os.Stdin) && e.app.config.Output == "text"
+	if e.typing {
+		defer e.sit(requests, left)()
+	}
 	events := make(chan api.Event)
 	ended := make(chan error, 1)
 	go func() { // ends with the command, or with requests
@@ -88,6 +95,9 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			}
 		case answer := <-e.answers:
 			e.answer(requests, answer)
+		case <-left:
+			e.app.console.restore()
+			return e.unfinished(requests, api.Running, "")
 		case <-late:
 			return e.unfinished(requests, api.Running, "")
 		case <-stop:
@@ -102,6 +112,36 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			return e.lost(err)
 		}
 	}
+}
+
+// sit puts the person at the session's terminal, until the returned function is
+// called. left is closed when they type ~. .
+func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()) {
+	c := e.app.console
+	if name := os.Getenv("TERM"); name != "" && e.run.Env["TERM"] == "" {
+		e.run.Env["TERM"] = name
+	}
+	resize := func(size transport.Size) error { return e.client.Resize(ctx, e.session, size) }
+	_ = resize(c.size()) // the command says it better if there is no such session
+	at := &attachment{console: c, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	if err := c.makeRaw(os.Stdin); err != nil {
+		e.app.warn("the terminal stays as it is: " + err.Error())
+	}
+	at.follow(resize)
+	keyboard := newKeyboard(func(b []byte) error { return e.client.Send(ctx, e.session, api.Input{Data: b}) })
+	go keyboard.run(ctx)
+	var keys escapes
+	go forward(os.Stdin, func(b []byte) (int, error) {
+		typed, leave := keys.filter(b)
+		keyboard.press(typed)
+		if leave {
+			keyboard.flush()
+			close(left)
+			return 0, errDetached
+		}
+		return len(b), nil
+	})
+	return at.stop
 }
 
 // started notes what runs, and what is to be said if this call leaves it.
@@ -144,7 +184,10 @@ func streamOf(name string) session.Stream {
 func (e *execution) question(ctx context.Context, p *api.Prompt) {
 	e.asked()
 	e.prompt = p.Text
-	if e.ask == nil {
+	switch {
+	case e.typing: // it is left to who types
+		return
+	case e.ask == nil:
 		e.refuse(ctx, errors.New("nobody to ask"))
 		return
 	}
