@@ -49,7 +49,7 @@ var allowed = map[string][]string{
 	"internal/fdpass":         nil,
 	"internal/redact":         nil,
 	"internal/config":         {"hosts"},
-	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/socket", "mcpserver", "runs", "session", "transport"},
+	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transport"},
 	// For tests only, so nothing above names them.
 	"integration":       nil,
 	"internal/netsim":   nil,

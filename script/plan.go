@@ -89,9 +89,9 @@ func (r *Runner) Plan(host string) Plan {
 
 // Check finds out whether the script could begin on a host: it connects, sets
 // the variables, and becomes each user that a step needs. No step runs.
-func (r *Runner) Check(ctx context.Context, host string) Result {
+func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
-	defer func() { h.result.Duration = time.Since(h.result.Started) }()
+	defer func() { result.Duration = time.Since(result.Started) }()
 	defer h.close()
 	err := h.open(ctx)
 	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {

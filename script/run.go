@@ -56,9 +56,9 @@ func (s *Script) Find(name, host string, given map[string]string) (int, bool) {
 
 // Host runs the script on one host and returns what happened. The context's end
 // interrupts the step that runs; what stands under always runs then, too.
-func (r *Runner) Host(ctx context.Context, host string) Result {
+func (r *Runner) Host(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
-	defer func() { h.result.Duration = time.Since(h.result.Started) }()
+	defer func() { result.Duration = time.Since(result.Started) }()
 	defer h.close()
 	if err := h.open(ctx); err != nil {
 		h.result.Err = h.masked(err)

@@ -235,7 +235,11 @@ func TestInterrupt(t *testing.T) {
 			cancel()
 		}
 	}
-	got := summary(r.Host(ctx, "localhost"))
+	result := r.Host(ctx, "localhost")
+	if result.Duration == 0 || result.Steps[0].Duration == 0 {
+		t.Errorf("it took %v, its first step %v", result.Duration, result.Steps[0].Duration)
+	}
+	got := summary(result)
 	want := "a: interrupted \"begun\\n\" [cmd.interrupted: "
 	if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\nb: skipped (interrupted)\nc: ok \"1\\n\"\ninterrupted") {
 		t.Errorf("got\n%s\nwant %s", got, want)

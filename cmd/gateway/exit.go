@@ -103,7 +103,7 @@ func (a *app) status(err error) int {
 	}
 	family, _, _ := strings.Cut(gateway.Code(err), ".")
 	switch family {
-	case "usage", "config", "inventory", "selector":
+	case "usage", "config", "inventory", "selector", "script", "secret":
 		return statusUsage
 	}
 	return statusFailed

@@ -25,18 +25,23 @@ type manyFlags struct {
 	out          string
 }
 
-func (f *manyFlags) add(flags *pflag.FlagSet) {
-	flags.IntVarP(&f.plan.Forks, "forks", "f", fleet.DefaultForks, "how many hosts at the same time")
+// planFlags adds what the command line says about the order of many hosts.
+func planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
+	flags.IntVarP(&plan.Forks, "forks", "f", fleet.DefaultForks, "how many hosts at the same time")
 	flags.Func("batch", "work on batches of these `SIZES` one after the other, such as 1,10%,rest", func(s string) (err error) {
-		f.plan.Batches, err = fleet.ParseBatches(s)
+		plan.Batches, err = fleet.ParseBatches(s)
 		return err
 	})
 	flags.Func("max-fail", "try no further host once more than `N` have failed, or N%", func(s string) error {
 		a, err := fleet.ParseAmount(s)
-		f.plan.MaxFail = &a
+		plan.MaxFail = &a
 		return err
 	})
-	flags.BoolVar(&f.plan.FailFast, "fail-fast", false, "stop at the first failure, and interrupt what still runs")
+	flags.BoolVar(&plan.FailFast, "fail-fast", false, "stop at the first failure, and interrupt what still runs")
+}
+
+func (f *manyFlags) add(flags *pflag.FlagSet) {
+	planFlags(flags, &f.plan)
 	flags.BoolVarP(&f.gather, "gather", "b", false, "show each outcome once, at the end, under the names of its hosts")
 	flags.BoolVar(&f.diff, "diff", false, "with --gather: show how outcomes differ from the most frequent one")
 	flags.StringVar(&f.out, "out", "", "keep HOST.stdout, HOST.stderr and HOST.json in `DIR`")

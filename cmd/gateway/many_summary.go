@@ -38,6 +38,11 @@ func manyStatus(ctx context.Context, results []gateway.Result, why error) int {
 	if why != nil {
 		seen[statusStopped] = true
 	}
+	return firstStatus(seen)
+}
+
+// firstStatus returns the status of several that says the most.
+func firstStatus(seen map[int]bool) int {
 	for _, status := range []int{statusSomeUnknown, statusSomeNotBegun, statusSomeTimedOut, statusStopped, statusFailed} {
 		if seen[status] {
 			return status

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/internal/redact"
+	"gateway/runs"
+	"gateway/script"
+)
+
+// runFlags are what the command line says about a script.
+type runFlags struct {
+	on, startAt                     string
+	vars, reports                   []string
+	dryRun, check, schema, noDaemon bool
+	verbose                         bool
+	plan                            fleet.Plan
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] SCRIPT.yaml --on SELECTOR",
+		Short: "Run a script of steps on hosts, for CI",
+		Long: `Run the steps of a script, in order, in one live shell on each host: directory,
+variables and functions carry over. The first statement that exits with other
+than 0 ends its step, the host and the job, and is named with its line. What is
+under always runs then, too, and after the first INT or TERM. Nobody is asked
+anything. docs/scripts.md has every key of a script.
+
+--report junit=FILE, json=FILE and jsonl=FILE write a report; --report github,
+which GITHUB_ACTIONS switches on by itself, annotates and writes a summary.
+
+Status: 0 all steps went well on all hosts, 1 a step failed, 2 nothing was
+tried, 3 some host was not reached, 4 some step timed out, 5 some outcome is
+unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
+4, 6, 1. 130/143/129 interrupted.`,
+		Example: `  gateway run deploy.yaml --on @staging --var version=1.4.2
+  gateway run deploy.yaml --on web1 --dry-run
+  gateway run deploy.yaml --on @web --check
+  gateway run deploy.yaml --on @web --batch 1,rest --fail-fast --report junit=report.xml
+  gateway run deploy.yaml --on run:last/failed --start-at migrate
+  gateway run --schema > script.schema.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if f.schema {
+				return exactly()(cmd, args)
+			}
+			return exactly("SCRIPT.yaml")(cmd, args)
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.schema {
+				_, err := a.out.Write(script.Schema())
+				return err
+			}
+			return a.runScript(cmd, args[0], &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.on, "on", "", "the hosts, a `SELECTOR`")
+	flags.StringArrayVar(&f.vars, "var", nil, "set the script's variable, `NAME=VALUE`; may be repeated")
+	flags.StringVar(&f.startAt, "start-at", "", "leave out the steps before the one called `NAME`")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where; connect to nothing")
+	flags.BoolVar(&f.check, "check", false, "connect, and become the users that steps need; run no step")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show also what steps write that go well")
+	flags.StringArrayVar(&f.reports, "report", nil, "write a report, `KIND=FILE`: junit, json or jsonl; or github; may be repeated")
+	flags.BoolVar(&f.schema, "schema", false, "write the JSON schema of scripts, for editors")
+	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
+	planFlags(flags, &f.plan)
+	complete := func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSelector(cmd, nil, word)
+	}
+	if err := cmd.RegisterFlagCompletionFunc("on", complete); err != nil {
+		panic(err) // the flag is above
+	}
+	return cmd
+}
+
+// A scriptRun is a script on many hosts.
+type scriptRun struct {
+	app      *app
+	gateway  *gateway.Gateway
+	runner   *script.Runner
+	file     string
+	selector string
+	names    []string
+	view     scriptView
+	reports  *reports
+	journal  *runs.Journal
+}
+
+func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
+	switch {
+	case f.on == "":
+		return usage(cmd, "", "no hosts given: --on SELECTOR")
+	case f.plan.Forks < 1:
+		return usage(cmd, "", "--forks: at least 1")
+	case f.dryRun && f.check:
+		return usage(cmd, "", "--dry-run and --check exclude each other")
+	}
+	given, err := variables(cmd, f.vars)
+	if err != nil {
+		return err
+	}
+	if err := a.load(); err != nil {
+		return err
+	}
+	s, err := script.Load(file)
+	if err == nil {
+		err = s.Given(given)
+	}
+	if err != nil {
+		return err
+	}
+	for _, warning := range s.Warnings {
+		a.warn(warning)
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	if !f.noDaemon && !a.config.NoDaemon {
+		a.warm = a.borrower(false)
+	}
+	g := a.open(inv, nil, policyStrict) // whoever waits for a job is not there to be asked
+	defer g.Close()
+	selected, err := a.selectHosts(cmd.Context(), g, inv, f.on)
+	if err != nil {
+		return err
+	}
+	r := &scriptRun{
+		app: a, gateway: g, file: file, selector: f.on,
+		runner: &script.Runner{Script: s, Open: g.Open, Given: given, Mask: redact.New(), StartAt: f.startAt},
+	}
+	for _, host := range selected {
+		r.names = append(r.names, host.Name)
+	}
+	if err := r.checkStart(cmd); err != nil {
+		return err
+	}
+	if f.dryRun {
+		return r.dryRun(cmd.Context(), selected)
+	}
+	if r.runner.Secrets, err = s.ReadSecrets(cmd.Context()); err != nil {
+		return err
+	}
+	for _, secret := range r.runner.Secrets {
+		r.runner.Mask.Add(secret)
+	}
+	if f.check {
+		return r.check(cmd.Context(), f.plan)
+	}
+	if r.reports, err = a.openReports(cmd, f.reports, s, file); err != nil {
+		return err
+	}
+	return r.run(cmd.Context(), f)
+}
+
+// variables parses the values of --var.
+func variables(cmd *cobra.Command, list []string) (map[string]string, error) {
+	given := make(map[string]string, len(list))
+	for _, entry := range list {
+		name, value, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return nil, usage(cmd, "--var version=1.4.2", "--var: %q is not NAME=VALUE", entry)
+		}
+		if _, twice := given[name]; twice {
+			return nil, usage(cmd, "", "--var: %s is given twice", name)
+		}
+		given[name] = value
+	}
+	return given, nil
+}
+
+// checkStart finds the step to begin with.
+func (r *scriptRun) checkStart(cmd *cobra.Command) error {
+	start := r.runner.StartAt
+	if start == "" {
+		return nil
+	}
+	for _, host := range r.names {
+		if _, ok := r.runner.Script.Find(start, host, r.runner.Given); ok {
+			continue
+		}
+		var names []string
+		for i := range r.runner.Script.Steps {
+			names = append(names, r.runner.Script.Steps[i].Name)
+		}
+		hint := hosts.DidYouMean(start, "", names)
+		if hint == "" {
+			hint = "its steps: " + strings.Join(names, ", ")
+		}
+		return usage(cmd, hint, "--start-at: no step of %s is called %q", r.file, start)
+	}
+	return nil
+}
+
+// run runs the script on all hosts, and says how it went.
+func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
+	a := r.app
+	r.view = a.newScriptView(r, f.verbose)
+	r.runner.Observe = r.view.observer()
+	if r.reports.events != nil {
+		r.runner.Observe = both(r.runner.Observe, r.reports.events.observer())
+	}
+	var err error
+	if r.journal, err = a.runs().Begin("run", r.selector, r.file, r.names, nil); err != nil {
+		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+	}
+	leave := func(status int) { _ = r.journal.Close(status) } // there is no time left to tell
+	a.leaving.Store(&leave)
+	r.arrange(ctx)
+	if err := r.reports.begin(r.runner.Secrets); err != nil {
+		a.warn(err.Error())
+	}
+	begun := time.Now()
+	results, why := fleet.Run(ctx, len(r.names), f.plan, fleet.Task[script.Result]{
+		Run: func(ctx context.Context, host int) script.Result {
+			r.journal.Started(host)
+			return r.runner.Host(ctx, r.names[host])
+		},
+		Failed: func(result script.Result) bool { return result.Outcome != fleet.OK },
+		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
+		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
+		Done: func(host int, result script.Result) script.Result {
+			r.journal.Done(host, rememberedScript(&result))
+			r.view.done(&result)
+			if r.reports.events != nil {
+				r.reports.events.done(&result)
+			}
+			a.log.Info("run", "host", result.Host, "outcome", result.Outcome, "code", gateway.Code(result.Err), "connect", result.Connect, "duration", result.Duration)
+			return result
+		},
+	})
+	return r.finish(ctx, &scriptSummary{results: results, took: time.Since(begun), why: why})
+}
+
+// unhurried is how long what is under always may take after a signal. A second
+// one ends it at once.
+const unhurried = 10 * time.Minute
+
+// arrange gives what runs its time after a signal, and hangs up on it then, so
+// that there is time left for the summary.
+func (r *scriptRun) arrange(ctx context.Context) {
+	limit := patience
+	if len(r.runner.Script.Always) > 0 {
+		limit = unhurried
+	}
+	r.app.patience.Store(int64(limit + 3*time.Second))
+	context.AfterFunc(ctx, func() { // the process does not wait for it
+		if _, signal := interrupted(context.Cause(ctx)); !signal {
+			return // it is all over
+		}
+		<-time.After(limit)
+		r.gateway.Close()
+	})
+}
+
+// finish shows what is left to show, and returns the status.
+func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
+	a := r.app
+	s.status = scriptStatus(ctx, s.results, s.why)
+	if err := r.reports.write(s.results); err != nil {
+		a.out.fail(err)
+		if s.status == 0 {
+			s.status = statusFailed
+		}
+	}
+	saved := r.journal.Close(s.status)
+	if saved == nil && a.runs().Dir != "" {
+		s.run = r.journal.ID()
+	}
+	if saved != nil {
+		a.warn(fmt.Sprintf("the run is not remembered: %v", saved))
+	}
+	r.view.end(s)
+	if r.reports.events != nil {
+		r.reports.events.end(s)
+	}
+	if err := r.reports.close(); err != nil {
+		a.out.fail(err)
+		if s.status == 0 {
+			s.status = statusFailed
+		}
+	}
+	return ended(s.status)
+}
+
+// scriptStatus returns the exit status of a script on hosts; see manyStatus.
+func scriptStatus(ctx context.Context, results []script.Result, why error) int {
+	if signal, ok := interrupted(context.Cause(ctx)); ok {
+		return signal.status()
+	}
+	of := map[fleet.Outcome]int{
+		fleet.Unknown: statusSomeUnknown, fleet.NotStarted: statusSomeNotBegun,
+		fleet.TimedOut: statusSomeTimedOut, fleet.Failed: statusFailed, fleet.Interrupted: statusStopped,
+	}
+	seen := make(map[int]bool)
+	for i := range results {
+		if status, ok := of[results[i].Outcome]; ok {
+			seen[status] = true
+		}
+	}
+	if why != nil {
+		seen[statusStopped] = true
+	}
+	return firstStatus(seen)
+}
+
+// rememberedScript is what a record says about a host.
+func rememberedScript(r *script.Result) runs.Host {
+	h := runs.Host{
+		Host: r.Host, Outcome: string(r.Outcome), Verdict: "not_started",
+		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+	}
+	if !r.Started.IsZero() {
+		started := r.Started.UTC().Truncate(time.Microsecond)
+		h.StartedAt = &started
+	}
+	err := r.Err
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Attempts == 0 || err != nil {
+			continue
+		}
+		h.Verdict, h.ExitCode = string(s.Verdict), nil
+		if s.ExitCode >= 0 {
+			h.ExitCode = &s.ExitCode
+		}
+		if s.Failed() {
+			h.Line, err = s.FailedLine, s.Err
+		}
+	}
+	if failed := r.FirstFailure(); err == nil && failed != nil {
+		err = failed.Err
+	}
+	if err != nil {
+		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}
+	}
+	return h
+}
+
+// check connects to the hosts and becomes what steps need to be.
+func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
+	a := r.app
+	results, why := fleet.Run(ctx, len(r.names), plan, fleet.Task[script.Result]{
+		Run:    func(ctx context.Context, host int) script.Result { return r.runner.Check(ctx, r.names[host]) },
+		Failed: func(result script.Result) bool { return result.Err != nil },
+		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
+		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
+		Done:   func(_ int, result script.Result) script.Result { return result },
+	})
+	status := scriptStatus(ctx, results, why)
+	if a.config.Output != "text" {
+		if err := list(a.out, results); err != nil {
+			return err
+		}
+		return ended(status)
+	}
+	rows := [][]string{{"HOST", "RESULT", "USER", "SHELL", "TIME", "CODE", "MESSAGE"}}
+	for i := range results {
+		result := &results[i]
+		row := []string{result.Host, string(result.Outcome), result.User, gateway.ShellName(result.Shell), fmt.Sprintf("%d ms", result.Duration.Milliseconds()), "", ""}
+		if result.Err != nil {
+			row[5], row[6] = gateway.Code(result.Err), oneLine(result.Err.Error(), 120)
+		}
+		rows = append(rows, row)
+	}
+	if err := a.out.table(rows); err != nil {
+		return err
+	}
+	return ended(status)
+}
+
+// relative returns a file's path below the directory that GitHub has the
+// repository in, else as it is.
+func relative(file, root string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil || root == "" {
+		return file
+	}
+	if path, err := filepath.Rel(root, abs); err == nil && filepath.IsLocal(path) {
+		return path
+	}
+	return file
+}
+
+func onGitHub() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
+
+// kinds are what --report knows.
+var kinds = []string{"junit", "json", "jsonl", "github"}
+
+func knownKind(kind string) bool { return slices.Contains(kinds, kind) }

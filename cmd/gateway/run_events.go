@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"sync"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/script"
+	"gateway/session"
+)
+
+// A scriptEvent is one line of gateway.event/v1 about a script. Beside what a
+// command's events say, it names the step; a step's end is an event of its own.
+type scriptEvent struct {
+	Schema     string             `json:"schema"`
+	Event      string             `json:"event"`
+	Host       string             `json:"host,omitempty"`
+	Step       string             `json:"step,omitempty"`
+	Seq        int                `json:"seq"`
+	Time       time.Time          `json:"time"`
+	Data       *string            `json:"data,omitempty"`
+	DataBase64 *string            `json:"data_base64,omitempty"`
+	StepResult *script.StepResult `json:"step_result,omitempty"`
+	Result     *script.Result     `json:"result,omitempty"`
+	Run        string             `json:"run,omitempty"`
+	Hosts      int                `json:"hosts,omitempty"`
+	Counts     map[string]int     `json:"counts,omitempty"`
+	Status     *int               `json:"status,omitempty"`
+	DurationMS int64              `json:"duration_ms,omitempty"`
+}
+
+// scriptEvents writes what happens as it happens.
+type scriptEvents struct {
+	mu    sync.Mutex
+	w     io.Writer
+	seq   int
+	err   error
+	tails map[tailKey][]byte // beginnings of characters; see events.tails
+}
+
+type tailKey struct {
+	host string
+	from session.Stream
+}
+
+func newScriptEvents(w io.Writer) *scriptEvents {
+	return &scriptEvents{w: w, tails: map[tailKey][]byte{}}
+}
+
+func (e *scriptEvents) observer() script.Observer {
+	return script.Observer{Begin: e.begin, Output: e.output, End: e.step}
+}
+
+// write needs mu.
+func (e *scriptEvents) write(ev scriptEvent) {
+	e.seq++
+	ev.Schema, ev.Seq, ev.Time = eventSchema, e.seq, time.Now().UTC().Truncate(time.Microsecond)
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(ev)
+	if err == nil {
+		_, err = e.w.Write(line.Bytes())
+	}
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+func (e *scriptEvents) failed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+func (e *scriptEvents) begin(host string, s *script.StepResult) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(scriptEvent{Event: "start", Host: host, Step: s.Name})
+}
+
+func (e *scriptEvents) output(host string, s *script.StepResult, from session.Stream, b []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := tailKey{host, from}
+	b = append(e.tails[key], b...)
+	whole := len(b) - unfinished(b)
+	e.tails[key] = append([]byte(nil), b[whole:]...)
+	e.data(host, s.Name, from, b[:whole])
+}
+
+// data needs mu.
+func (e *scriptEvents) data(host, step string, from session.Stream, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	text, base := gateway.Text(b)
+	e.write(scriptEvent{Event: from.String(), Host: host, Step: step, Data: text, DataBase64: base})
+}
+
+func (e *scriptEvents) step(host string, s *script.StepResult) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, from := range []session.Stream{session.Stdout, session.Stderr, session.Terminal} {
+		key := tailKey{host, from}
+		e.data(host, s.Name, from, e.tails[key])
+		delete(e.tails, key)
+	}
+	e.write(scriptEvent{Event: "step", Host: host, Step: s.Name, StepResult: s})
+}
+
+func (e *scriptEvents) done(r *script.Result) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(scriptEvent{Event: "result", Host: r.Host, Result: r})
+}
+
+func (e *scriptEvents) end(s *scriptSummary) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: len(s.results), Counts: s.counts(), Status: &s.status, DurationMS: s.took.Milliseconds()})
+}
+
+// both tells two observers.
+func both(a, b script.Observer) script.Observer {
+	return script.Observer{
+		Begin: func(host string, s *script.StepResult) {
+			if a.Begin != nil {
+				a.Begin(host, s)
+			}
+			b.Begin(host, s)
+		},
+		Output: func(host string, s *script.StepResult, from session.Stream, p []byte) {
+			if a.Output != nil {
+				a.Output(host, s, from, p)
+			}
+			b.Output(host, s, from, p)
+		},
+		End: func(host string, s *script.StepResult) {
+			if a.End != nil {
+				a.End(host, s)
+			}
+			b.End(host, s)
+		},
+	}
+}
+
+// A scriptSummary is what is left to say when all hosts are done.
+type scriptSummary struct {
+	run     string // its id; empty if it is not remembered
+	results []script.Result
+	took    time.Duration
+	why     error // what kept hosts from being tried, or ended them
+	status  int
+}
+
+func (s *scriptSummary) counts() map[string]int {
+	counts := make(map[string]int)
+	for i := range s.results {
+		counts[string(s.results[i].Outcome)]++
+	}
+	return counts
+}
+
+// ok returns how many hosts went well.
+func (s *scriptSummary) ok() int { return s.counts()[string(fleet.OK)] }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/script"
+	"gateway/session"
+)
+
+// A plannedScript is what a script would do on one host, and how that is
+// entered.
+type plannedScript struct {
+	planned
+	Vars    map[string]string    `json:"vars"`
+	Secrets []string             `json:"secrets"`
+	Steps   []script.PlannedStep `json:"steps"`
+}
+
+// dryRun says what would run on each host. It connects to nothing.
+func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
+	a := r.app
+	var plans []plannedScript
+	for _, host := range selected {
+		where, err := a.planned(ctx, r.gateway, host.Name, gateway.Command{Text: r.file})
+		if err != nil {
+			return err
+		}
+		plan := r.runner.Plan(host.Name)
+		plans = append(plans, plannedScript{where, plan.Vars, plan.Secrets, plan.Steps})
+	}
+	if a.config.Output != "text" {
+		return list(a.out, plans)
+	}
+	for i := range plans {
+		if i > 0 {
+			if err := a.out.printf("\n"); err != nil {
+				return err
+			}
+		}
+		if err := a.out.printf("%s", plans[i].text()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *plannedScript) text() string {
+	var b strings.Builder
+	where := p.Address
+	if p.Port != 0 {
+		where = fmt.Sprintf("%s@%s:%d", p.User, p.Address, p.Port)
+	}
+	fmt.Fprintf(&b, "%s: %s, %s\n", p.Host, where, p.Shell)
+	for _, name := range slices.Sorted(maps.Keys(p.Vars)) {
+		fmt.Fprintf(&b, "  %s=%s\n", name, visible(session.Quote(p.Vars[name])))
+	}
+	for _, name := range p.Secrets {
+		fmt.Fprintf(&b, "  %s=******** (secret)\n", name)
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		block := ""
+		if s.Block == script.Always {
+			block = "always: "
+		}
+		fmt.Fprintf(&b, "  %d. %s%s (line %d)%s\n", i+1, block, oneLine(s.Name, 80), s.Line, limits(s))
+		if s.Skipped {
+			b.WriteString("     left out (--start-at)\n")
+			continue
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(visible(s.Run), "\n"), "\n") {
+			b.WriteString("     " + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// limits says how a step is to run.
+func limits(s *script.PlannedStep) string {
+	var words []string
+	add := func(name, value string) {
+		if value != "" {
+			words = append(words, name+" "+oneLine(value, 80))
+		}
+	}
+	add("when", s.When)
+	add("sudo", s.Sudo)
+	add("cwd", s.Cwd)
+	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+		add("env", name+"="+s.Env[name])
+	}
+	add("timeout", s.Timeout)
+	if s.Retry > 0 {
+		add("retry", fmt.Sprint(s.Retry))
+	}
+	add("register", s.Register)
+	if len(words) == 0 {
+		return ""
+	}
+	return " " + strings.Join(words, ", ")
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gateway/hosts"
+	"gateway/script"
+	"gateway/script/report"
+)
+
+// reports are the files that a script's run leaves. They are opened before
+// anything runs: what can't be written is told then.
+type reports struct {
+	name    string
+	files   []reportFile
+	events  *scriptEvents // of jsonl; nil: there is none
+	github  *report.GitHub
+	summary string // the file for GitHub's summary
+}
+
+type reportFile struct {
+	kind string
+	*os.File
+}
+
+func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, file string) (*reports, error) {
+	r := &reports{name: cmp.Or(s.Name, file)}
+	wanted := onGitHub()
+	for _, entry := range list {
+		kind, path, hasPath := strings.Cut(entry, "=")
+		var err error
+		switch {
+		case kind == "github" && !hasPath:
+			wanted = true
+			continue
+		case !knownKind(kind):
+			err = usage(cmd, cmp.Or(hosts.DidYouMean(kind, "", kinds), "one of "+strings.Join(kinds, ", ")), "--report: unknown kind %q", kind)
+		case kind == "github":
+			err = usage(cmd, "--report github", "--report: github has no file")
+		case path == "":
+			err = usage(cmd, "--report "+kind+"=FILE", "--report: no file for %s", kind)
+		}
+		if err == nil {
+			var f *os.File
+			if f, err = os.Create(path); err == nil {
+				r.files = append(r.files, reportFile{kind, f})
+				if kind == "jsonl" {
+					r.events = newScriptEvents(f)
+				}
+				continue
+			}
+			err = usage(cmd, "", "--report: %v", err)
+		}
+		return nil, errors.Join(err, r.close())
+	}
+	if wanted {
+		// The runner reads its commands on both streams.
+		w := io.Writer(a.out)
+		if a.config.Output != "text" {
+			w = a.out.errors()
+		}
+		r.github = &report.GitHub{W: w, File: relative(file, os.Getenv("GITHUB_WORKSPACE"))}
+		r.summary = os.Getenv("GITHUB_STEP_SUMMARY")
+	}
+	return r, nil
+}
+
+// begin tells GitHub's runner the secrets, where it is one that listens.
+func (r *reports) begin(secrets map[string]string) error {
+	if r.github == nil || !onGitHub() {
+		return nil
+	}
+	return r.github.Mask(secrets)
+}
+
+// write writes what is known only at the end.
+func (r *reports) write(results []script.Result) error {
+	var all []error
+	for _, f := range r.files {
+		var err error
+		switch f.kind {
+		case "junit":
+			err = report.JUnit(f, r.name, results)
+		case "json":
+			encoder := json.NewEncoder(f)
+			encoder.SetEscapeHTML(false)
+			encoder.SetIndent("", "  ")
+			err = encoder.Encode(append([]script.Result{}, results...))
+		}
+		all = append(all, wrap(err))
+	}
+	if r.github != nil {
+		all = append(all, wrap(r.github.Annotate(results)))
+	}
+	if r.github != nil && r.summary != "" {
+		f, err := os.OpenFile(r.summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			err = errors.Join(report.Summary(f, r.name, results), f.Close())
+		}
+		all = append(all, wrap(err))
+	}
+	return errors.Join(all...)
+}
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("report: %w", err)
+}
+
+func (r *reports) close() error {
+	var all []error
+	for _, f := range r.files {
+		all = append(all, wrap(f.Close()))
+	}
+	if r.events != nil {
+		all = append(all, wrap(r.events.failed()))
+	}
+	return errors.Join(all...)
+}

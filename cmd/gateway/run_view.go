@@ -1,0 +1,209 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/script"
+	"gateway/script/report"
+)
+
+// A scriptView shows a script's run on stdout. Its methods are called
+// concurrently for different hosts, but for end.
+type scriptView interface {
+	observer() script.Observer
+	done(r *script.Result)
+	end(s *scriptSummary)
+}
+
+func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
+	switch a.config.Output {
+	case "json":
+		return &scriptList{out: a.out}
+	case "jsonl":
+		return &scriptLines{scriptEvents: newScriptEvents(a.out)}
+	}
+	v := &scriptText{app: a, verbose: verbose, github: r.reports.github != nil}
+	for _, name := range r.names {
+		v.width = max(v.width, runewidth.StringWidth(name))
+	}
+	s := r.runner.Script
+	v.steps = len(s.Steps) + len(s.Always)
+	return v
+}
+
+// scriptList shows one array at the end.
+type scriptList struct{ out *output }
+
+func (*scriptList) observer() script.Observer { return script.Observer{} }
+func (*scriptList) done(*script.Result)       {}
+func (l *scriptList) end(s *scriptSummary)    { _ = list(l.out, s.results) } // the output remembers
+
+// scriptLines shows events.
+type scriptLines struct{ *scriptEvents }
+
+// scriptText shows a line per step and host, and in full what a step wrote that
+// failed.
+type scriptText struct {
+	app     *app
+	verbose bool
+	github  bool
+	width   int // of the hosts' names
+	steps   int
+
+	mu     sync.Mutex
+	counts map[string]int // how many steps of a host have ended; guarded by mu
+}
+
+func (v *scriptText) observer() script.Observer { return script.Observer{End: v.step} }
+
+func (v *scriptText) step(host string, s *script.StepResult) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.counts == nil {
+		v.counts = map[string]int{}
+	}
+	v.counts[host]++
+	failed := s.Failed() || s.Ignored
+	switch {
+	case s.Outcome == fleet.Skipped && !strings.HasPrefix(s.Reason, "when: ") && s.Reason != "--start-at":
+		return // why is told already
+	case v.app.config.Quiet && !failed:
+		return
+	}
+	var b strings.Builder
+	about := ""
+	switch {
+	case s.Outcome == fleet.Skipped:
+		about = s.Reason
+	case s.Err != nil:
+		about = s.Err.Error()
+	}
+	if s.Ignored {
+		about += " (goes on)"
+	}
+	if s.Attempts > 1 {
+		about = strings.TrimSpace(fmt.Sprintf("%s [%d attempts]", about, s.Attempts))
+	}
+	b.WriteString(v.line(host, s.Outcome, failed, fmt.Sprintf("%*d/%d", len(fmt.Sprint(v.steps)), v.counts[host], v.steps), s.Name, s.Duration, about))
+	if failed || v.verbose {
+		b.WriteString(v.output(s))
+	}
+	if hint := gateway.Hint(s.Err); hint != "" && failed {
+		b.WriteString("  hint: " + indent(visible(hint)) + "\n")
+	}
+	_ = v.app.out.printf("%s", b.String()) // the output remembers
+}
+
+func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place, name string, took time.Duration, about string) string {
+	word := fmt.Sprintf("%-11s", outcome)
+	switch {
+	case failed:
+		word = v.app.out.paint(red, word)
+	case outcome == fleet.OK:
+		word = v.app.out.paint(green, word)
+	}
+	text := fmt.Sprintf("%s  %s %s  %s", runewidth.FillRight(host, v.width), word, place, oneLine(name, 80))
+	if took > 0 {
+		text += fmt.Sprintf("  (%s)", seconds(took))
+	}
+	if about != "" {
+		text += "  " + indent(visible(about))
+	}
+	return text + "\n"
+}
+
+// output returns what a step wrote, so that no line of it can be taken for
+// gateway's own, nor for a command to GitHub's runner.
+func (v *scriptText) output(s *script.StepResult) string {
+	var b strings.Builder
+	for _, stream := range []struct {
+		name  string
+		bytes []byte
+	}{{"out", s.Stdout}, {"err", s.Stderr}, {"tty", s.Terminal}} {
+		text := strings.TrimRight(report.Plain(stream.bytes), "\n")
+		if text == "" {
+			continue
+		}
+		for line := range strings.SplitSeq(text, "\n") {
+			b.WriteString("  " + stream.name + "| " + line + "\n")
+		}
+	}
+	if b.Len() == 0 || !v.github {
+		return b.String()
+	}
+	token := rand.Text()
+	return "::stop-commands::" + token + "\n" + b.String() + "::" + token + "::\n"
+}
+
+// seconds is a duration for people.
+func seconds(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.2fs", d.Seconds())
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+func (v *scriptText) done(r *script.Result) {
+	if r.Err == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	text := v.line(r.Host, r.Outcome, true, strings.Repeat(" ", 2*len(fmt.Sprint(v.steps))+1), "", 0, gateway.Code(r.Err)+": "+r.Err.Error())
+	if hint := gateway.Hint(r.Err); hint != "" {
+		text += "  hint: " + indent(visible(hint)) + "\n"
+	}
+	_ = v.app.out.printf("%s", text) // the output remembers
+}
+
+// end writes the summary on stderr: what did not go well, and where.
+func (v *scriptText) end(s *scriptSummary) {
+	out := v.app.out
+	if v.app.config.Quiet || out.failed() != nil {
+		return
+	}
+	head := fmt.Sprintf("gateway: %d of %d hosts ok in %s", s.ok(), len(s.results), seconds(s.took))
+	if s.run != "" {
+		head += ", run " + s.run
+	}
+	if out.errColor {
+		color := green
+		if s.ok() < len(s.results) {
+			color = red
+		}
+		head = "\x1b[" + color + "m" + head + "\x1b[0m"
+	}
+	text := []string{head}
+	if s.why != nil {
+		text = append(text, "  "+visible(s.why.Error()))
+	}
+	order := slices.Clone(s.results)
+	slices.SortStableFunc(order, func(a, b script.Result) int {
+		return cmp.Compare(slices.Index(fleet.Outcomes, a.Outcome), slices.Index(fleet.Outcomes, b.Outcome))
+	})
+	for i := range order {
+		r := &order[i]
+		if r.Outcome == fleet.OK {
+			continue
+		}
+		what := ""
+		if failed := r.FirstFailure(); failed != nil {
+			what = fmt.Sprintf("%s (line %d)", oneLine(failed.Name, 60), cmp.Or(failed.FailedLine, failed.Line))
+		}
+		if r.Err != nil {
+			what = gateway.Code(r.Err)
+		}
+		text = append(text, strings.TrimRight(fmt.Sprintf("  %s  %-11s  %s", runewidth.FillRight(r.Host, v.width), r.Outcome, what), " "))
+	}
+	out.say(strings.Join(text, "\n"))
+}
