@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,4 +72,40 @@ func TestReopen(t *testing.T) {
 		}
 		want(t, run(t, fresh, `pwd; printf '%s|' "$A" "$B" "$C" "${D-}"; sh -c 'echo $A'`), 0, "/usr\nchanged|two \"words\" $x|3||changed\n", "")
 	})
+}
+
+// TestReopenAfterAnInterrupt: the interrupt meets the shell while it writes down
+// what is exported. It does that again.
+func TestReopenAfterAnInterrupt(t *testing.T) {
+	for _, shell := range []string{"bash", "dash"} {
+		t.Run(shell, func(t *testing.T) {
+			word := fmt.Sprintf("word-%d", time.Now().UnixNano())
+			s := open(t, session.Config{Shell: shell, Reopen: true})
+			runs := func(s *session.Session, c session.Command) session.Result {
+				t.Helper()
+				r, err := s.Run(t.Context(), c)
+				if err != nil && r.Verdict != session.TimedOut {
+					t.Fatalf("%q: %v", c.Text, err)
+				}
+				return r
+			}
+			runs(s, session.Command{Text: "export A=" + word})
+			r := runs(s, session.Command{
+				Text: `for f in $(ls -d "$XDG_RUNTIME_DIR"/.gw-*/x /tmp/.gw-*/x /dev/shm/.gw-*/x "$HOME"/.gw-*/x 2>/dev/null); do
+					grep -q "$A" $f 2>/dev/null && : >|$f && echo half; done; sleep 60`,
+				Timeout: time.Second,
+			})
+			if string(r.Stdout) != "half\n" {
+				t.Fatalf("the file was not found: %q %q", r.Stdout, r.Stderr)
+			}
+			fresh, err := s.Reopen(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer fresh.Close()
+			if r := runs(fresh, session.Command{Text: "echo $A"}); string(r.Stdout) != word+"\n" {
+				t.Errorf("what was exported is %q, want %s", r.Stdout, word)
+			}
+		})
+	}
 }

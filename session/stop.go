@@ -160,7 +160,8 @@ func (s *Session) resume(r *run) bool {
 	return false
 }
 
-// locate asks the shell where it is, and reports whether it said so.
+// locate asks the shell where it is, and reports whether it said so. What is
+// exported is kept anew: the interrupt may have met the shell while it did that.
 func (s *Session) locate(r *run) bool {
 	s.mu.Lock()
 	// The terminal still echoes, and what it echoes is typed from here.
@@ -169,7 +170,7 @@ func (s *Session) locate(r *run) bool {
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
-	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true, loud: true, modes: r.command.TTY || changesModes(r.command.Text)}
+	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
 	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
 		return false
 	}
