@@ -72,7 +72,7 @@ func (g *Gateway) Exec(ctx context.Context, name string, command Command) Result
 		command.Cwd, command.Env = "", nil
 	}
 	s, err := g.begin(ctx, name, options)
-	defer s.Close()
+	defer func() { s.Close() }() // also one that failed: it is as far as it came
 	if err != nil {
 		result := s.result(command)
 		result.Err = err
