@@ -6,6 +6,13 @@ import (
 	"strings"
 )
 
+// How much a pump reads at once: little where little comes, for there may be
+// thousands of sessions.
+const (
+	minRead = 2 << 10
+	maxRead = 32 << 10
+)
+
 // pump reads one stream to its end and hands out what comes: data to the
 // command it belongs to, marks to who waits for them. It is the only reader of
 // r. A command whose Output blocks blocks its pump, and with it the program on
@@ -15,11 +22,14 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 	data := func(b []byte) { s.data(k, from, b) }
 	found := func(m mark) { s.found(from, m) }
 	expected := func(kind byte, nonce []byte) bool { return s.expected(from, kind, nonce) }
-	buffer := make([]byte, 32<<10)
+	buffer := make([]byte, minRead)
 	for {
 		n, err := r.Read(buffer)
 		if n > 0 {
 			marks.scan(buffer[:n], expected, data, found)
+		}
+		if n == len(buffer) && n < maxRead {
+			buffer = make([]byte, 2*n)
 		}
 		if err != nil {
 			marks.flush(data)
