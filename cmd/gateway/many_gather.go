@@ -89,7 +89,7 @@ func (v *gatherView) end() {
 			color = red
 		}
 		text := body(g.result)
-		if v.diff && i > 0 && fleet.OutcomeOf(g.result) != fleet.Skipped {
+		if v.diff && i > 0 && !g.result.Started.IsZero() {
 			if text = diff.Diff(v.fold(groups[0]), body(groups[0].result), names, text); len(text) == 0 {
 				text = []byte("the same output\n")
 			}
