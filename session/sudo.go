@@ -106,7 +106,8 @@ func relayPrelude(nonce string) string {
 
 // sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
 // Q. The scripts for the other user travel as printf formats: they are quoted
-// twice.
+// twice. A shell stays in front of sudo and holds the terminal: sudo has it open
+// only while it asks, and sshd takes a terminal that nobody has open for ended.
 func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	u := s.config.Sudo
 	flags := ""
@@ -119,7 +120,8 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	inside := `exec 3<&0 4>&1 5>&2 </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
 		`/bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`q=$(printf "\036Q` + asked + `:\036` + asked + `;"); x=$(printf "` + octal(inside) + `"); ` +
-		`exec sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr)
+		`trap : INT QUIT TSTP; sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
+		`r=$?; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
 
 // wordsGrace bounds the wait for what sudo says before it ends.
