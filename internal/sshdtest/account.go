@@ -1,6 +1,7 @@
 package sshdtest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,12 +26,38 @@ func (s *Server) namespace(t testing.TB, account *Account) []string {
 		// dropbear logs nobody in whose shell is not listed there (getusershell(3)).
 		binds = append(binds, s.replaceLine(t, "/etc/shells", account.Shell))
 	}
+	if account.Sudoers != "" {
+		const sudoers = "/etc/sudoers"
+		file := filepath.Join(s.Dir, filepath.Base(sudoers))
+		writeFile(t, file, "Defaults env_reset, timestamp_timeout=0, secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\n"+account.Sudoers+"\n")
+		if err := os.Chmod(file, 0o440); err != nil {
+			t.Fatal(err)
+		}
+		binds = append(binds, sudoers)
+	}
 	var script strings.Builder
 	for _, target := range binds {
 		fmt.Fprintf(&script, "mount --bind '%s' '%s' && ", filepath.Join(s.Dir, filepath.Base(target)), target)
 	}
 	script.WriteString(`exec "$@"`)
 	return append(unshare(), "sh", "-c", script.String(), "sh")
+}
+
+// otherUID is the id of an account that the machine does not have.
+const otherUID = 61235
+
+// sharedDir returns a temporary directory that other accounts can enter.
+func sharedDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sshdtest")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // unshare is the prefix that runs a command in a mount namespace of its own.
@@ -74,6 +101,9 @@ func (s *Server) replaceLine(t testing.TB, file, line string) string {
 // entry returns the account's line of passwd(5) with the private home.
 func (a *Account) entry(t testing.TB, name, home string) string {
 	t.Helper()
+	if a.Name != "" {
+		return fmt.Sprintf("%s:x:%d:%d::%s:%s", a.Name, otherUID, otherUID, home, cmp.Or(a.Shell, "/bin/sh"))
+	}
 	text, err := os.ReadFile("/etc/passwd")
 	if err != nil {
 		t.Fatal(err)

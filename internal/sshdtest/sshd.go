@@ -60,6 +60,9 @@ type Options struct {
 type Account struct {
 	Shell    string // login shell, an absolute path
 	Password string
+	// Name is that of a plain user which the machine does not have. Sudoers is
+	// what sudoers(5) says for such a server.
+	Name, Sudoers string
 }
 
 // A Server is a running SSH server.
@@ -196,9 +199,18 @@ func newServer(t testing.TB, opts *Options) *Server {
 		Skip(t, "a server with an account of its own needs root, and unshare of the package util-linux")
 	}
 	s := &Server{Host: "127.0.0.1", User: u.Username, Dir: t.TempDir(), log: &logBuffer{}}
+	other := opts.Account != nil && opts.Account.Name != ""
+	if other {
+		s.User, s.Dir = opts.Account.Name, sharedDir(t)
+	}
 	s.Home = filepath.Join(s.Dir, "home")
 	if err := os.Mkdir(s.Home, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if other {
+		if err := os.Chown(s.Home, otherUID, otherUID); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.Key = newKeyIn(t, s.Dir, "id_ed25519", "ed25519")
 	s.KeyFile = s.Key.File
@@ -213,6 +225,10 @@ func (s *Server) authorize(t testing.TB, file string, opts Options) {
 	t.Helper()
 	line := strings.TrimSpace(opts.AuthorizedOptions + " " + s.Key.Line())
 	writeFile(t, file, strings.Join(append([]string{line}, opts.AuthorizedKeys...), "\n")+"\n")
+	// sshd reads it with the account's rights.
+	if err := os.Chmod(file, 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // setPort fills in what depends on the port.
