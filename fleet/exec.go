@@ -31,10 +31,23 @@ func (e Exec) Results(ctx context.Context) ([]gateway.Result, error) {
 		}
 	}
 	return Run(ctx, len(e.Hosts), e.Plan, Task[gateway.Result]{
-		Run:    e.Run,
+		Run:    e.attempt,
 		Failed: func(r gateway.Result) bool { return OutcomeOf(r) != OK },
-		Skip:   func(host int, why error) gateway.Result { return none(host, session.NotStarted, &skip{why}) },
-		Crash:  func(host int, err error) gateway.Result { return none(host, session.Unknown, err) },
-		Done:   e.Done,
+		Skip: func(host int, why error) gateway.Result {
+			return none(host, session.NotStarted, &skip{"not tried", why})
+		},
+		Crash: func(host int, err error) gateway.Result { return none(host, session.Unknown, err) },
+		Done:  e.Done,
 	})
+}
+
+// attempt runs the command on one host. A host on which it had not begun when
+// the run was ended is one that was skipped: what kept it from beginning is the
+// run's end, whatever its layers make of that.
+func (e Exec) attempt(ctx context.Context, host int) gateway.Result {
+	r := e.Run(ctx, host)
+	if r.Verdict == session.NotStarted && ctx.Err() != nil {
+		r.Err = &skip{"ended while connecting", context.Cause(ctx)}
+	}
+	return r
 }

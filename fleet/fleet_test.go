@@ -205,3 +205,25 @@ func TestResults(t *testing.T) {
 		t.Errorf("skipped: %v", err)
 	}
 }
+
+// What had not begun on a host when the run was ended is skipped there, whatever
+// its layers say.
+func TestEndedWhileConnecting(t *testing.T) {
+	connecting := make(chan struct{})
+	e := fleet.Exec{
+		Hosts: []string{"a", "b"}, Plan: fleet.Plan{FailFast: true},
+		Run: func(ctx context.Context, host int) gateway.Result {
+			if host == 0 {
+				<-connecting
+				return gateway.Result{Result: session.Result{Verdict: session.Exited, ExitCode: 1}}
+			}
+			close(connecting)
+			<-ctx.Done()
+			return gateway.Result{Result: session.Result{Verdict: session.NotStarted}, Err: errors.New("no prompt from the shell")}
+		},
+	}
+	results, err := e.Results(t.Context())
+	if got := fleet.OutcomeOf(results[1]); got != fleet.Skipped || !errors.Is(err, fleet.ErrStopped) || gateway.Code(results[1].Err) != "cmd.interrupted" {
+		t.Errorf("%s (%v), %v; want skipped", got, results[1].Err, err)
+	}
+}

@@ -18,19 +18,22 @@ const (
 	Interrupted Outcome = "interrupted"
 	NotStarted  Outcome = "not_started"
 	Unknown     Outcome = "unknown"
-	Skipped     Outcome = "skipped" // never tried
+	Skipped     Outcome = "skipped" // not begun: the run was ended before
 )
 
 // Outcomes lists them, as a summary does.
 var Outcomes = []Outcome{OK, Failed, TimedOut, Interrupted, NotStarted, Unknown, Skipped}
 
 // errSkipped is what the error of a skipped host matches.
-var errSkipped = errors.New("never tried")
+var errSkipped = errors.New("skipped")
 
-// A skip is why a host was never tried.
-type skip struct{ cause error }
+// A skip is why the command was not begun on a host.
+type skip struct {
+	what  string
+	cause error
+}
 
-func (s *skip) Error() string        { return "not tried: " + s.cause.Error() }
+func (s *skip) Error() string        { return s.what + ": " + s.cause.Error() }
 func (s *skip) Unwrap() error        { return s.cause }
 func (s *skip) Is(target error) bool { return target == errSkipped }
 

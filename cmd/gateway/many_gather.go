@@ -155,7 +155,7 @@ func ending(r gateway.Result) string {
 	case r.Verdict == session.Signaled:
 		return "shell killed by SIG" + r.Signal
 	case outcome == fleet.Skipped:
-		return "not tried"
+		return "skipped"
 	}
 	return strings.ReplaceAll(string(outcome), "_", " ") + ", " + gateway.Code(r.Err)
 }
