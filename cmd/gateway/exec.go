@@ -131,7 +131,6 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 	if err != nil {
 		return err
 	}
-	defer out.close()
 	c.Output = out.tee(selector, c.Output)
 	live := a.attach(&c, f, show)
 	defer live.stop()
@@ -142,6 +141,9 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 	live.stop()
 	unread.warn() // what fed the pipe may have been slower than this
 	out.result(selector, r)
+	if err := out.close(); err != nil {
+		a.warn(err.Error()) // the status is the command's
+	}
 	return a.finish(ctx, show, r)
 }
 
