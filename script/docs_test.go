@@ -13,7 +13,9 @@ import (
 func TestDocs(t *testing.T) {
 	var schema struct {
 		Properties  map[string]any
-		Definitions struct{ Step struct{ Properties map[string]any } }
+		Definitions struct {
+			Step struct{ Properties map[string]any }
+		}
 	}
 	if err := json.Unmarshal(script.Schema(), &schema); err != nil {
 		t.Fatal(err)

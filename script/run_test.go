@@ -111,6 +111,10 @@ func TestRun(t *testing.T) {
 			[]string{`a: ok "\n two  words \n"`, `b: ok "<two  words>\n"`, `c two  words: ok "two words!\n"`, `d: ok "none\n"`, "ok"},
 		},
 		{
+			"register of a failure that is allowed", "steps:\n  - {name: a, run: 'echo x; false', register: x, on_fail: continue}\n  - {name: b, run: 'echo \"<$x>\"'}\n",
+			[]string{`a: failed (ignored) "x\n" [script.failed: script: line 2: exit status 1]`, `b: ok "<x>\n"`, "ok"},
+		},
+		{
 			"register what can't be", "steps:\n  - {name: a, run: 'printf \"a\\000b\"', register: x}\n",
 			[]string{`a: failed "a\x00b" [script.invalid: script: register x: stdout holds a NUL byte, which no shell can keep]`, "failed"},
 		},

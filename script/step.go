@@ -99,6 +99,10 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 	r.Attempts++
 	result := h.run(ctx, shell, s, r)
 	if err := h.judge(s, r, result); err != nil {
+		if s.Continue && result.Verdict == session.Exited {
+			// What it said is what the next steps go by.
+			return h.again(s, result), errors.Join(err, h.register(ctx, s, result.Stdout, result.Truncated))
+		}
 		return h.again(s, result), err
 	}
 	if s.Until != "" {

@@ -50,7 +50,7 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 		}
 		if err == nil {
 			var f *os.File
-			if f, err = os.Create(path); err == nil {
+			if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
 				r.files = append(r.files, reportFile{kind, f})
 				if kind == "jsonl" {
 					r.events = newScriptEvents(f)
