@@ -19,6 +19,8 @@ import (
 // Command is what [Gateway.Exec] runs. Only Text is needed.
 type Command struct {
 	Text string
+	// Name is what warnings about a script call it; empty means "the script".
+	Name string
 	// Cwd and Env are for this command; see session.Command.
 	Cwd   string
 	Env   map[string]string

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 func (s *Session) RunScript(ctx context.Context, command Command) Result {
 	pieces, err := statements.Split(command.Text, s.engine.Shell())
 	if err != nil {
-		s.gateway.config.Warn(fmt.Sprintf("%s: the script runs whole, and does not stop at a statement that fails: %v", s.name, err))
+		s.gateway.config.Warn(fmt.Sprintf("%s: %s runs whole, and does not stop at a statement that fails: %v", s.name, cmp.Or(command.Name, "the script"), err))
 	}
 	if len(pieces) < 2 {
 		r := s.Run(ctx, command)

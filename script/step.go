@@ -137,7 +137,7 @@ func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult)
 		}
 	})
 	command := gateway.Command{
-		Text: s.Run, Timeout: s.Timeout,
+		Text: s.Run, Name: fmt.Sprintf("%s:%d: step %s", h.Script.File, s.Line, r.Name), Timeout: s.Timeout,
 		Output: func(from session.Stream, b []byte) { captured[from].write(b) },
 		Answer: h.answers(s),
 	}
