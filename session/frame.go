@@ -83,6 +83,9 @@ func (f frame) encode() string {
 		if f.sourced() {
 			b.WriteString("_gw=" + quote(f.inFile(f.command.Text)) + ";")
 		}
+		if f.traced {
+			b.WriteString(f.dialect.untrace)
+		}
 		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";" + f.after())
 		if f.reopen && f.keeper != nil && f.keeper.dir != "" {
 			b.WriteString(f.keeper.saveExports())
@@ -187,7 +190,7 @@ func (d dialect) typable(s string) bool {
 // file returns what is uploaded in place of a text that can't be typed.
 func (f frame) file() string {
 	if f.typedEnvironment() {
-		text := f.inFile(f.exported() + f.command.Text)
+		text := f.inFile(f.opening() + f.command.Text)
 		if f.needsNewline() {
 			text += "\n"
 		}
@@ -249,7 +252,7 @@ func (f frame) evaluate() string {
 	if f.dialect.evalWith != "" && len(f.command.Env) > 0 {
 		eval = f.dialect.evalWith
 	}
-	text := quote(f.exported() + f.command.Text)
+	text := quote(f.opening() + f.command.Text)
 	if f.needsNewline() {
 		text += `$'\n'`
 	}
@@ -261,14 +264,17 @@ func (f frame) needsNewline() bool {
 	return f.dialect.strayBody && strings.Contains(f.command.Text, "<<") && !strings.HasSuffix(f.command.Text, "\n")
 }
 
-// exported returns what stands in front of the text where assignments alone do
-// not export.
-func (f frame) exported() string {
-	names := slices.Sorted(maps.Keys(f.command.Env))
-	if !f.dialect.exports || len(names) == 0 {
-		return ""
+// opening returns what stands in front of the text: the exports, where
+// assignments alone do not export, and what lets the shell trace.
+func (f frame) opening() string {
+	var b strings.Builder
+	if names := slices.Sorted(maps.Keys(f.command.Env)); f.dialect.exports && len(names) > 0 {
+		b.WriteString("export " + strings.Join(names, " ") + "\n")
 	}
-	return "export " + strings.Join(names, " ") + "\n"
+	if f.traced {
+		b.WriteString(f.dialect.retrace)
+	}
+	return b.String()
 }
 
 // exits matches what ends the shell itself, and no subshell.

@@ -77,6 +77,9 @@ type dialect struct {
 	mend string
 	// frame is put into every frame, before the text.
 	frame string
+	// untrace stands in front of a text that may be traced, and retrace in the
+	// text: what a command with redirections traces goes to the stderr around it.
+	untrace, retrace string
 	// draws: having read a line, it switches the terminal's attributes off.
 	draws bool
 	// profile reads what a login shell of this family reads.
@@ -209,8 +212,11 @@ var dialects = map[string]dialect{
 		// the first exit while jobs run; HUP kills them.
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
-		stored:  `\builtin eval "$(<%s)"`,
-		setup:   wakes,
+		stored: `\builtin eval "$(<%s)"`,
+		setup:  wakes,
+		// A text that is not begun, for a syntax error, leaves it to the next.
+		untrace: `case $- in *x*) _gwx='\builtin unset _gwx;\builtin set -x';\builtin set +x;;esac;`,
+		retrace: `\builtin eval "${_gwx-}"; `,
 		exports: true,
 		leaves:  true,
 		unmask:  unmask,

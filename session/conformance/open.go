@@ -16,10 +16,8 @@ var unsolved = []struct {
 	id, shell string // no shell: all of them
 	what      string
 }{
-	{"C18", "zsh", "the trace of a text goes nowhere"},
-	{"W18", "zsh", "the trace of a text goes nowhere"},
-	{"C74", "zsh", "history shows the line that runs"},
-	{"W17", "zsh", "history shows the line that runs"},
+	{"C74", "zsh", "history shows the line that runs, if it has no other"},
+	{"W17", "zsh", "history shows the line that runs, if it has no other"},
 	{"F7", "yash", "on a terminal with colors it sets them back at each prompt"},
 	{"C74", "yash", "history shows the first frame"},
 	{"W17", "yash", "history shows the first frame"},

@@ -1,0 +1,39 @@
+package session_test
+
+import (
+	"strings"
+	"testing"
+
+	"gateway/session"
+)
+
+// For mksh see C18 of the conformance matrix.
+func TestTraceIsOnStderr(t *testing.T) {
+	test := func(t *testing.T, s *session.Session) {
+		runCommand(t, s, session.Command{Text: "set -x"})
+		for _, command := range []session.Command{
+			{Text: "echo shown"},
+			{Text: "echo shown", Env: map[string]string{"V": "v"}},
+			{Text: "echo shown", Cwd: "/tmp"},
+			{Text: "echo shown; cat", Stdin: strings.NewReader("in\n")},
+			{Text: "echo shown; : " + strings.Repeat("long ", 1000)},
+		} {
+			// Texts that are not begun leave the trace on.
+			runCommand(t, s, session.Command{Text: "(if"})
+			if _, err := s.Run(t.Context(), session.Command{Text: ":", Cwd: "/nonexistent"}); err == nil {
+				t.Error("a command ran in a directory that is missing")
+			}
+			r := runCommand(t, s, command)
+			if !strings.Contains(string(r.Stderr), "echo shown") {
+				t.Errorf("%.20q with %v in %q: stderr %.200q, want the trace of the text", command.Text, command.Env, command.Cwd, r.Stderr)
+			}
+		}
+		runCommand(t, s, session.Command{Text: "set +x"})
+		if r := runCommand(t, s, session.Command{Text: "echo silent"}); len(r.Stderr) > 0 {
+			t.Errorf("stderr %q behind set +x, want none", r.Stderr)
+		}
+	}
+	for _, shell := range []string{"bash", "dash", "zsh", "ksh", "yash", "busybox ash"} {
+		t.Run(shell, func(t *testing.T) { test(t, open(t, session.Config{Shell: shell})) })
+	}
+}
