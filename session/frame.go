@@ -393,11 +393,12 @@ func directory(dir string) string {
 	return quote("./" + dir)
 }
 
-// exports returns the text that exports env.
+// exports returns the text that exports env. A line that begins with a blank is
+// kept out of yash's history (histspace).
 func exports(env map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		b.WriteString("export " + name + "=" + quote(env[name]) + "\n")
+		b.WriteString("export " + name + "=" + quote(env[name]) + "\n ")
 	}
 	return b.String()
 }

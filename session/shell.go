@@ -195,7 +195,7 @@ var dialects = map[string]dialect{
 	},
 	"yash": {
 		name:    "yash",
-		options: "-i --noprofile --norcfile +o vi -o ignoreeof",
+		options: "-i --noprofile --norcfile +o vi -o ignoreeof -o histspace",
 		// It takes a PS1 of its own, but not of this name.
 		environment: `YASH_PS1="$PS1" YASH_PS2=`,
 		setup:       "unset YASH_PS1 YASH_PS2;" + wakes,

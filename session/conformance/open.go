@@ -18,12 +18,8 @@ var unsolved = []struct {
 }{
 	{"C74", "zsh", "history shows the line that runs, if it has no other"},
 	{"W17", "zsh", "history shows the line that runs, if it has no other"},
-	{"F7", "yash", "on a terminal with colors it sets them back at each prompt"},
-	{"C74", "yash", "history shows the first frame"},
-	{"W17", "yash", "history shows the first frame"},
 	{"D13", "ksh", "children that end while it leaves an interrupted pipeline may cost it its prompt, and it is ended; without a terminal a group may end with status 2"},
-	{"C74", "mksh", "history shows the first frame"},
-	{"W17", "mksh", "history shows the first frame"},
+	{"C74", "mksh", "history may show the end of a frame of several lines"},
 	{"C18", "mksh", "marks are traced into stderr"},
 	{"W18", "mksh", "marks are traced into stderr"},
 	{"D26", "mksh", "without a terminal an interrupt may take the next line"},
