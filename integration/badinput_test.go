@@ -80,7 +80,7 @@ func TestBadInventory(t *testing.T) {
 		{"group loop", "groups: {a: {groups: [b]}, b: {groups: [a]}}\nhosts: {web1: {}}\n", []string{"hosts", "list"}, 2, "inventory.invalid", "hosts.yaml:1", self},
 		{"selector that matches nothing", "hosts: {web1: {}}\n", []string{"hosts", "check", "db*"}, 2, "selector.empty", "db*", ""},
 		{"tag that matches nothing", "hosts: {web1: {}}\n", []string{"hosts", "check", "tag:eu"}, 2, "selector.empty", "eu", ""},
-		{"many hosts", "hosts: {web1: {}, web2: {}}\n", []string{"exec", "web*", "true"}, 2, "usage", "web*", ""},
+		{"a terminal for many hosts", "hosts: {web1: {}, web2: {}}\n", []string{"exec", "-t", "web*", "true"}, 2, "usage", "-t", ""},
 		{"a selector with an empty term", "hosts: {web1: {}}\n", []string{"hosts", "list", "web1,"}, 2, "selector.invalid", "web1,", ""},
 		{"no inventory", "hosts: {web1: {}}\n", []string{"--inventory", "nowhere.yaml", "exec", "web1", "true"}, 125, "inventory.invalid", "nowhere.yaml", self},
 		{"a directory as inventory", "hosts: {web1: {}}\n", []string{"--inventory", "/", "hosts", "list"}, 2, "inventory.invalid", "/", self},

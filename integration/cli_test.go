@@ -97,7 +97,7 @@ var commands = []struct {
 	{name: "status", args: []string{"exec", "web1", "--", "exit 7"}, status: 7},
 	{name: "environment and directory", args: []string{"exec", "-e", "A=it's", "web1", "--cwd", "/usr", "--", `sh -c 'echo "$A"; pwd'`}, stdout: "it's\n/usr\n"},
 	{name: "merged", args: []string{"exec", "web1", "--merge", "--", "echo a; echo b >&2; echo c"}, stdout: "a\nb\nc\n"},
-	{name: "script", args: []string{"exec", "web1", "--script", "-"}, stdin: "cat <<X\n$((1+1))\nX\nfalse\n", status: 1, stdout: "2\n"},
+	{name: "script", args: []string{"exec", "web1", "--script", "-"}, stdin: "cat <<X\n$((1+1))\nX\nfalse\n", status: 1, stdout: "2\n", stderr: "gateway: exit status 1 on line 4 of the script\n"},
 	{name: "much output", args: []string{"exec", "web1", "--", "seq 1 200000"}, stdout: lines(200_000)},
 	{
 		name: "missing directory", args: []string{"exec", "web1", "--cwd", "/nowhere", "--", "echo ran"}, status: 125,

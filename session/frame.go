@@ -79,17 +79,12 @@ func (f frame) encode() string {
 		}
 		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
 	} else {
-		b.WriteString(" PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";")
-		if f.sourced() {
-			b.WriteString("_gw=" + quote(f.inFile(f.command.Text)) + ";")
+		head, body := f.head(), f.body()
+		b.WriteString(head)
+		if len(head)+len(body) > maxLine {
+			b.WriteString("\n")
 		}
-		if f.traced {
-			b.WriteString(f.dialect.untrace)
-		}
-		b.WriteString("case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";" + f.after())
-		if f.reopen && f.keeper != nil && f.keeper.dir != "" {
-			b.WriteString(f.keeper.saveExports())
-		}
+		b.WriteString(body)
 		b.WriteString("}")
 	}
 	if f.quiet {
@@ -97,6 +92,27 @@ func (f frame) encode() string {
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// head is the typed form up to where the options of the user's are in force.
+func (f frame) head() string {
+	head := " PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";"
+	if f.sourced() {
+		head += "_gw=" + quote(f.inFile(f.command.Text)) + ";"
+	}
+	if f.traced {
+		head += f.dialect.untrace
+	}
+	return head
+}
+
+// body is the rest of the typed form, within the group.
+func (f frame) body() string {
+	body := "case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";" + f.after()
+	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
+		body += f.keeper.saveExports()
+	}
+	return body
 }
 
 // after sets the prompt behind the marks: it says nothing any more once they

@@ -150,7 +150,7 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 // finish shows how it ended and returns the status for it.
 func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
 	show.result(r)
-	if r.Line > 0 && a.config.Output == "text" && a.out.failed() == nil {
+	if r.Line > 0 && r.Verdict != session.NotStarted && a.config.Output == "text" && a.out.failed() == nil {
 		a.out.say(fmt.Sprintf("gateway: %s on line %d of the script", ending(r), r.Line))
 	}
 	status := resultStatus(ctx, r)

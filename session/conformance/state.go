@@ -51,7 +51,7 @@ var state = []Case{
 		{Text: "cd /; pwd", With: session.Command{Cwd: "/usr"}, Stdout: "/\n"},
 		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
 	}},
-	{ID: "C12", Name: "directories with long names", Steps: []Step{
+	{ID: "C81", Name: "directories with long names", Steps: []Step{
 		{Text: `mkdir -p "$T/` + longName + `/a" "$T/` + longName + `/b"; cd "$T/` + longName + `/a"`, Cwd: "$T/" + longName + "/a"},
 		{Text: "pwd; (exit 3)", With: session.Command{Cwd: "$T/" + longName + "/b"}, Stdout: "$T/" + longName + "/b\n", Code: 3},
 		{Text: "read -r x; echo \"$x\"; pwd", With: session.Command{Cwd: "$T/" + longName + "/b", Env: map[string]string{"K": "v"}}, Stdout: "\n$T/" + longName + "/b\n"},
