@@ -205,11 +205,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 		return response, nil
 	}
 	defer response.Body.Close()
-	var failure api.Failure
-	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&failure); err != nil || failure.Error == nil {
-		return nil, unreachable(fmt.Errorf("it answers %s", response.Status))
-	}
-	return nil, failure.Error.Err()
+	return nil, refusal(response)
 }
 
 func unreachable(err error) error {

@@ -1,0 +1,230 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/internal/transcript"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// run starts a command, if none runs. What changes of it is read with now.
+func (s *live) run(r api.Run) (*api.Command, error) {
+	s.mu.Lock()
+	if s.ending {
+		s.mu.Unlock()
+		<-s.over // how it ended is known then
+		return nil, closedError(s.info())
+	}
+	defer s.mu.Unlock()
+	if err := s.freeLocked(r.Attachment); err != nil {
+		return nil, err
+	}
+	s.count++
+	end := int64(s.log.End())
+	c := &api.Command{
+		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
+		State: string(api.Running), StartedAt: time.Now(), From: end, To: end,
+	}
+	s.commands = append(s.commands, c)
+	s.trim()
+	ctx, stop := context.WithCancel(s.ctx)
+	s.runs, s.stop, s.answered = true, stop, false
+	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
+	s.timer.Stop()
+	s.noteLocked("started", c)
+	s.daemon.events.publish("state", s.infoLocked())
+	s.save(*c)
+	s.daemon.commands.Add(1)
+	go s.work(ctx, c, r) // ends with the command
+	return c, nil
+}
+
+// brief cuts a text for a message.
+func brief(text string) string {
+	const enough = 80
+	for at, n := 0, 0; at < len(text); n++ {
+		if n == enough {
+			return text[:at] + "…"
+		}
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	return text
+}
+
+// work runs a command to its end.
+func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
+	result := gateway.Result{
+		ID: c.ID, Host: c.Host, User: s.session.User, Transport: s.session.Transport,
+		Session: c.Session, Shell: s.session.Shell, Command: r.Text,
+	}
+	engine := s.shell()
+	result.Result, result.Err = engine.Run(ctx, s.command(r))
+	said := spoken{id: c.ID, stdout: result.Stdout, stderr: result.Stderr}
+	result.Stdout, result.Stderr, result.Terminal = nil, nil, nil // the transcript has them
+	var fresh *session.Session
+	if result.Ended && s.options.Reopen && s.ctx.Err() == nil {
+		var err error
+		if fresh, err = engine.Reopen(s.ctx); err != nil {
+			s.daemon.config.Log.Info("reopen", "session", c.Session, "error", err)
+		}
+	}
+	fresh = s.lockFor(fresh)
+	defer s.mu.Unlock()
+	s.stop()
+	s.runs, s.ending = false, result.Ended && fresh == nil
+	s.ended(c, result)
+	if !result.Truncated && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {
+		s.last = said
+	}
+	if fresh != nil {
+		s.replace(fresh)
+	}
+}
+
+// ended notes a command's result. The session is locked.
+func (s *live) ended(c *api.Command, result gateway.Result) {
+	c.Result, c.State, c.Prompt, c.To, c.Ended = &result, string(result.Verdict), nil, int64(s.log.End()), s.ending
+	if result.ExitCode >= 0 {
+		c.ExitCode = &result.ExitCode
+	}
+	s.session.State, s.session.UsedAt = api.Idle, time.Now()
+	if result.Cwd != "" {
+		s.session.Cwd = result.Cwd
+	}
+	s.log.Rest()
+	s.save(*c)
+	s.timer.Reset(time.Duration(s.session.TTL))
+	s.noteLocked("result", c)
+	s.daemon.events.publish("state", s.infoLocked())
+	if s.options.Once {
+		go s.close("its command has ended") // bounded by the engine's timers
+	}
+}
+
+// command maps a request to what the engine takes.
+func (s *live) command(r api.Run) session.Command {
+	c := session.Command{
+		Text: r.Text, Cwd: r.Cwd, Env: r.Env,
+		TTY: r.TTY, Echo: r.Echo, Merge: r.Merge,
+		Timeout: time.Duration(r.Timeout), Idle: time.Duration(r.Idle),
+		Limit:   8 << 10, // enough for a prompt; the transcript keeps the output
+		Output:  s.output,
+		Waiting: s.waiting,
+	}
+	if len(r.Stdin) > 0 {
+		c.Stdin = bytes.NewReader(r.Stdin)
+	}
+	return c
+}
+
+// output takes what comes from the command. It may be called concurrently.
+func (s *live) output(from session.Stream, b []byte) {
+	_, err := s.log.Append(transcript.Stream(from), b)
+	s.daemon.bytes.Add(int64(len(b)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (err != nil) != s.torn { // once, not for every piece
+		s.torn = err != nil
+		s.daemon.config.Log.Warn("transcript", "session", s.session.ID, "error", err)
+	}
+	s.outputAt = time.Now()
+	s.happened()
+}
+
+// waiting notes that the command waits for input, or that it does no more.
+func (s *live) waiting(p *session.Prompt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.session.Command
+	if p == nil {
+		s.resumed()
+		return
+	}
+	if s.sudoPassword != nil && !s.answered && strings.HasPrefix(p.Text, "[sudo] password for ") {
+		s.answered = true // a wrong one, shown again, would lock the account
+		go s.answerSudo() // ends with the command, or with the reference's own bound
+		return
+	}
+	s.session.State, c.State = api.WaitingInput, string(api.WaitingInput)
+	c.Prompt = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
+	s.noteLocked("waiting_input", c)
+	s.daemon.events.publish("waiting_input", s.infoLocked())
+}
+
+// resumed notes that the command waits no more. The session is locked.
+func (s *live) resumed() {
+	if c := s.session.Command; s.session.State == api.WaitingInput {
+		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
+		s.happened()
+		s.daemon.events.publish("state", s.infoLocked())
+	}
+}
+
+// answerSudo types the password that the inventory refers to. If it can't be
+// had, the prompt is left to who types.
+func (s *live) answerSudo() {
+	password, err := s.sudoPassword(s.ctx)
+	if err == nil {
+		_, err = s.shell().WriteSecret([]byte(password + "\n"))
+	}
+	if err != nil {
+		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
+	}
+}
+
+// save appends to the record. A record that can't be written stops nothing.
+func (s *live) save(c api.Command) {
+	if err := s.record.saveCommand(c); err != nil {
+		s.daemon.config.Log.Warn("record of a command", "command", c.ID, "error", err)
+	}
+}
+
+// send types to the command that runs.
+func (s *live) send(in api.Input) error {
+	s.mu.Lock()
+	err := s.heldLocked(in.Attachment)
+	engine := s.engine
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := typeTo(engine, in); err != nil {
+		return err
+	}
+	// Not only when the engine says so: who waits from now on waits for more.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resumed()
+	return nil
+}
+
+func typeTo(engine *session.Session, in api.Input) error {
+	switch {
+	case len(in.Keys) > 0 && in.Text != "" || len(in.Data) > 0 && (in.Text != "" || len(in.Keys) > 0):
+		return &transport.Error{Code: "usage", Message: "daemon: send text, data or keys, one of them"}
+	case len(in.Data) > 0:
+		_, err := engine.Write(in.Data)
+		return err
+	case len(in.Keys) > 0:
+		return engine.Press(in.Keys...)
+	}
+	text := in.Text
+	if in.Enter {
+		text += "\r" // what the key sends; a terminal that edits lines takes it for a newline
+	}
+	write := engine.Write
+	if in.Secret {
+		write = engine.WriteSecret
+	}
+	_, err := write([]byte(text))
+	return err
+}

@@ -1,0 +1,116 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// idle waits until no command runs.
+func (s *live) idle(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		runs, changed := s.runs, s.changed
+		s.mu.Unlock()
+		if !runs {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch waits for the shell's end, and ends the session with it, unless there is
+// another shell in its place by then.
+func (s *live) watch(engine *session.Session) {
+	<-engine.Done()
+	if !s.endsWith(engine) {
+		return
+	}
+	exit, err := engine.Exit()
+	s.finish(engine, func(info *api.Session) string {
+		switch {
+		case info.Reason != "":
+			info.State = api.Closed
+			return "closed"
+		case err != nil:
+			info.State, info.Reason = api.Lost, err.Error()
+			if !errors.Is(err, transport.ErrLost) {
+				info.State = api.Closed
+			}
+			return string(info.State)
+		}
+		info.State, info.ExitCode, info.Reason = api.Closed, &exit.Code, fmt.Sprintf("its shell ended with status %d", exit.Code)
+		return "exited"
+	})
+}
+
+// endsWith waits until nothing runs: a command ends with its shell. It reports
+// whether the session ends with it, too, and lets nothing begin then.
+func (s *live) endsWith(engine *session.Session) bool {
+	for {
+		s.idle(context.Background())
+		s.mu.Lock()
+		runs, replaced := s.runs, s.engine != engine
+		if !runs && !replaced && s.closing == "" {
+			s.closing = "its shell has ended"
+		}
+		s.mu.Unlock()
+		if !runs || replaced {
+			return !replaced
+		}
+	}
+}
+
+// closeLocked lets nothing begin any more. The first reason counts.
+func (s *live) closeLocked(reason string) {
+	if s.closing == "" {
+		s.closing, s.session.Reason = reason, reason
+	}
+}
+
+// close ends the session, and what runs in it. It may be called more than once,
+// and waits for the end.
+func (s *live) close(reason string) api.Session {
+	s.mu.Lock()
+	s.closeLocked(reason)
+	engine := s.engine // no other one comes: see lockFor
+	s.mu.Unlock()
+	s.end()
+	engine.Close() // the end of watch
+	<-s.over
+	return s.info()
+}
+
+// finish makes the session one of the past. It is called once, by watch.
+func (s *live) finish(engine *session.Session, how func(*api.Session) (event string)) {
+	s.end()
+	engine.Close()
+	s.mu.Lock()
+	s.timer.Stop()
+	now := time.Now()
+	s.session.ClosedAt = &now
+	event := how(&s.session)
+	s.noteLocked(event, nil)
+	info := s.infoLocked()
+	s.mu.Unlock()
+	if err := s.log.Close(); err != nil {
+		s.daemon.config.Log.Warn("transcript", "session", info.ID, "error", err)
+	}
+	if err := s.record.saveSession(info); err != nil {
+		s.daemon.config.Log.Warn("record of a session", "session", info.ID, "error", err)
+	}
+	s.record.close()
+	s.release()
+	s.daemon.retire(info)
+	s.daemon.events.publish(event, info)
+	close(s.over)
+}
