@@ -73,6 +73,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	s.expect(r.nonce, kinds)
 	typed := f.encode()
+	r.veil.echo = echo{typed: typed, traced: traced}
 	r.started = time.Now()
 	s.mu.Lock()
 	s.run = r

@@ -19,7 +19,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	}
 	result := r.result(p, verdict)
 	// A frame that is echoed: a program has left its own modes behind.
-	s.modes = !s.traced && bytes.Contains(r.outputs[Terminal].soFar(), []byte("_gwn="+r.nonce))
+	s.modes = !s.traced && r.veil.echoed()
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}
@@ -84,10 +84,10 @@ func (r *run) result(p progress, verdict Verdict) Result {
 	return result
 }
 
-// said returns what the terminal said without what the engine made it say:
-// traces of the frame, and a shell's notice of the job that the mark names.
+// said returns what the terminal said without a shell's notice of the job that
+// the mark names.
 func said(terminal stream, job string) []byte {
-	said := withoutTraces(terminal.data)
+	said := terminal.data
 	if line, ok := bytes.CutSuffix(said, []byte("] "+job+"\n")); ok && job != "" {
 		if start := bytes.LastIndexByte(line, '\n') + 1; start < len(line) && line[start] == '[' {
 			said = said[:start]

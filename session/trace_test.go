@@ -1,7 +1,9 @@
 package session_test
 
 import (
+	"bytes"
 	"strings"
+	"sync"
 	"testing"
 
 	"gateway/session"
@@ -36,4 +38,36 @@ func TestTraceIsOnStderr(t *testing.T) {
 	for _, shell := range []string{"bash", "dash", "zsh", "ksh", "yash", "busybox ash"} {
 		t.Run(shell, func(t *testing.T) { test(t, open(t, session.Config{Shell: shell})) })
 	}
+}
+
+// A shell that repeats what it reads, or traces what it runs, and a terminal
+// that echoes show the engine's own words with the command's.
+func TestFrameIsNotShown(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, text := range []string{
+			"set -v", "echo shown", "set +v",
+			"set -x", "echo shown", "set +x",
+			"set -vx", "echo shown\necho twice", "set +vx",
+			"stty sane </dev/tty", "echo shown",
+		} {
+			for _, command := range []session.Command{{Text: text}, {Text: text, Cwd: "/tmp"}} {
+				var mu sync.Mutex
+				var live bytes.Buffer
+				command.Output = func(from session.Stream, b []byte) {
+					if from == session.Terminal {
+						mu.Lock()
+						defer mu.Unlock()
+						live.Write(b)
+					}
+				}
+				r := runCommand(t, s, command)
+				mu.Lock()
+				shown := live.String() + string(r.Terminal)
+				mu.Unlock()
+				if strings.Contains(shown, "_gw") || strings.Contains(shown, "PS2") || strings.Contains(shown, "/dev/null") {
+					t.Errorf("%q in %q: the terminal shows %q", text, command.Cwd, shown)
+				}
+			}
+		}
+	})
 }

@@ -13,10 +13,11 @@ const minSecret = 4
 // mask stands in the place of a secret.
 const mask = "********"
 
-// A veil takes secrets out of what a command says, from when they were typed on.
-// The zero value has none, and costs nothing.
+// A veil takes secrets out of what a command says, from when they were typed on,
+// and the engine's own words out of what the terminal shows.
 type veil struct {
 	mu      sync.Mutex
+	echo    echo
 	secrets []string
 	held    [3][]byte // what may be the beginning of one, by stream
 }
@@ -35,6 +36,9 @@ func (v *veil) hide(secret string) {
 func (v *veil) over(from Stream, b []byte) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if from == Terminal {
+		b = v.echo.without(b)
+	}
 	if len(v.secrets) == 0 {
 		return b
 	}
@@ -54,7 +58,18 @@ func (v *veil) rest(from Stream) []byte {
 	defer v.mu.Unlock()
 	held := v.held[from]
 	v.held[from] = nil
+	if from == Terminal {
+		held = append(held, v.echo.held...)
+		v.echo.held = nil
+	}
 	return held
+}
+
+// echoed reports whether the terminal has shown the frame.
+func (v *veil) echoed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.echo.seen
 }
 
 // overlap returns how many bytes at the end of b begin the secret.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -98,7 +97,7 @@ func (w *watch) look() {
 func (w *watch) suspicious() bool {
 	outputs := &w.run.outputs
 	terminal := outputs[Terminal].count()
-	return terminal > w.run.answered[Terminal] && len(withoutTraces(outputs[Terminal].soFar())) > 0 ||
+	return terminal > w.run.answered[Terminal] ||
 		outputs[Stdout].unfinished() && outputs[Stdout].count() > w.run.answered[Stdout] ||
 		outputs[Stderr].unfinished() && outputs[Stderr].count() > w.run.answered[Stderr]
 }
@@ -207,19 +206,4 @@ var jobNotice = regexp.MustCompile(`\[\d+\]  [ +-] [a-z].*\n`)
 func lastLine(b []byte) string {
 	text := strings.TrimRight(string(b[max(0, len(b)-4096):]), "\r\n")
 	return text[strings.LastIndexByte(text, '\n')+1:]
-}
-
-// traceOfFrame matches the lines that a frame leaves on the terminal under set
-// -x and set -v.
-var traceOfFrame = regexp.MustCompile(`_gw[ns]?=|\\036[A-Z][0-9a-f]{16}:|^\+.* (PS2|PROMPT_COMMAND)=('')?\s*$|^\++ ?(:|/dev/null)?\s*$`)
-
-// withoutTraces takes those lines out.
-func withoutTraces(b []byte) []byte {
-	var kept []byte
-	for line := range bytes.Lines(b) {
-		if !traceOfFrame.Match(line) {
-			kept = append(kept, line...)
-		}
-	}
-	return kept
 }
