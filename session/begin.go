@@ -32,7 +32,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), handed: make(chan struct{})}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{})}
 	noisy, traced := s.isNoisy(command.Text), s.isTraced(command.Text)
 	r.draws = s.dialect.draws && s.config.Term != ""
 	r.awaited = noisy || traced || mentionsTerminal(command.Text)

@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"gateway/transport"
 )
@@ -28,8 +27,8 @@ var ErrInterrupted = errors.New("interrupted")
 // Interrupt asks the command that runs to end, once. It does not wait: Run
 // returns when the command has ended, with verdict interrupted and the status
 // that it ended with. One that goes on regardless goes on; ask again, with
-// another level. A ^C that is lost on a process that is about to start a program
-// is made up for, unless that program handles it.
+// another level. What it misses because the command, or a program of it, is only
+// about to begin is made up for.
 //
 // The error is a *[transport.Error] with the code usage where no command runs.
 func (s *Session) Interrupt(level Level) error {
@@ -49,29 +48,14 @@ func (s *Session) Interrupt(level Level) error {
 	switch r.ordered.Store(true); level {
 	case Int:
 		s.press(r, "\x03", "INT")
-		if s.tty != "" {
-			time.AfterFunc(arrival+s.trip, func() { s.interruptMissed(r) })
-		}
 	case Term:
 		s.signal(r, "TERM")
 	case Kill:
 		s.signal(r, "KILL")
 		s.signalShell(r, "CONT")
 	}
+	r.pursue(level)
 	return nil
-}
-
-// arrival is how long a ^C may take to end what it ends.
-const arrival = 100 * time.Millisecond
-
-// interruptMissed interrupts what a ^C was lost on.
-func (s *Session) interruptMissed(r *run) {
-	s.mu.Lock()
-	current := s.run == r
-	s.mu.Unlock()
-	if current && r.keeper != nil {
-		_ = r.keeper.control(interruptLine(s.pid, s.config.ID, s.age(r))) // a keeper that is gone does not hear it
-	}
 }
 
 // over makes the result of a command that has ended while its shell lives.

@@ -225,31 +225,21 @@ func signalLine(sig string, pid int, id string, age time.Duration) string {
 	return signalWhere("", sig, pid, id, age)
 }
 
-// missed is true of a process of the foreground group that a ^C would have
-// ended: it has no handler for SIGINT and does not ignore it (proc_pid_status(5),
-// the second bit of the masks).
-const missed = `[ "$3" = "$6" ] || continue; while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in *[2367abef]) continue 2;; esac;; esac; done 2>/dev/null <$p/status || continue; `
-
-// interruptLine returns the control line that interrupts what a ^C has missed,
-// which is lost on a process that is about to start a program.
-func interruptLine(pid int, id string, age time.Duration) string {
-	return signalWhere(missed, "INT", pid, id, age)
-}
-
 // signalWhere is [signalLine] for those of the processes that a piece of shell
-// does not pass over.
+// does not pass over, which may also ask for $f, the foreground. $a is what it
+// does not pass over or has set.
 func signalWhere(condition, sig string, pid int, id string, age time.Duration) string {
-	return `if ` + strings.Join([]string{
+	return `a=; if ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age.Milliseconds()/10+1),
 		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
 		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,
 		`k=; ` + eachProcess +
 			`if [ "$4" != $sid ]; then case "$g" in *"$p/environ"*) ;; *) continue;; esac; fi; ` +
-			`[ $2 = $$ ] && continue; ` + condition + `younger $i ${20} || continue; ` +
+			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +
 			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*) }; younger $j ${20} || continue; fi; ` +
 			`while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
-			`k="$k $i"; done`,
+			condition + `a=1; k="$k $i"; done`,
 		`[ -z "$k" ] || kill -` + sig + ` $k`,
 	}, "; ") + `; fi`
 }

@@ -36,6 +36,7 @@ type run struct {
 	ordered  atomic.Bool   // Session.Interrupt ended it
 	typed    chan [3]int64 // something was typed to it, when so many bytes had come
 	veil     veil
+	pursued  chan Level // see pursuit
 
 	// Used by the goroutine of Run only.
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
@@ -182,6 +183,8 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	}
 	w := newWatch(s, ctx, r)
 	defer w.stop()
+	after := newPursuit(s, r)
+	defer after.stop()
 	var grace <-chan time.Time
 	fed := false
 	for {
@@ -230,7 +233,17 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			})
 		case <-ctx.Done():
 			return s.canceled(ctx, r)
+		case level := <-r.pursued:
+			after.begin(level)
+		case <-after.timer.C:
+			after.look()
+		case m := <-after.told:
+			after.judge(m)
 		case <-w.timer.C:
+			if after.level != "" { // it may be the shell that reads
+				w.timer.Reset(silence)
+				break
+			}
 			w.look()
 		case seen := <-r.typed:
 			w.resume(seen)

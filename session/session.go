@@ -10,6 +10,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -356,6 +357,9 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	}
 	if secret {
 		r.veil.hide(string(b))
+	}
+	if r.command.TTY && bytes.IndexByte(b, 3) >= 0 && time.Since(r.started) < beginning+s.trip {
+		r.pursue(typedLevel)
 	}
 	seen := r.counts() // before the write: what comes next may be the next prompt
 	n, err := s.terminal.Write(b)

@@ -1,0 +1,48 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"gateway/session"
+)
+
+// TestInterruptBeforeAnythingRan interrupts a command in the moment when it has
+// been typed: the ^C throws away what the shell has not read yet, and may meet
+// it at its prompt, while it reads the line, or while it starts the program.
+func TestInterruptBeforeAnythingRan(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		level session.Level
+		text  string
+		plain bool
+	}{
+		{"int", session.Int, "/bin/sleep 30", false},
+		{"term", session.Term, "/bin/sleep 30", false},
+		{"kill", session.Kill, "/bin/sleep 30", false},
+		{"a loop", session.Int, "while :; do :; done", false},
+		{"int without a terminal", session.Int, "/bin/sleep 30", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for _, shell := range shells {
+				t.Run(shell, func(t *testing.T) {
+					t.Parallel()
+					s := open(t, session.Config{Shell: shell, NoTerminal: test.plain})
+					for i := range 5 {
+						var refused error
+						begun := time.Now()
+						ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+						r, err := s.Run(ctx, session.Command{Text: test.text, Started: func() { refused = s.Interrupt(test.level) }})
+						cancel()
+						if took := time.Since(begun); r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || took > 2*time.Second || refused != nil || r.Ended {
+							t.Fatalf("round %d: %s after %v, ended %v: %v; Interrupt = %v", i, r.Verdict, took, r.Ended, err, refused)
+						}
+					}
+					want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package session
+
+import (
+	"fmt"
+	"time"
+)
+
+// A pursuit sees to it that an interrupt reaches its command. A ^C throws away
+// what the shell has not read yet, and may meet it at its prompt; any signal may
+// come before the command has started anything, or meet a process that is about
+// to become a program and still has the shell's handlers.
+type pursuit struct {
+	session *Session
+	run     *run
+	level   Level // empty: none is on
+	timer   *time.Timer
+	pause   time.Duration
+	nonce   string // of the look on its way
+	told    <-chan mark
+}
+
+// typedLevel stands for a ^C that a person typed.
+const typedLevel Level = "typed"
+
+const (
+	// arrival is how long an interrupt may take to end what it ends.
+	arrival = 100 * time.Millisecond
+	// beginning is how long a shell may take to begin a command. An interrupt
+	// within it that has met nothing at all is repeated.
+	beginning = time.Second
+)
+
+func newPursuit(s *Session, r *run) *pursuit {
+	p := &pursuit{session: s, run: r, timer: time.NewTimer(arrival)}
+	p.timer.Stop()
+	return p
+}
+
+// pursue asks the goroutine of Run to look after an interrupt.
+func (r *run) pursue(level Level) {
+	select {
+	case r.pursued <- level:
+	default: // one is asked for already
+	}
+}
+
+func (p *pursuit) begin(level Level) {
+	p.stop()
+	p.level, p.pause = level, arrival
+	p.timer.Reset(p.pause + p.session.trip)
+}
+
+func (p *pursuit) stop() {
+	p.timer.Stop()
+	if p.nonce != "" {
+		p.session.outlive(p.nonce, "I")
+	}
+	p.level, p.nonce, p.told = "", "", nil
+}
+
+// look signals what has missed the interrupt, and asks what is there.
+func (p *pursuit) look() {
+	s, r := p.session, p.run
+	if r.keeper == nil {
+		if p.early() && !r.command.TTY {
+			p.rouse()
+		}
+		p.stop()
+		return
+	}
+	p.nonce = newNonce()
+	p.told = s.expect(p.nonce, "I")
+	if r.keeper.control(pursueLine(p.nonce, p.level, s.pid, s.config.ID, s.age(r), s.tty)) != nil {
+		p.stop() // a keeper that is gone does not hear it
+	}
+}
+
+func (p *pursuit) early() bool { return time.Since(p.run.started) < beginning+p.session.trip }
+
+// judge repeats what has met nothing.
+func (p *pursuit) judge(m mark) {
+	level := p.level
+	p.session.forget(p.nonce)
+	p.nonce, p.told = "", nil
+	switch {
+	case m.payload == metPrompt:
+		p.rouse()
+	case m.payload == metSome:
+		p.stop()
+		return
+	case level == Int && p.early():
+		p.session.press(p.run, "\x03", "INT")
+	}
+	if !p.early() {
+		p.stop()
+		return
+	}
+	p.pause *= 2
+	p.timer.Reset(p.pause + p.session.trip)
+}
+
+// rouse makes the shell say that it reads commands: what was thrown away would
+// have set the prompt that says so.
+func (p *pursuit) rouse() {
+	p.session.typeKeys("PS2=;" + prompt(p.run.nonce) + "\n")
+}
+
+// What a look has met, beside nothing: processes of the command, or the shell
+// at its prompt.
+const (
+	metSome   = "1"
+	metPrompt = "2"
+)
+
+// missed are the processes that a signal would have ended: they have no handler
+// for it and do not ignore it; mask matches its bit in proc_pid_status(5). A copy
+// of the shell is only about to become a program.
+func missed(mask string) string {
+	return `while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in ` + mask + `) cmp -s $p/cmdline /proc/$sh/cmdline || a=1; continue 2;; esac;; esac; done 2>/dev/null <$p/status || continue; `
+}
+
+// pursueLine returns the control line that sends a level's signal to what has
+// missed it, and answers mark I. At its prompt, the shell has its stdin back from
+// the command.
+func pursueLine(nonce string, level Level, pid int, id string, age time.Duration, tty string) string {
+	sig, condition := "INT", missed("*[2367abef]")
+	switch {
+	case level == Term:
+		sig, condition = "TERM", missed("*[4567cdef]???")
+	case level == Kill:
+		sig, condition = "KILL", ""
+	case level == typedLevel:
+		sig, condition = "0", ""
+	case tty != "":
+		condition = `[ "$f" ] || { a=1; continue; }; ` + condition
+	}
+	prompted := `[ "$1" = S ]`
+	if tty != "" {
+		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, quote(tty))
+	}
+	return `( ` + signalWhere(condition, sig, pid, id, age) + `; ` +
+		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(pid) + `/stat; } 2>/dev/null && set -- ${l##*) } && ` + prompted + ` && a=2; }; ` +
+		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+}
