@@ -114,7 +114,8 @@ func parseReady(payload string) (ready, error) {
 // reads into the void what background jobs still write, which would otherwise
 // block or die of it, and removes the directory with the last of them.
 // USR1 ends stdin too: it comes from a later session, when the link of this one
-// has gone silent; see [endLine]. $z tells.
+// has gone silent; see [endLine]. $z tells. A second one must not meet the last
+// process.
 func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 
 // anywhere begins a loop over the places for a private directory, $x.
@@ -132,7 +133,7 @@ func keeperScript(nonce string) string {
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
 		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
-		`exec >/dev/null 2>&1; gone() { :; }; while read -r x; do eval "$x"; done; ` +
+		`exec >/dev/null 2>&1; gone() { :; }; while read -r x; do eval "$x"; done; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; gone; cat <&5 & cat <&6 & wait; rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`
 }
