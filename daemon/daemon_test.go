@@ -272,7 +272,7 @@ func TestFreshShellInPlaceOfOneThatEnded(t *testing.T) {
 	c := dial("")
 	open(t, c, api.Open{Name: "work", Reopen: true})
 	run(t, c, "work", "cd /usr; export v=kept; f() { :; }")
-	if r := run(t, c, "work", "exit 3"); r.ExitCode != 3 {
+	if r := run(t, c, "work", "exit 3"); r.ExitCode != 3 || !r.Ended || !r.Reopened {
 		t.Errorf("got %+v", r)
 	}
 	if r := run(t, c, "work", `pwd; echo $v; type f >/dev/null 2>&1 || echo no f`); string(r.Stdout) != "/usr\nkept\nno f\n" {

@@ -80,6 +80,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	fresh = s.lockFor(fresh)
 	defer s.mu.Unlock()
 	s.stop()
+	result.Reopened = fresh != nil
 	s.runs, s.ending = false, result.Ended && fresh == nil
 	s.ended(c, result)
 	if !result.Truncated && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {

@@ -29,6 +29,9 @@ type Result struct {
 	Connect time.Duration
 	// Line is that of the statement that ended a script early; 0 if none did.
 	Line int
+	// Reopened: a fresh shell has taken the place of the one that ended, with its
+	// directory and exported variables from before the command.
+	Reopened bool
 	// Err is nil if the command ended by itself.
 	Err error
 }
@@ -62,6 +65,8 @@ type jsonResult struct {
 	DurationMS   int64      `json:"duration_ms"`
 	ConnectMS    int64      `json:"connect_ms"`
 	Line         int        `json:"line,omitempty"`
+	ShellEnded   bool       `json:"shell_ended,omitempty"`
+	Reopened     bool       `json:"reopened,omitempty"`
 	Error        *JSONError `json:"error"`
 }
 
@@ -90,6 +95,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
 		Background: r.Background, Cwd: r.Cwd,
 		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(), Line: r.Line,
+		ShellEnded: r.Ended && r.Verdict != session.Unknown, Reopened: r.Reopened,
 		Error: NewJSONError(r.Err),
 	}
 	if r.ExitCode >= 0 {
@@ -128,12 +134,13 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 			Verdict: session.Verdict(j.Verdict), ExitCode: -1,
 			Terminal: []byte(j.Terminal), Streams: session.Streams(j.Streams),
 			StdoutBytes: j.StdoutBytes, StderrBytes: j.StderrBytes, Truncated: j.Truncated,
-			Background: j.Background, Cwd: j.Cwd,
+			Background: j.Background, Cwd: j.Cwd, Ended: j.ShellEnded,
 			Duration: time.Duration(j.DurationMS) * time.Millisecond,
 		},
-		Connect: time.Duration(j.ConnectMS) * time.Millisecond,
-		Line:    j.Line,
-		Err:     j.Error.Err(),
+		Connect:  time.Duration(j.ConnectMS) * time.Millisecond,
+		Line:     j.Line,
+		Reopened: j.Reopened,
+		Err:      j.Error.Err(),
 	}
 	if j.ExitCode != nil {
 		r.ExitCode = *j.ExitCode

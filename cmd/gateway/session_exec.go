@@ -89,7 +89,19 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	e := &execution{app: a, client: c, show: show, session: name, run: run, wait: time.Duration(f.wait), waits: cmd.Flags().Changed("wait")}
 	r := e.do(ctx)
 	unread.warn()
-	return a.finish(ctx, show, r)
+	err = a.finish(ctx, show, r)
+	if r.Ended && r.Verdict != session.Unknown && a.config.Output == "text" && !a.config.Quiet {
+		a.out.say(fateOf(name, r.Reopened))
+	}
+	return err
+}
+
+// fateOf says what has become of a session whose shell has ended with a command.
+func fateOf(name string, reopened bool) string {
+	if reopened {
+		return "gateway: the session's shell ended with the command; a fresh one has its directory and exported variables from before"
+	}
+	return "gateway: the session's shell ended with the command, and session " + name + " is closed"
 }
 
 // sessionRun puts together what is to be run.
