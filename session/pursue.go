@@ -17,6 +17,7 @@ type pursuit struct {
 	pause   time.Duration
 	nonce   string // of the look on its way
 	told    <-chan mark
+	roused  bool
 }
 
 // typedLevel stands for a ^C that a person typed.
@@ -46,7 +47,7 @@ func (r *run) pursue(level Level) {
 
 func (p *pursuit) begin(level Level) {
 	p.stop()
-	p.level, p.pause = level, arrival
+	p.level, p.pause, p.roused = level, arrival, false
 	p.timer.Reset(p.pause + p.session.trip)
 }
 
@@ -83,26 +84,26 @@ func (p *pursuit) judge(m mark) {
 	p.session.forget(p.nonce)
 	p.nonce, p.told = "", nil
 	switch {
-	case m.payload == metPrompt:
+	case m.payload == metPrompt && !p.roused:
 		p.rouse()
-	case m.payload == metSome:
-		p.stop()
-		return
-	case level == Int && p.early():
+	case m.payload == metPrompt: // an interrupt may leave zsh reading lines and running none
+		p.roused = false
 		p.session.press(p.run, "\x03", "INT")
-	}
-	if !p.early() {
+	case m.payload == metSome, !p.early():
 		p.stop()
 		return
+	case level == Int:
+		p.session.press(p.run, "\x03", "INT")
 	}
 	p.pause *= 2
 	p.timer.Reset(p.pause + p.session.trip)
 }
 
 // rouse makes the shell say that it reads commands: what was thrown away would
-// have set the prompt that says so.
+// have set the prompt that says so. zsh may throw the next line away too.
 func (p *pursuit) rouse() {
-	p.session.typeKeys("PS2=;" + prompt(p.run.nonce) + "\n")
+	p.roused = true
+	p.session.typeKeys(p.session.dialect.settles + "\nPS2=;" + prompt(p.run.nonce) + "\n")
 }
 
 // What a look has met, beside nothing: processes of the command, or the shell
