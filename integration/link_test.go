@@ -69,6 +69,11 @@ type running struct {
 // start runs a command until it has said "up".
 func start(t *testing.T, s *session.Session, command session.Command) *running {
 	t.Helper()
+	return startIn(t, context.WithoutCancel(t.Context()), s, command)
+}
+
+func startIn(t *testing.T, ctx context.Context, s *session.Session, command session.Command) *running {
+	t.Helper()
 	up := make(chan struct{})
 	var once sync.Once
 	command.Output = func(_ session.Stream, b []byte) {
@@ -79,7 +84,7 @@ func start(t *testing.T, s *session.Session, command session.Command) *running {
 	r := &running{done: make(chan struct{})}
 	go func() { // ends with the command, which wait waits for
 		defer close(r.done)
-		r.result, r.err = s.Run(context.WithoutCancel(t.Context()), command)
+		r.result, r.err = s.Run(ctx, command)
 	}()
 	select {
 	case <-up:
@@ -272,19 +277,53 @@ func TestSilentLink(t *testing.T) {
 }
 
 // TestDeadlineOnSilentLink: nobody claims that a command has ended when nothing
-// answers.
+// answers, and the deadline holds all the same.
 func TestDeadlineOnSilentLink(t *testing.T) {
-	f := farMachines(t)[0]
-	tag := tag(t)
-	s := open(t, dial(t, f.server, f.link.Port()))
-	r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; sleep 0.1; echo up; sleep 60", Timeout: time.Second})
-	f.link.Stall()
-	result, err := r.wait(t, 15*time.Second)
-	wantUnknown(t, result, err)
-	f.link.Cut(netsim.RST)
-	f.link.Resume()
-	gone(t, tag)
+	for _, f := range farMachines(t) {
+		for name, test := range map[string]struct {
+			command session.Command
+			limit   time.Duration // of the context
+		}{
+			"timeout":         {session.Command{Timeout: time.Second}, time.Hour},
+			"idle":            {session.Command{Idle: time.Second}, time.Hour},
+			"context":         {session.Command{}, time.Second},
+			"while it is fed": {session.Command{Stdin: zeros{}, Timeout: time.Second}, time.Hour},
+			"on the terminal": {session.Command{TTY: true, Timeout: time.Second}, time.Hour},
+		} {
+			if test.command.TTY && f.name == "no terminal" {
+				continue
+			}
+			t.Run(f.name+"/"+name, func(t *testing.T) {
+				tag := tag(t)
+				s := f.open(t)
+				ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+				defer cancel()
+				test.command.Text = "export " + tag + "; echo err >&2; sleep 0.1; echo up; "
+				if test.command.Stdin != nil {
+					test.command.Text += "cat >/dev/null"
+				} else {
+					test.command.Text += "sleep 60"
+				}
+				r := startIn(t, ctx, s, test.command)
+				f.link.Stall()
+				time.AfterFunc(test.limit, cancel)
+				result, err := r.wait(t, time.Second+3*time.Second)
+				if test.command.TTY {
+					result.Stdout, result.Stderr = []byte("up\n"), []byte("err\n")
+				}
+				wantUnknown(t, result, err)
+				f.link.Cut(netsim.RST)
+				f.link.Resume()
+				gone(t, tag)
+			})
+		}
+	}
 }
+
+// zeros is an input without an end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
 // TestNeighbours: what happens to one session is nothing to another on the same
 // connection.

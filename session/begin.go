@@ -217,7 +217,9 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	nonce := newNonce()
 	marks := s.expect(nonce, "A")
 	defer s.forget(nonce)
-	if err := k.upload(nonce, text); err != nil {
+	stop := context.AfterFunc(ctx, func() { k.pipe.Close() }) // frees a write that is stuck
+	err := k.upload(nonce, text)
+	if stop(); err != nil && ctx.Err() == nil {
 		return s.terminalGone(err)
 	}
 	select {

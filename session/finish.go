@@ -120,7 +120,7 @@ func (s *Session) drain(r *run) {
 		case <-r.keeper.ended:
 			return
 		case <-timeout.C:
-			r.deaf = true
+			r.deaf.Store(true)
 			return
 		}
 	}

@@ -130,6 +130,12 @@ func (k *keeper) control(line string) error {
 	return err
 }
 
+// tell is control for who must not wait: a dead link takes nothing any more. The
+// keeper's end is noticed elsewhere.
+func (k *keeper) tell(line string) {
+	go func() { _ = k.control(line) }() // ends with the pipe
+}
+
 // flush asks for mark F in both streams, behind everything that was written to
 // them before.
 func (k *keeper) flush(nonce string) error {

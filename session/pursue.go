@@ -18,6 +18,7 @@ type pursuit struct {
 	nonce   string // of the look on its way
 	told    <-chan mark
 	roused  bool
+	left    int // how often it may yet be repeated
 }
 
 // typedLevel stands for a ^C that a person typed.
@@ -27,8 +28,9 @@ const (
 	// arrival is how long an interrupt may take to end what it ends.
 	arrival = 100 * time.Millisecond
 	// beginning is how long a shell may take to begin a command. An interrupt
-	// within it that has met nothing at all is repeated.
+	// within it that has met nothing at all is repeated, with growing pauses.
 	beginning = time.Second
+	repeats   = 5
 )
 
 func newPursuit(s *Session, r *run) *pursuit {
@@ -47,7 +49,10 @@ func (r *run) pursue(level Level) {
 
 func (p *pursuit) begin(level Level) {
 	p.stop()
-	p.level, p.pause, p.roused = level, arrival, false
+	p.level, p.pause, p.roused, p.left = level, arrival, false, 0
+	if p.run.isEarly(p.session) {
+		p.left = repeats
+	}
 	p.timer.Reset(p.pause + p.session.trip)
 }
 
@@ -63,7 +68,7 @@ func (p *pursuit) stop() {
 func (p *pursuit) look() {
 	s, r := p.session, p.run
 	if r.keeper == nil {
-		if p.early() && !r.command.TTY {
+		if p.left > 0 && !r.command.TTY {
 			p.rouse()
 		}
 		p.stop()
@@ -71,12 +76,11 @@ func (p *pursuit) look() {
 	}
 	p.nonce = newNonce()
 	p.told = s.expect(p.nonce, "I")
-	if r.keeper.control(pursueLine(p.nonce, p.level, s.pid, s.config.ID, s.age(r), s.tty)) != nil {
-		p.stop() // a keeper that is gone does not hear it
-	}
+	r.keeper.tell(pursueLine(p.nonce, p.level, s.pid, s.config.ID, s.age(r), s.tty))
 }
 
-func (p *pursuit) early() bool { return time.Since(p.run.started) < beginning+p.session.trip }
+// isEarly reports whether the shell may not have begun the command yet.
+func (r *run) isEarly(s *Session) bool { return time.Since(r.started) < beginning+s.trip }
 
 // judge repeats what has met nothing.
 func (p *pursuit) judge(m mark) {
@@ -89,12 +93,13 @@ func (p *pursuit) judge(m mark) {
 	case m.payload == metPrompt: // an interrupt may leave zsh reading lines and running none
 		p.roused = false
 		p.session.press(p.run, "\x03", "INT")
-	case m.payload == metSome, !p.early():
+	case m.payload == metSome, p.left == 0:
 		p.stop()
 		return
 	case level == Int:
 		p.session.press(p.run, "\x03", "INT")
 	}
+	p.left = max(0, p.left-1)
 	p.pause *= 2
 	p.timer.Reset(p.pause + p.session.trip)
 }

@@ -34,13 +34,15 @@ type run struct {
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
 	ordered  atomic.Bool   // Session.Interrupt ended it
+	deaf     atomic.Bool   // the far side did not answer in time
 	typed    chan [3]int64 // something was typed to it, when so many bytes had come
 	veil     veil
 	pursued  chan Level // see pursuit
 
+	delivering atomic.Int32 // how many of its streams are within Command.Output
+
 	// Used by the goroutine of Run only.
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
-	deaf     bool     // its keeper did not answer in time
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder
@@ -111,7 +113,9 @@ func (r *run) deliver(from Stream, b []byte) {
 		from = r.shown()
 	}
 	if r.outputs[from].write(b) && r.command.Output != nil {
+		r.delivering.Add(1)
 		r.command.Output(from, b)
+		r.delivering.Add(-1)
 	}
 }
 
@@ -130,8 +134,8 @@ func (r *run) deliver(from Stream, b []byte) {
 //   - [ErrClosed], [ErrBusy] or any other error with verdict not_started.
 //
 // After the deadline or the context's end Run takes up to two seconds more to end
-// the command, and up to ten where nothing answers: the outcome is unknown then,
-// and the session has ended.
+// the command. Where nothing answers the outcome is unknown then, and the session
+// has ended.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	notStarted := Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
 	if err := command.check(); err != nil {

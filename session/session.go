@@ -65,6 +65,7 @@ type Session struct {
 	ended     chan struct{} // closed when the terminal has ended
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
+	heard     atomic.Int64 // reads that brought something
 	entry     Entry
 	account   string // empty: there is no ledger
 
@@ -358,7 +359,7 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	if secret {
 		r.veil.hide(string(b))
 	}
-	if r.command.TTY && bytes.IndexByte(b, 3) >= 0 && time.Since(r.started) < beginning+s.trip {
+	if r.command.TTY && bytes.IndexByte(b, 3) >= 0 && r.isEarly(s) {
 		r.pursue(typedLevel)
 	}
 	seen := r.counts() // before the write: what comes next may be the next prompt

@@ -11,10 +11,14 @@ import (
 // stop ends the command that runs, as gently as it lets itself be ended, and
 // keeps the session. Each rung waits for the shell to read commands again.
 func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
+	defer s.vigil(r)()
 	ended := s.climb(r)
 	select {
 	case <-s.ended:
 		result, err := s.shellEnded(r)
+		if r.deaf.Load() && result.Verdict == Unknown {
+			err = errNothingAnswers
+		}
 		if result.Verdict != Unknown {
 			result.Verdict, err = verdict, cause
 		}
@@ -32,6 +36,44 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 		return s.giveUp(r, verdict, cause)
 	}
 	return s.finish(r, verdict, cause)
+}
+
+// lifeGrace is how long the far side may say nothing at all, not even that it
+// is there, when a command is to end: the link is dead then, or as good as dead.
+// A deadline is answered within two seconds.
+const lifeGrace = 1500 * time.Millisecond
+
+// vigil asks the far side for a sign of life, and hangs up if there is none:
+// what waits for it, or is stuck in writing to it, then goes on. The returned
+// function ends the vigil.
+func (s *Session) vigil(r *run) (end func()) {
+	if r.keeper == nil {
+		return func() {}
+	}
+	nonce := newNonce()
+	s.expect(nonce, "F")
+	heard := s.heard.Load()
+	timer := time.AfterFunc(lifeGrace+s.trip, func() {
+		// A caller that does not take the output keeps the answer from being read.
+		if s.heard.Load() == heard && r.delivering.Load() == 0 {
+			r.deaf.Store(true)
+			r.keeper.pipe.Close()
+			s.terminal.Close()
+		}
+	})
+	go func() { _ = r.keeper.flush(nonce) }() // ends with the pipe
+	return func() {
+		timer.Stop()
+		s.outlive(nonce, "F")
+	}
+}
+
+// errNothingAnswers is why an outcome is unknown where the link looks alive.
+var errNothingAnswers = &transport.Error{
+	Code:    "link.lost",
+	Message: "session: the command was to end, and nothing answers",
+	Hint:    "it may still run: look before running it again",
+	Err:     ErrLost,
 }
 
 // climb is the ladder. It reports whether the command has ended.
@@ -54,7 +96,9 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second},
 	}
-	if rouse := s.dialect.rouse; rouse != "" {
+	if r.keeper == nil {
+		ladder = ladder[:2] // nobody sends signals
+	} else if rouse := s.dialect.rouse; rouse != "" {
 		ladder = append(ladder, rung{func() { s.signalShell(r, rouse) }, 500 * time.Millisecond})
 	}
 	for _, rung := range ladder {
@@ -205,18 +249,11 @@ func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	s.lost = true
 	s.signalShell(r, "KILL")
 	within(time.Second, s.ended)
-	if !r.deaf {
+	if !r.deaf.Load() {
 		s.drain(r)
 	}
-	if r.deaf && !closed(s.ended) {
-		// Neither the keeper nor the shell's end has answered: all this may have
-		// reached nobody.
-		verdict, cause = Unknown, &transport.Error{
-			Code:    "link.lost",
-			Message: "session: the command was to end, and nothing answers",
-			Hint:    "it may still run: look before running it again",
-			Err:     ErrLost,
-		}
+	if (r.deaf.Load() || r.keeper == nil) && !closed(s.ended) {
+		verdict, cause = Unknown, errNothingAnswers // all this may have reached nobody
 	}
 	s.terminal.Close()
 	result, err := s.finish(r, verdict, cause)

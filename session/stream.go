@@ -26,6 +26,7 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 	for {
 		n, err := r.Read(buffer)
 		if n > 0 {
+			s.heard.Add(1)
 			marks.scan(buffer[:n], expected, data, found)
 		}
 		if n == len(buffer) && n < maxRead {

@@ -88,9 +88,7 @@ func (w *watch) look() {
 	w.nonce = newNonce()
 	w.probed = w.session.expect(w.nonce, "R")
 	w.asked = w.run.activity.Load()
-	if w.run.keeper.control(probeLine(w.nonce, w.session.pid, w.session.tty)) != nil {
-		w.probed = nil // the keeper is gone; its end is noticed elsewhere
-	}
+	w.run.keeper.tell(probeLine(w.nonce, w.session.pid, w.session.tty))
 }
 
 // suspicious reports whether the last thing that came may be a prompt.
