@@ -56,6 +56,15 @@ mcp-inspector: deps ## the official MCP inspector (npm) runs a story over stdio 
 	GWTEST_REQUIRE_SSHD=1 GATEWAY_INSPECTOR=$(CURDIR)/bin/inspector/node_modules/@modelcontextprotocol/inspector/cli/build/cli.js \
 		go test -count 1 -timeout 10m -v -run '^TestInspector$$' ./integration
 
+# The three with the most downloads of those that run commands over SSH.
+PEERS = ssh-mcp@2.11.0 mcp-ssh-manager@3.8.5 @marian-craciunescu/ssh-mcp-server-secured@1.0.23
+
+.PHONY: mcp-compare
+mcp-compare: deps ## three MCP servers for SSH (npm) and ours on the same stories, 5 minutes; writes docs/mcp-compare.md
+	npm install --prefix bin/peers --no-audit --no-fund --no-save --ignore-scripts $(PEERS)
+	GWTEST_REQUIRE_SSHD=1 GATEWAY_PEERS=$(CURDIR)/bin/peers GATEWAY_COMPARE_DOC=$(CURDIR)/docs/mcp-compare.md GATEWAY_COMPARE_README=$(CURDIR)/README.md \
+		go test -count 1 -timeout 10m -v -run '^TestCompare$$' ./compare
+
 .PHONY: lint
 lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)
 	go vet ./...
