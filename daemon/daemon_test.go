@@ -16,7 +16,6 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
-	"gateway/session"
 )
 
 var localhost = gateway.Target{Name: "localhost", Local: true}
@@ -227,7 +226,7 @@ func TestInterruptAndDeadline(t *testing.T) {
 	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "^part$", Max: api.Duration(20 * time.Second)}); err != nil || !w.Met || w.Line != "part" {
 		t.Fatalf("Wait = %+v, %v", w, err)
 	}
-	if err := c.Interrupt(t.Context(), "work", session.Int); err != nil {
+	if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
 		t.Fatal(err)
 	}
 	w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
@@ -240,6 +239,42 @@ func TestInterruptAndDeadline(t *testing.T) {
 	}
 	if begun, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 1000", Wait: api.Duration(50 * time.Millisecond)}); err != nil || begun.State != "running" {
 		t.Errorf("Run = %+v, %v, want running", begun, err)
+	}
+}
+
+// Who names a command means no other: neither waits, nor types, nor interrupts.
+func TestCommandIsMeant(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	open(t, c, api.Open{Name: "other"})
+	first := run(t, c, "work", "echo first; exit_() { return 4; }; exit_")
+	running, err := c.Run(t.Context(), "work", api.Run{Text: "read -r x; echo got $x", TTY: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Command: first.ID}); err != nil || !w.Met || w.Command.ID != first.ID || *w.Command.ExitCode != 4 || string(w.Command.Result.Stdout) != "first\n" {
+		t.Errorf("Wait for a command that is over = %+v, %v", w.Command, err)
+	}
+	for what, err := range map[string]error{
+		"is over":      c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true, Command: first.ID}),
+		"(exited)":     c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int", Command: first.ID}),
+		"does not run": c.Interrupt(t.Context(), "other", api.Interrupt{Level: "int", Command: running.ID}),
+		"there is no command": func() error {
+			_, err := c.Wait(t.Context(), "other", api.Wait{Until: api.UntilExit, Command: running.ID})
+			return err
+		}(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("another command: %v, want %q", err, what)
+		}
+	}
+	if err := c.Send(t.Context(), "work", api.Input{Text: "y", Enter: true, Command: running.ID}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Command: running.ID, Max: api.Duration(20 * time.Second)})
+	if err != nil || !w.Met || !strings.Contains(string(w.Command.Result.Stdout), "got y") {
+		t.Errorf("Wait = %+v, %v", w.Command, err)
 	}
 }
 
@@ -555,7 +590,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		},
 		"until": func() error { _, err := c.Wait(t.Context(), "work", api.Wait{Until: "noon"}); return err },
 		"keys":  func() error { return c.Send(t.Context(), "work", api.Input{Keys: []string{"ctrl-q-q"}}) },
-		"level": func() error { return c.Interrupt(t.Context(), "work", "hard") },
+		"level": func() error { return c.Interrupt(t.Context(), "work", api.Interrupt{Level: "hard"}) },
 	} {
 		if err := call(); gateway.Code(err) != "usage" {
 			t.Errorf("%s: %v, want usage", name, err)

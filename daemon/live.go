@@ -43,6 +43,7 @@ type live struct {
 	changed   chan struct{} // closed and replaced with everything that happens
 	outputAt  time.Time     // when something came last
 	stop      func()        // ends the command that runs
+	begun     chan struct{} // closed once its shell has it, or it is over
 	answered  bool          // sudo was, by the command that runs
 	torn      bool          // the transcript could not be written last time
 	holder    string        // the attachment that may run and type; empty: everybody

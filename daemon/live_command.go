@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -36,7 +37,7 @@ func (s *live) run(r api.Run) (*api.Command, error) {
 	s.commands = append(s.commands, c)
 	s.trim()
 	ctx, stop := context.WithCancel(s.ctx)
-	s.runs, s.stop, s.answered = true, stop, false
+	s.runs, s.stop, s.begun, s.answered = true, stop, make(chan struct{}), false
 	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
 	s.timer.Stop()
 	s.noteLocked("started", c)
@@ -66,8 +67,10 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 		ID: c.ID, Host: c.Host, User: s.session.User, Transport: s.session.Transport,
 		Session: c.Session, Shell: s.session.Shell, Command: r.Text,
 	}
-	engine := s.shell()
-	result.Result, result.Err = engine.Run(ctx, s.command(r))
+	engine, command := s.shell(), s.command(r)
+	command.Started = s.started()
+	result.Result, result.Err = engine.Run(ctx, command)
+	command.Started()
 	said := spoken{id: c.ID, stdout: result.Stdout, stderr: result.Stderr}
 	result.Stdout, result.Stderr, result.Terminal = nil, nil, nil // the transcript has them
 	var fresh *session.Session
@@ -89,6 +92,13 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	if fresh != nil {
 		s.replace(fresh)
 	}
+}
+
+// started returns what notes that the shell has the command that is to run.
+func (s *live) started() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return sync.OnceFunc(func() { close(s.begun) })
 }
 
 // ended notes a command's result. The session is locked.
@@ -190,11 +200,14 @@ func (s *live) save(c api.Command) {
 }
 
 // send types to the command that runs.
-func (s *live) send(in api.Input) error {
+func (s *live) send(ctx context.Context, in api.Input) error {
 	s.mu.Lock()
 	err := s.heldLocked(in.Attachment)
-	engine := s.engine
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	engine, err := s.running(ctx, in.Command)
 	if err != nil {
 		return err
 	}
@@ -206,6 +219,41 @@ func (s *live) send(in api.Input) error {
 	defer s.mu.Unlock()
 	s.resumed()
 	return nil
+}
+
+// interrupt asks the command that runs to end.
+func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
+	engine, err := s.running(ctx, in.Command)
+	if err != nil {
+		return err
+	}
+	return engine.Interrupt(session.Level(in.Level))
+}
+
+// running returns the shell, once it has the command that was accepted last. An
+// id says which one is meant: it is an error if another one runs.
+func (s *live) running(ctx context.Context, id string) (*session.Session, error) {
+	s.mu.Lock()
+	engine, begun, c := s.engine, s.begun, s.session.Command
+	meant := id == "" || c != nil && c.ID == id && !c.Over()
+	if !meant {
+		c = s.commandLocked(id)
+	}
+	s.mu.Unlock()
+	switch {
+	case !meant && c == nil:
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s does not run in session %s", id, s.session.Name)}
+	case !meant:
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s is over (%s)", id, s.now(c).State)}
+	case begun == nil: // nothing was ever run
+		return engine, nil
+	}
+	select {
+	case <-begun:
+		return engine, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func typeTo(engine *session.Session, in api.Input) error {

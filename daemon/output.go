@@ -27,11 +27,7 @@ const (
 func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 	name, _, _ := strings.Cut(id, ".")
 	if s, err := d.find(scope, name); err == nil {
-		c, ok := s.recent(id)
-		if !ok {
-			c, ok = recorded(s.record.dir, id)
-		}
-		if ok {
+		if c, ok := s.past(id); ok {
 			return s.filled(c, limit), nil
 		}
 	} else if past, ok := d.over(scope, name); ok {
@@ -44,19 +40,32 @@ func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 			return filled(log, c, limit), nil
 		}
 	}
-	return api.Command{}, &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no command %q", id), Hint: "its records are kept for a limited time"}
+	return api.Command{}, noCommand(id)
 }
 
-// recent finds one of the last commands.
-func (s *live) recent(id string) (api.Command, bool) {
+func noCommand(id string) error {
+	return &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no command %q", id), Hint: "its records are kept for a limited time"}
+}
+
+// past finds a command of the session, as it is now.
+func (s *live) past(id string) (api.Command, bool) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	c := s.nowLocked(s.commandLocked(id))
+	s.mu.Unlock()
+	if c == nil {
+		return recorded(s.record.dir, id)
+	}
+	return *c, true
+}
+
+// commandLocked finds one of the last commands; nil if it is none of them.
+func (s *live) commandLocked(id string) *api.Command {
 	for _, c := range s.commands {
 		if c.ID == id {
-			return *c, true
+			return c
 		}
 	}
-	return api.Command{}, false
+	return nil
 }
 
 // recorded finds a command in a record.

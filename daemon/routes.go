@@ -13,7 +13,6 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/gateway"
-	"gateway/session"
 	"gateway/transport"
 )
 
@@ -304,7 +303,7 @@ func (d *Daemon) input(q *request) error {
 	if err != nil {
 		return err
 	}
-	return s.send(in)
+	return s.send(q.context(), in)
 }
 
 func (d *Daemon) interrupt(q *request) error {
@@ -316,7 +315,7 @@ func (d *Daemon) interrupt(q *request) error {
 	if err != nil {
 		return err
 	}
-	return s.shell().Interrupt(session.Level(in.Level))
+	return s.interrupt(q.context(), in)
 }
 
 func (d *Daemon) wait(q *request) error {

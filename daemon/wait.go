@@ -12,12 +12,22 @@ import (
 )
 
 // wait waits until something has happened in the session, for at most w.Max.
-// The end of the command that runs now, or its prompt, ends every wait: nothing
-// else will come of it.
+// The end of the command that runs now, or of the one that is meant, or its
+// prompt, ends every wait: nothing else will come of it.
 func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
 	s.mu.Lock()
 	c := s.session.Command
+	if w.Command != "" {
+		c = s.commandLocked(w.Command)
+	}
 	s.mu.Unlock()
+	if c == nil && w.Command != "" { // so long ago that it is in the record only
+		past, ok := s.past(w.Command)
+		if !ok {
+			return api.Waited{}, noCommand(w.Command)
+		}
+		c = &past
+	}
 	return s.waitFor(ctx, c, w)
 }
 

@@ -68,9 +68,19 @@ func TestAgentBadInput(t *testing.T) {
 	if busy.Running == nil || !strings.Contains(busy.text, long.ID) {
 		t.Errorf("busy = %s", busy.text)
 	}
-	a.do("interrupt", args{"id": long.ID})
+	if stopped := a.do("interrupt", args{"id": long.ID}); stopped.ID != long.ID || stopped.Verdict != "interrupted" {
+		t.Errorf("interrupt = %s", stopped.text)
+	}
+	next := a.do("run", args{"session": "work", "command": "sleep 600", "wait_ms": 0})
 	a.refused("usage", "is over", "interrupt", args{"id": long.ID})
 	a.refused("usage", "is over", "send", args{"id": long.ID, "text": "x\n"})
+	if old := a.do("wait", args{"id": long.ID, "until": "exit"}); old.ID != long.ID || old.Verdict != "interrupted" {
+		t.Errorf("wait for a command that is over = %s", old.text)
+	}
+	if old := a.do("output", args{"id": long.ID}); old.Text != "begun\n" {
+		t.Errorf("output of a command that is over = %s", old.text)
+	}
+	a.do("interrupt", args{"id": next.ID})
 	if last := a.do("run", args{"session": "work", "command": "exit 7"}); !strings.Contains(last.Next, "session_open") {
 		t.Errorf("exit = %s", last.text)
 	}

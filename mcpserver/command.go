@@ -123,7 +123,7 @@ func (c *call) interruptOnce(ctx context.Context, command api.Command, level ses
 	if err != nil || now.Over() {
 		return true, err
 	}
-	if err := c.daemon.Interrupt(ctx, command.Session, level); err != nil {
+	if err := c.daemon.Interrupt(ctx, command.Session, api.Interrupt{Level: string(level), Command: command.ID}); err != nil {
 		// It may have ended in between.
 		now, lookErr := c.daemon.Command(ctx, command.ID, 1)
 		if lookErr == nil && now.Over() {
@@ -131,29 +131,29 @@ func (c *call) interruptOnce(ctx context.Context, command api.Command, level ses
 		}
 		return false, err
 	}
-	w, err := c.daemon.Wait(ctx, command.Session, api.Wait{Until: api.UntilExit, Through: true, Limit: 1, Max: api.Duration(patience)})
+	w, err := c.daemon.Wait(ctx, command.Session, api.Wait{Until: api.UntilExit, Command: command.ID, Through: true, Limit: 1, Max: api.Duration(patience)})
 	if err != nil { // the session went with it
 		now, err := c.daemon.Command(ctx, command.ID, 1)
 		return err == nil && now.Over(), err
 	}
-	return w.Command == nil || w.Command.ID != command.ID || w.Command.Over(), nil
+	return w.Met, nil
 }
 
 // await waits for something to happen to a command. It returns the command as it
 // is then, also if the call has ended meanwhile.
 func (c *call) await(command api.Command, w api.Wait, limit time.Duration) (api.Command, api.Waited, error) {
 	defer c.progress(command.ID, limit)()
-	w.Max, w.Limit = api.Duration(max(limit, time.Millisecond)), 1
+	w.Command, w.Max, w.Limit = command.ID, api.Duration(max(limit, time.Millisecond)), 1
 	waited, err := c.daemon.Wait(c.ctx, command.Session, w)
 	switch code := gateway.Code(err); {
 	case c.ctx.Err() != nil:
 		return command, waited, context.Cause(c.ctx)
 	case err != nil && code != "session.closed" && code != "session.not_found":
 		return command, waited, err
-	case err == nil && waited.Command != nil && waited.Command.ID == command.ID:
+	case err == nil:
 		return *waited.Command, waited, nil
 	}
-	// Its session has gone with it, or the next command runs there.
+	// Its session has gone with it.
 	command, err = c.daemon.Command(c.ctx, command.ID, 1)
 	waited.Met = w.Until == api.UntilExit && command.Over()
 	return command, waited, err

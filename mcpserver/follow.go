@@ -49,7 +49,7 @@ func (c *call) send(in sendArgs) (any, error) {
 		return nil, err
 	}
 	before := t.session.To
-	input := api.Input{Keys: in.Keys}
+	input := api.Input{Keys: in.Keys, Command: t.command.ID}
 	input.Text, input.Enter = strings.CutSuffix(in.Text, "\n")
 	if err := c.daemon.Send(c.ctx, t.session.ID, input); err != nil {
 		return nil, c.sessionError(t.session.ID, err)

@@ -20,10 +20,11 @@ func (a *app) sessionSendCommand() *cobra.Command {
 		keys  []string
 	)
 	cmd := &cobra.Command{
-		Use:   "send NAME [TEXT]",
+		Use:   "send NAME | ID [TEXT]",
 		Short: "Type to what runs in a session",
 		Long: `Type to what runs in a session: a command with a terminal, or one that waits for
-input. TEXT goes first, then --enter, then the keys. It is in the process list of
+input. With the ID of a command it is refused if another one runs there. TEXT goes
+first, then --enter, then the keys. It is in the process list of
 this machine: for a password there is gateway session answer.
 
 Keys: enter tab esc space backspace up down left right home end pgup pgdn insert delete
@@ -51,19 +52,20 @@ f1 to f12, or a character; with ctrl-, alt- and shift- before it.`,
 				return err
 			}
 			ctx := cmd.Context()
+			name, id := sessionOf(args[0])
 			if len(args) > 1 || enter {
 				text := ""
 				if len(args) > 1 {
 					text = args[1]
 				}
-				if err := c.Send(ctx, args[0], api.Input{Text: text, Enter: enter}); err != nil {
+				if err := c.Send(ctx, name, api.Input{Text: text, Enter: enter, Command: id}); err != nil {
 					return err
 				}
 			}
 			if len(keys) == 0 {
 				return nil
 			}
-			return c.Send(ctx, args[0], api.Input{Keys: keys})
+			return c.Send(ctx, name, api.Input{Keys: keys, Command: id})
 		},
 	}
 	cmd.Flags().BoolVar(&enter, "enter", false, "press enter behind TEXT")
@@ -77,7 +79,7 @@ const maxAnswer = 64 << 10
 
 func (a *app) sessionAnswerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "answer NAME",
+		Use:   "answer NAME | ID",
 		Short: "Answer what a session's command asks, such as a password",
 		Long: `Answer what a session's command asks. The answer is read from the terminal
 without being shown, or from stdin if that is a pipe or a file; it is never an
@@ -92,10 +94,13 @@ argument. In what comes from the command stars stand in its place.`,
 				return err
 			}
 			ctx := cmd.Context()
-			s, err := c.Session(ctx, args[0])
+			name, id := sessionOf(args[0])
+			s, err := c.Session(ctx, name)
 			switch {
 			case err != nil:
 				return err
+			case id != "" && (s.Command == nil || s.Command.ID != id):
+				return &transport.Error{Code: "usage", Message: fmt.Sprintf("command %s does not run in session %s", id, s.Name), Hint: "gateway session list -o json says what does"}
 			case s.State != api.WaitingInput || s.Command == nil || s.Command.Prompt == nil:
 				return &transport.Error{Code: "usage", Message: fmt.Sprintf("session %s does not wait for input: it is %s", s.Name, s.State), Hint: "to type to a program there is gateway session send"}
 			}
@@ -103,7 +108,7 @@ argument. In what comes from the command stars stand in its place.`,
 			if err != nil {
 				return err
 			}
-			return c.Send(ctx, s.ID, api.Input{Text: text, Enter: true, Secret: true})
+			return c.Send(ctx, s.ID, api.Input{Text: text, Enter: true, Secret: true, Command: s.Command.ID})
 		},
 	}
 }
@@ -132,11 +137,12 @@ func (a *app) readAnswer(ctx context.Context, cmd *cobra.Command, s api.Session)
 func (a *app) sessionInterruptCommand() *cobra.Command {
 	level := string(session.Int)
 	cmd := &cobra.Command{
-		Use:   "interrupt NAME",
+		Use:   "interrupt NAME | ID",
 		Short: "Ask what runs in a session to end; the session stays",
 		Long: `Ask what runs in a session to end; the session stays. The level int is what ^C
 does; term and kill are signals to all that the command has started, but not to
-the session's shell. It does not wait: gateway session wait does.`,
+the session's shell. With the ID of a command it is refused if another one runs
+there. It does not wait: gateway session wait does.`,
 		Example: `  gateway session interrupt work
   gateway session interrupt work --level kill`,
 		Args:              exactly("NAME"),
@@ -151,7 +157,8 @@ the session's shell. It does not wait: gateway session wait does.`,
 			if err != nil {
 				return err
 			}
-			return c.Interrupt(cmd.Context(), args[0], session.Level(level))
+			name, id := sessionOf(args[0])
+			return c.Interrupt(cmd.Context(), name, api.Interrupt{Level: level, Command: id})
 		},
 	}
 	cmd.Flags().StringVar(&level, "level", level, "`LEVEL`: int, term or kill")

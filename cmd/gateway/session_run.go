@@ -232,7 +232,7 @@ func (e *execution) refuse(ctx context.Context, why error) {
 // interrupt does what ^C does. How the command takes it shows in its result.
 func (e *execution) interrupt(ctx context.Context) {
 	e.asked()
-	if err := e.client.Interrupt(ctx, e.session, session.Int); err != nil {
+	if err := e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int)}); err != nil {
 		e.app.log.Debug("interrupt", "command", e.command.ID, "error", err) // it has ended
 	}
 }

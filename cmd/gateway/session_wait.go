@@ -119,6 +119,7 @@ func awaited(ctx context.Context, c *client.Client, word string, wait api.Wait) 
 			wait.Since = s.Command.From
 		}
 	}
+	wait.Command = id
 	waited, err := c.Wait(ctx, name, wait)
 	if gateway.Code(err) == "session.closed" && wait.Until == api.UntilExit {
 		return api.Waited{Met: true, Session: s, Command: s.Command}, nil

@@ -176,7 +176,7 @@ func (t *takeover) plain(ctx context.Context, b []byte, asks bool) {
 	for _, key := range b {
 		switch {
 		case key == 3:
-			if err := t.client.Interrupt(ctx, t.session.ID, session.Int); err != nil {
+			if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int)}); err != nil {
 				t.app.log.Debug("interrupt", "session", t.session.ID, "error", err) // it has ended
 			}
 		case !asks:

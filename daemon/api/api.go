@@ -228,11 +228,14 @@ type Input struct {
 	// Secret: the text is to be in no output and in no file.
 	Secret     bool   `json:"secret,omitempty"`
 	Attachment string `json:"attachment,omitempty"`
+	// Command is the one that is meant: no other is typed to. Empty: what runs.
+	Command string `json:"id,omitempty"`
 }
 
 // Interrupt asks the command that runs to end.
 type Interrupt struct {
-	Level string `json:"level"` // int, term or kill
+	Level   string `json:"level"`        // int, term or kill
+	Command string `json:"id,omitempty"` // the one that is meant; empty: what runs
 }
 
 // What Wait may wait for.
@@ -249,6 +252,8 @@ type Wait struct {
 	Match string   `json:"match,omitempty"` // RE2
 	Idle  Duration `json:"idle_ms,omitempty"`
 	Max   Duration `json:"wait_ms"`
+	// Command is what is waited for; empty: what runs, or ran last.
+	Command string `json:"id,omitempty"`
 	// Since is the cursor that Match looks from.
 	Since int64 `json:"since,omitempty"`
 	// Through: a command that waits for input does not end the wait.

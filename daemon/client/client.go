@@ -97,8 +97,8 @@ func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 }
 
 // Interrupt asks the command that runs to end.
-func (c *Client) Interrupt(ctx context.Context, name string, level session.Level) error {
-	return c.call(ctx, http.MethodPost, sessionPath(name)+"/interrupt", api.Interrupt{Level: string(level)}, nil)
+func (c *Client) Interrupt(ctx context.Context, name string, interrupt api.Interrupt) error {
+	return c.call(ctx, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
 }
 
 // Wait waits for something to happen in a session.
