@@ -192,3 +192,33 @@ func TestSudoRefuses(t *testing.T) {
 		})
 	}
 }
+
+// TestSudoKeeperIsKilled: a session of another user can have no other keeper, so
+// it ends, and says so.
+func TestSudoKeeperIsKilled(t *testing.T) {
+	const find = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
+		[ "$(readlink $p/fd/4 2>&1)" = "$e" ] && case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && k=${p#/proc/};; esac
+	done; `
+	for name, kill := range map[string]string{"the relay": "kill -9 $r", "the keeper": "kill -9 $k"} {
+		t.Run(name, func(t *testing.T) {
+			tr := newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL")
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			defer s.Close()
+			r, err := s.Run(t.Context(), session.Command{Text: find + `[ "$r" ] && [ "$k" ] && echo found && ` + kill + "; sleep 0.1"})
+			if string(r.Stdout) != "found\n" {
+				t.Errorf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Stderr, err)
+			}
+			select {
+			case <-s.Done():
+			case <-time.After(15 * time.Second):
+				t.Error("the session does not say that it has ended")
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "true"}); r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {
+				t.Errorf("afterwards Run = %s, %v, want not_started and ErrClosed", r.Verdict, err)
+			}
+		})
+	}
+}

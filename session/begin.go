@@ -176,9 +176,16 @@ func (s *Session) usable() error {
 	return &transport.Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
 }
 
-// terminalGone notes that the session has ended, and says so.
-func (s *Session) terminalGone(err error) error {
+// end ends a session that can run nothing any more, so that Done tells it.
+func (s *Session) end() {
 	s.lost = true
+	s.terminal.Close()
+	within(time.Second, s.ended)
+}
+
+// terminalGone ends the session, and says so.
+func (s *Session) terminalGone(err error) error {
+	s.end()
 	return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("session: its terminal is gone: %v", err), Hint: "open another session", Err: ErrClosed}
 }
 
@@ -231,7 +238,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	case <-k.ended:
 		return s.terminalGone(io.ErrUnexpectedEOF)
 	case <-ctx.Done():
-		s.lost = true // the rest of the text may still be on its way
+		s.end() // the rest of the text may still be on its way
 		return fmt.Errorf("session: %w", context.Cause(ctx))
 	}
 }

@@ -38,6 +38,10 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
 		s.job = p.job
 	}
+	if verdict == Unknown && s.config.Sudo != nil && !s.lost {
+		s.end() // its keeper is gone, and there is no other
+		result.Ended = true
+	}
 	switch {
 	case err != nil:
 	case verdict == NotStarted:
@@ -109,6 +113,7 @@ func (s *Session) drain(r *run) {
 	flushed := s.expect(nonce, "F")
 	defer s.outlive(nonce, "F")
 	if r.keeper.flush(nonce) != nil {
+		within(promptGrace+s.trip, r.keeper.ended) // what it had sent may still come
 		return
 	}
 	timeout := time.NewTimer(drainGrace)
@@ -118,6 +123,9 @@ func (s *Session) drain(r *run) {
 		case <-flushed:
 			streams++
 		case <-r.keeper.ended:
+			return
+		case <-r.keeper.exited:
+			within(promptGrace+s.trip, r.keeper.ended)
 			return
 		case <-timeout.C:
 			r.deaf.Store(true)
@@ -191,6 +199,9 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	}
 	s.mu.Unlock()
 	s.rotate = false
+	if closed(old.exited) && old.dir != "" && k != nil {
+		_ = k.control("rm -rf " + old.dir) // it was killed
+	}
 	_ = old.retire() // it may have died, and is through then
 	if oldest != nil {
 		oldest.release()

@@ -114,8 +114,9 @@ func (k *keeper) held(descriptor, name string) string {
 	return k.dir + name
 }
 
-// isGone reports whether there was a keeper, and is no more.
-func (k *keeper) isGone() bool { return k != nil && closed(k.ended) }
+// isGone reports whether there was a keeper, and is no more. A job may hold the
+// streams of one that was killed.
+func (k *keeper) isGone() bool { return k != nil && (closed(k.ended) || closed(k.exited)) }
 
 // isStored reports whether the frame file is there.
 func (k *keeper) isStored() bool { return closed(k.stored) }

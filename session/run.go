@@ -209,10 +209,10 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			// it leave the line. Or nothing could be written to the streams, and
 			// the prompt's status is not the command's.
 			s.drain(r)
-			if r.keeper.isGone() {
-				return s.finish(r, Unknown, nil)
-			}
 			if !r.complete(s.progress(r)) {
+				if r.keeper.isGone() || r.deaf.Load() {
+					return s.finish(r, Unknown, nil)
+				}
 				s.locate(r)
 			}
 			return s.over(r)

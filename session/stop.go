@@ -28,6 +28,10 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	if !ended {
 		return s.giveUp(r, verdict, cause)
 	}
+	if r.keeper.isGone() { // the next command gets another one
+		s.typeKeys(s.dialect.settles + "\n") // see resume
+		return s.finish(r, verdict, cause)
+	}
 	// What it had started must not outlive it, and what that had written is the
 	// command's.
 	s.signal(r, "KILL")
@@ -252,7 +256,7 @@ func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	if !r.deaf.Load() {
 		s.drain(r)
 	}
-	if (r.deaf.Load() || r.keeper == nil) && !closed(s.ended) {
+	if (r.deaf.Load() || r.keeper == nil || r.keeper.isGone()) && !closed(s.ended) {
 		verdict, cause = Unknown, errNothingAnswers // all this may have reached nobody
 	}
 	s.terminal.Close()

@@ -89,7 +89,24 @@ func (s *Session) startSudo(ctx context.Context) error {
 		return err
 	}
 	s.install(k)
+	s.pumps.Go(func() { s.endWith(k) })
 	return nil
+}
+
+// endWith ends the session once the relay is gone, which nothing can replace, and
+// what runs has ended.
+func (s *Session) endWith(relay *keeper) {
+	select {
+	case <-relay.exited:
+	case <-relay.ended:
+	case <-s.ended:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		s.end()
+		<-s.turn
+	case <-s.ended:
+	}
 }
 
 // relayPrelude returns the exec request for a relay: it passes control lines on

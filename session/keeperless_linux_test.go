@@ -1,0 +1,94 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport/local"
+)
+
+// killKeepers kills the keepers whose directories are in dir, which it empties.
+func killKeepers(t *testing.T, dir string) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(dir, ".gw-*", "p"))
+	if len(files) == 0 {
+		t.Error("no keeper found")
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+		}
+		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the keeper is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+	}
+}
+
+// TestKeeperThatIsKilled: another one takes its place, and what nobody knows is
+// unknown.
+func TestKeeperThatIsKilled(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		for _, shell := range shells {
+			t.Run(shell+map[bool]string{true: " without a terminal"}[plain], func(t *testing.T) {
+				runtime := t.TempDir()
+				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+				defer tr.Close()
+				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, NoTerminal: plain})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				run(t, s, "cd /usr; V=kept")
+				fine := func(when string) {
+					t.Helper()
+					eventually(t, when+": a command has another keeper", func() bool {
+						r, err := s.Run(t.Context(), session.Command{Text: "pwd; echo $V"})
+						return err == nil && string(r.Stdout) == "/usr\nkept\n"
+					})
+					eventually(t, "only one keeper's directory is left", func() bool {
+						left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*"))
+						return len(left) == 1
+					})
+				}
+
+				killKeepers(t, runtime)
+				fine("killed while nothing ran")
+
+				var once *sync.Once
+				up := func(session.Stream, []byte) { once.Do(func() { killKeepers(t, runtime) }) }
+				once = new(sync.Once)
+				r, err := s.Run(t.Context(), session.Command{Text: "echo up; sleep 0.3", Output: up, Timeout: 10 * time.Second})
+				if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || string(r.Stdout) != "up\n" || r.Ended {
+					t.Errorf("killed during a command: %s %q, ended %v, %v; want unknown", r.Verdict, r.Stdout, r.Ended, err)
+				}
+				fine("killed during a command")
+
+				if plain {
+					return // nobody is left to interrupt
+				}
+				begun := time.Now()
+				once = new(sync.Once)
+				r, err = s.Run(t.Context(), session.Command{Text: "echo up; /bin/sleep 60", Output: up, Timeout: 500 * time.Millisecond})
+				if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || r.Ended || time.Since(begun) > 4*time.Second {
+					t.Errorf("killed before a deadline: %s after %v, ended %v, %v; want timed_out", r.Verdict, time.Since(begun), r.Ended, err)
+				}
+				fine("killed before a deadline")
+			})
+		}
+	}
+}
