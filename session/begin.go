@@ -69,7 +69,10 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	kinds := "PE"
 	if command.Stdin != nil {
-		kinds = "PEB"
+		kinds += "B"
+	}
+	if f.cuts() {
+		kinds += "T"
 	}
 	s.expect(r.nonce, kinds)
 	typed := f.encode()
@@ -121,8 +124,8 @@ func (s *Session) possible(f frame) error {
 	return nil
 }
 
-// traces matches what makes a shell show what it runs.
-var traces = regexp.MustCompile(`set\s+-[A-Za-z]*[xv]|xtrace|verbose|DEBUG`)
+// traces matches what makes a shell show what it runs, or run nothing.
+var traces = regexp.MustCompile(`set\s+-[A-Za-z]*[nxv]|xtrace|verbose|noexec|DEBUG`)
 
 // mentions reports whether a text matches, which has one of the words if it
 // does. Texts may have megabytes, and words are found fifty times as fast.
@@ -134,7 +137,7 @@ func mentions(text string, matches *regexp.Regexp, words ...string) bool {
 // isTraced reports whether the shell may show what it runs, for this command
 // or because of an earlier one.
 func (s *Session) isTraced(text string) bool {
-	s.traced = s.traced || mentions(text, traces, "set", "xtrace", "verbose", "DEBUG")
+	s.traced = s.traced || mentions(text, traces, "set", "xtrace", "verbose", "noexec", "DEBUG")
 	return s.traced
 }
 

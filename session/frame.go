@@ -100,10 +100,7 @@ func (f frame) head() string {
 	if f.sourced() {
 		head += "_gw=" + quote(f.inFile(f.command.Text)) + ";"
 	}
-	if f.traced {
-		head += f.dialect.untrace
-	}
-	return head
+	return head + f.untrace()
 }
 
 // body is the rest of the typed form, within the group.
@@ -357,7 +354,10 @@ func (f frame) marks() string {
 	if mentions(f.command.Text, masks, "command", "builtin", "unset", "function") {
 		unmask = f.dialect.unmask
 	}
-	if unmask == "" && !(f.traced && f.dialect.debugs) {
+	switch {
+	case f.cuts():
+		return f.cut() + unmask + "\n" + f.dialect.eval + " " + quote(f.ends("$_gws")) + f.ownModes()
+	case unmask == "" && !(f.traced && f.dialect.debugs):
 		return checked + f.ends(f.dialect.status()) + f.ownModes()
 	}
 	return checked + "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.ownModes()

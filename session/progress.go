@@ -7,7 +7,8 @@ import (
 
 // progress is what the marks of a command have told so far.
 type progress struct {
-	closed         [3]bool // mark E has come on that stream: what follows is not the command's
+	closed         [3]bool // mark T or E has come on that stream: what follows is not the command's
+	ended          [3]bool // mark E has
 	stdout, stderr bool    // the end of that stream is here
 	begun          bool    // its stdin is open
 	prompted       bool    // the shell reads commands again
@@ -27,8 +28,10 @@ func (r *run) take(m mark) {
 		if !p.prompted { // the prompts of lines typed to bring it back say nothing of the text
 			p.prompted, p.promptStatus = true, strings.TrimSuffix(m.payload, ":#")
 		}
-	case 'E':
+	case 'T':
 		p.closed[m.from] = true
+	case 'E':
+		p.closed[m.from], p.ended[m.from] = true, true
 		if m.payload == "" {
 			p.stderr = true
 			break
@@ -36,7 +39,7 @@ func (r *run) take(m mark) {
 		p.stdout = true
 		p.status, p.job, p.cwd = parseEnd(m.payload)
 	}
-	if m.kind != 'E' || r.complete(*p) {
+	if m.kind != 'T' && m.kind != 'E' || r.complete(*p) {
 		select {
 		case r.wake <- struct{}{}:
 		default:

@@ -57,6 +57,10 @@ func (r *run) quiet() time.Duration {
 // Session.mu.
 func (r *run) takes(from Stream) bool { return !r.progress.closed[from] }
 
+// cut reports whether bytes of a stream are a trace of the frame. The caller
+// holds Session.mu.
+func (r *run) cut(from Stream) bool { return r.progress.closed[from] && !r.progress.ended[from] }
+
 // write takes bytes of the command.
 func (r *run) write(from Stream, b []byte) {
 	<-r.handed

@@ -80,6 +80,8 @@ type dialect struct {
 	// untrace stands in front of a text that may be traced, and retrace in the
 	// text: what a command with redirections traces goes to the stderr around it.
 	untrace, retrace string
+	// traceStays: what it traces goes where stderr was when it began; see [frame.cut].
+	traceStays bool
 	// draws: having read a line, it switches the terminal's attributes off.
 	draws bool
 	// profile reads what a login shell of this family reads.
@@ -190,6 +192,9 @@ var dialects = map[string]dialect{
 		stored:  `\builtin eval "$(<%s)"`,
 		setup:   "unset ENV;",
 		returns: true,
+		untrace: `case $- in *v*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}v";\builtin set +v;;esac;` +
+			`case $- in *x*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}x";\builtin set +x;;esac;`,
+		retrace: `\builtin eval "${_gwx-}"; `, traceStays: true,
 		unmask:  unmask,
 		profile: posixProfile,
 	},

@@ -214,11 +214,16 @@ func (s *Session) locate(r *run) bool {
 	s.mu.Lock()
 	// The terminal still echoes, and what it echoes is typed from here.
 	r.mute = r.command.TTY && r.progress.prompted
+	if s.traced && s.dialect.traceStays { // what comes from here is the trace of frames
+		r.progress.closed = [3]bool{Stdout: true, Stderr: true}
+	}
 	s.mu.Unlock()
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
-	f := frame{dialect: s.dialect, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
+	d := s.dialect
+	d.retrace = "" // which is left to the next text
+	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
 	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
 		return false
 	}

@@ -51,7 +51,7 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 	}
 	if r == nil || k == nil && r.mute || k != nil && k != s.keeper || !r.takes(from) || k == nil && s.owes() {
 		switch {
-		case r != nil && r.mute && k == nil:
+		case r != nil && (r.mute && k == nil || k == s.keeper && r.cut(from)):
 		case !s.ready: // sudo speaks on stderr
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
 		case k == nil:
