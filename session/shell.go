@@ -188,9 +188,14 @@ var dialects = map[string]dialect{
 		// With command in front, eval loses what "set --" set; with builtin, it keeps
 		// assignments.
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
-		print:   `\builtin print -nr --`,
-		stored:  `\builtin eval "$(<%s)"`,
-		setup:   "unset ENV;",
+		print:  `\builtin print -nr --`,
+		stored: `\builtin eval "$(<%s)"`,
+		setup:  "unset ENV;",
+		// A job that has ended is counted again at every prompt, and at 128 the next
+		// job begins with a warning. What counts anew keeps the job, and says it here.
+		frame: `case ${!-} in ?*) \builtin kill -0 $! 2>/dev/null||\builtin bg $! >/dev/null 2>&1||:;;esac;`,
+		// Of two signals that met it at once, it keeps one for the next program.
+		settles: " (:)",
 		returns: true,
 		untrace: `case $- in *v*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}v";\builtin set +v;;esac;` +
 			`case $- in *x*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}x";\builtin set +x;;esac;`,

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"slices"
+
 	"gateway/session"
 )
 
@@ -101,6 +103,11 @@ var interrupts = []Case{
 		{Text: "kill -0 $J && kill $J"},
 		{Text: "wait $J >/dev/null 2>&1; true"},
 	}},
+	{ID: "E66", Name: "a job after one that ended long ago", Steps: slices.Concat(
+		[]Step{{Text: "true & J=$!", Job: true}},
+		slices.Repeat([]Step{{Text: "echo on", Stdout: "on\n"}}, 130),
+		[]Step{{Text: "true & wait $! >/dev/null 2>&1", Job: true}},
+	)},
 	{ID: "E65", Name: "an interrupt of each level", Steps: []Step{
 		{Text: "cd /usr; V=kept", Cwd: "/usr", Moves: true},
 		ordered(`sh -c 'echo part; exec sleep 60'`, session.Int, 130),

@@ -20,7 +20,4 @@ var unsolved = []struct {
 	{"W17", "zsh", "history shows the line that runs, if it has no other"},
 	{"D13", "ksh", "children that end while it leaves an interrupted pipeline may cost it its prompt, and it is ended; without a terminal a group may end with status 2"},
 	{"C74", "mksh", "history may show the end of a frame of several lines"},
-	{"D26", "mksh", "without a terminal an interrupt may take the next line"},
-	{"E4", "mksh", "a message about a stream that was retired"},
-	{"E62", "mksh", "an internal warning of its own after interrupts"},
 }
