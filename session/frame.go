@@ -77,7 +77,11 @@ func (f frame) encode() string {
 		if f.loud {
 			text = " " + text // see frameFile
 		}
-		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(text) + ";" + fmt.Sprintf(f.dialect.stored, f.keeper.frames()))
+		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(text) + ";")
+		if strings.Contains(text, "\n") {
+			b.WriteString(f.dialect.forget)
+		}
+		fmt.Fprintf(&b, f.dialect.stored, f.keeper.frames())
 	} else {
 		head, body := f.head(), f.body()
 		b.WriteString(head)
@@ -96,7 +100,7 @@ func (f frame) encode() string {
 
 // head is the typed form up to where the options of the user's are in force.
 func (f frame) head() string {
-	head := " PS2=;{ " + f.dialect.frame + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";"
+	head := " PS2=;{ " + f.dialect.frame + f.dialect.forget + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";"
 	if f.sourced() {
 		head += "_gw=" + quote(f.inFile(f.command.Text)) + ";"
 	}

@@ -77,6 +77,9 @@ type dialect struct {
 	mend string
 	// frame is put into every frame, before the text.
 	frame string
+	// forget takes out of the history the lines of a frame that do not begin with
+	// a blank. mksh keeps one line, and this is it then.
+	forget string
 	// untrace stands in front of a text that may be traced, and retrace in the
 	// text: what a command with redirections traces goes to the stderr around it.
 	untrace, retrace string
@@ -190,7 +193,8 @@ var dialects = map[string]dialect{
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`,
-		setup:  "unset ENV;",
+		setup:  "unset ENV;HISTSIZE=1;",
+		forget: `\builtin print -s;`,
 		// A job that has ended is counted again at every prompt, and at 128 the next
 		// job begins with a warning. What counts anew keeps the job, and says it here.
 		frame: `case ${!-} in ?*) \builtin kill -0 $! 2>/dev/null||\builtin bg $! >/dev/null 2>&1||:;;esac;`,
@@ -209,6 +213,7 @@ var dialects = map[string]dialect{
 		// It takes a PS1 of its own, but not of this name.
 		environment: `YASH_PS1="$PS1" YASH_PS2=`,
 		setup:       "unset YASH_PS1 YASH_PS2;" + wakes,
+		forget:      `\command history -c;`,
 		draws:       true,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored:  `\command . %s`,
@@ -223,7 +228,8 @@ var dialects = map[string]dialect{
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored: `\builtin eval "$(<%s)"`,
-		setup:  wakes,
+		// The line that runs is in the history as long as nothing else is.
+		setup: `\builtin print -s "";` + wakes,
 		// A text that is not begun, for a syntax error, leaves it to the next.
 		untrace: `case $- in *x*) _gwx='\builtin unset _gwx;\builtin set -x';\builtin set +x;;esac;`,
 		retrace: `\builtin eval "${_gwx-}"; `,

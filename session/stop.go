@@ -112,7 +112,7 @@ func (s *Session) climb(r *run) bool {
 		}
 		// The text may have changed the prompt. This line brings it back if the
 		// shell reads lines; typed any earlier, it would race the interrupt.
-		s.typeKeys("PS2=;" + prompt(r.nonce) + "\n")
+		s.typeKeys(" PS2=;" + prompt(r.nonce) + "\n")
 		if s.ends(r, promptGrace+s.trip) {
 			return true
 		}

@@ -16,8 +16,5 @@ var unsolved = []struct {
 	id, shell string // no shell: all of them
 	what      string
 }{
-	{"C74", "zsh", "history shows the line that runs, if it has no other"},
-	{"W17", "zsh", "history shows the line that runs, if it has no other"},
 	{"D13", "ksh", "children that end while it leaves an interrupted pipeline may cost it its prompt, and it is ended; without a terminal a group may end with status 2"},
-	{"C74", "mksh", "history may show the end of a frame of several lines"},
 }

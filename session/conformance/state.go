@@ -263,7 +263,9 @@ var state = []Case{
 		{Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
 		{Text: "set +m", StderrLike: Like(""), Codes: []int{0, Failure}},
 		{Text: "echo a | cat; (exit 3)", Stdout: "a\n", Code: 3},
+		{Text: "echo a\necho b", Stdout: "a\nb\n"},
 		{Text: "history", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "history 1", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
 		{Text: "fc -l", StdoutLike: Without("_gw", "kept="), StderrLike: Like(""), Codes: []int{0, Failure}},
 	}},
 	{ID: "C75", Name: "a shell within", Steps: []Step{
