@@ -143,13 +143,10 @@ func layerOf(err error) string {
 
 // sftp tells whether files can be moved.
 func (c *check) sftp(ctx context.Context, t transport.Transport) {
-	over, ok := t.(interface {
-		Subsystem(context.Context, string) (*transport.Pipe, error)
-	})
-	if !ok {
+	if _, remote := t.(transport.Remote); !remote {
 		return // this machine: files are files
 	}
-	pipe, err := over.Subsystem(ctx, "sftp")
+	pipe, err := subsystem(ctx, t, "sftp")
 	if err != nil {
 		_ = c.failed("sftp", err) // commands run without it
 		return

@@ -1,0 +1,294 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"gateway/transport"
+)
+
+// buffers are for what goes in one piece, and for what does not.
+var (
+	smallBuffers = sync.Pool{New: func() any { b := make([]byte, Small+1); return &b }}
+	largeBuffers = sync.Pool{New: func() any { b := make([]byte, block); return &b }}
+)
+
+// maxWeight is what a file takes of the budget at most: it is about what is
+// under way of it.
+const maxWeight = ahead
+
+// file copies a regular file.
+func (w *walk) file(ctx context.Context, t task) {
+	if weight := min(t.info.Size, maxWeight); t.info.Size > Small {
+		if w.budget.Acquire(ctx, weight) != nil {
+			return
+		}
+		defer w.budget.Release(weight)
+	}
+	begun := time.Now()
+	old, have, err := w.there(ctx, t)
+	if err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return
+	}
+	if w.Checksum && have && old.Mode.IsRegular() && old.Size == t.info.Size {
+		same, err := w.same(ctx, t)
+		if err != nil {
+			w.failed(ctx, t.from, t.to, err)
+			return
+		}
+		if same {
+			w.count(&w.report.Unchanged)
+			w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
+			return
+		}
+	}
+	if w.DryRun {
+		w.n.files.Add(1)
+		w.n.bytes.Add(t.info.Size)
+		w.event(Event{Path: t.from, Target: t.to, Done: Would, Size: t.info.Size})
+		return
+	}
+	f := &fileCopy{walk: w, task: t}
+	if have && old.Mode.IsRegular() {
+		perm := old.Mode.Perm()
+		f.keep = &perm
+	}
+	n, err := f.copy(ctx)
+	if err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return
+	}
+	w.n.files.Add(1)
+	if f.checked {
+		w.count(&w.report.Checked)
+	}
+	if t.info.Size <= Small {
+		w.settle.Store(true)
+	}
+	w.event(Event{Path: t.from, Target: t.to, Done: Copied, Bytes: n, Size: f.at + n, Duration: time.Since(begun)})
+}
+
+// there returns what has the name of the copy already.
+func (w *walk) there(ctx context.Context, t task) (info Info, have bool, err error) {
+	if t.fresh {
+		return Info{}, false, nil
+	}
+	info, err = w.To.Stat(ctx, t.to, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Info{}, false, nil
+	case err != nil:
+		return Info{}, false, err
+	case info.Mode.IsDir():
+		return Info{}, false, refuse(codeIsDirectory, "", "%s is a directory: no file takes its place", Show(w.To.About().Name, t.to))
+	}
+	return info, true, nil
+}
+
+// same reports whether the target has the same bytes already.
+func (w *walk) same(ctx context.Context, t task) (bool, error) {
+	sum := func(m Machine, path string) (Sum, error) {
+		if t.info.Size <= Small && m.About().Via == viaSFTP {
+			return sumContent(ctx, m, path, 0, t.info.Size)
+		}
+		return m.Sum(ctx, path, 0, -1)
+	}
+	var theirs Sum
+	var failed error
+	var other sync.WaitGroup
+	other.Go(func() { theirs, failed = sum(w.To, t.to) })
+	ours, err := sum(w.From, t.from)
+	other.Wait()
+	return ours == theirs, errors.Join(err, failed)
+}
+
+// A fileCopy is one file under way.
+type fileCopy struct {
+	*walk
+	task
+	keep    *fs.FileMode // the permissions of the file that is replaced
+	at      int64        // what was there already
+	checked bool
+}
+
+// copy copies the file and returns how many bytes it has moved.
+func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
+	var old string
+	if f.Resume && f.info.Size > Small {
+		if old, f.at, err = f.oldPart(ctx); err != nil {
+			return 0, err
+		}
+	}
+	content, err := f.From.Open(ctx, f.from, f.info, f.at)
+	if err != nil {
+		return 0, err
+	}
+	defer content.Close()
+	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: f.perm(), Size: f.info.Size, Old: old, At: f.at})
+	if part != nil {
+		defer func() {
+			if err == nil {
+				return
+			}
+			keep := f.at+n >= worthKeeping && !wrong(err)
+			if part.Abandon(keep); keep {
+				f.count(&f.report.Kept)
+			}
+		}()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if f.Watch != nil {
+		f.Watch.Begin(f.from, f.info.Size, f.at)
+	}
+	f.n.resumed.Add(f.at)
+	c := newChecker(ctx, f, part.Path())
+	defer c.close()
+	if n, err = f.stream(ctx, content, part, c); err != nil {
+		return n, err
+	}
+	checked, err := part.Finish(ctx, f.attr())
+	if err != nil {
+		return n, err
+	}
+	if err := c.source(content, n); err != nil {
+		return n, err
+	}
+	if !checked {
+		if err := c.target(); err != nil {
+			return n, err
+		}
+	}
+	f.checked = true
+	return n, part.Commit(ctx)
+}
+
+// wrong reports whether a copy is no beginning of what it should be.
+func wrong(err error) bool {
+	var e *transport.Error
+	return errors.As(err, &e) && (e.Code == codeMismatch || e.Code == codeChanged)
+}
+
+// worthKeeping is from where on a part of a file is kept for another time.
+const worthKeeping = 8 << 20
+
+// perm is what a new file is to have, less the umask.
+func (f *fileCopy) perm() fs.FileMode {
+	if f.Mode != nil || f.Preserve || f.keep != nil {
+		return 0o600 // what it is to have is set before it gets its name
+	}
+	return f.info.Mode.Perm()
+}
+
+// attr is what the file gets.
+func (f *fileCopy) attr() Attr {
+	var attr Attr
+	perm := f.info.Mode.Perm()
+	switch {
+	case f.Mode != nil:
+		attr.Perm = f.Mode
+	case f.Preserve:
+		attr.Perm = &perm
+	case f.keep != nil:
+		attr.Perm = f.keep
+	}
+	if f.Preserve {
+		attr.Accessed, attr.Modified = f.info.Accessed, f.info.Modified
+	}
+	return attr
+}
+
+// stream moves the bytes.
+func (f *fileCopy) stream(ctx context.Context, content io.Reader, part Part, c *checker) (int64, error) {
+	pool := &largeBuffers
+	if f.info.Size <= Small {
+		pool = &smallBuffers
+	}
+	buffer := pool.Get().(*[]byte)
+	defer pool.Put(buffer)
+	var n int64
+	for ctx.Err() == nil {
+		b := *buffer
+		if f.info.Size > 0 { // no more than it had; what comes later is not looked at
+			b = b[:min(int64(len(b)), f.info.Size-f.at-n)]
+		}
+		if len(b) == 0 {
+			return n, nil
+		}
+		got, err := io.ReadFull(content, b)
+		if got > 0 {
+			c.write(b[:got])
+			if _, err := part.Write(b[:got]); err != nil {
+				return n, err
+			}
+			n += int64(got)
+			f.n.bytes.Add(int64(got))
+			if f.Watch != nil {
+				f.Watch.Moved(f.from, got)
+			}
+		}
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			if f.at+n < f.info.Size {
+				return n, f.hasChanged()
+			}
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+	return n, context.Cause(ctx)
+}
+
+func (f *fileCopy) hasChanged() error {
+	return refuse(codeChanged, "copy it again when nobody writes to it", "%s changed while it was read", Show(f.From.About().Name, f.task.from))
+}
+
+// oldPart finds what an earlier copy has left and how much of it is right.
+func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err error) {
+	dir, name := split(f.to)
+	var size int64
+	err = f.To.List(ctx, dir, func(info Info) error {
+		if info.Mode.IsRegular() && isPart(info.Name, name) && info.Size > size {
+			path, size = Join(dir, info.Name), info.Size
+		}
+		return nil
+	})
+	if err != nil || path == "" {
+		return "", 0, err
+	}
+	whole := min(size, f.info.Size) / step * step
+	if whole == 0 {
+		return path, 0, nil
+	}
+	if same, err := f.sameRange(ctx, path, 0, whole); err != nil || same {
+		return path, whole, err
+	}
+	for at+segment <= whole {
+		same, err := f.sameRange(ctx, path, at, at+segment)
+		if err != nil {
+			return "", 0, err
+		}
+		if !same {
+			break
+		}
+		at += segment
+	}
+	return path, at, nil
+}
+
+func (f *fileCopy) sameRange(ctx context.Context, part string, from, to int64) (bool, error) {
+	var theirs Sum
+	var failed error
+	var other sync.WaitGroup
+	other.Go(func() { theirs, failed = f.To.Sum(ctx, part, from, to) })
+	ours, err := f.From.Sum(ctx, f.task.from, from, to)
+	other.Wait()
+	return ours == theirs, errors.Join(err, failed)
+}

@@ -1,0 +1,99 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// maxMatches bounds what a pattern stands for.
+const maxMatches = 100_000
+
+// expand returns what a pattern stands for on a machine, in order. A path that
+// is there as it is written stands for itself. As in a shell, only a dot matches
+// a dot at the beginning of a name.
+func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
+	_, err := on.Stat(ctx, pattern, false)
+	if err == nil {
+		return []string{pattern}, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, refuse(codeNotFound, "", "%s: a [ without a ]", printable(pattern))
+	}
+	found := []string{""}
+	rest := strings.TrimRight(pattern, "/")
+	if strings.HasPrefix(rest, "/") {
+		found, rest = []string{"/"}, strings.TrimLeft(rest, "/")
+	}
+	for element := range strings.SplitSeq(rest, "/") {
+		if element == "" {
+			continue
+		}
+		if found, err = expandElement(ctx, on, found, element); err != nil {
+			return nil, err
+		}
+	}
+	if len(found) == 0 {
+		return nil, &noMatch{pattern}
+	}
+	return found, nil
+}
+
+func expandElement(ctx context.Context, on Tree, dirs []string, element string) ([]string, error) {
+	var found []string
+	for _, dir := range dirs {
+		if !strings.ContainsAny(element, `*?[\`) {
+			if name := Join(dir, element); exists(ctx, on, name) {
+				found = append(found, name)
+			}
+			continue
+		}
+		begin := len(found)
+		err := on.List(ctx, dir, func(info Info) error {
+			if strings.HasPrefix(info.Name, ".") && !strings.HasPrefix(element, ".") {
+				return nil
+			}
+			if ok, _ := path.Match(element, info.Name); ok { // the pattern is a good one
+				found = append(found, Join(dir, info.Name))
+			}
+			if len(found) > maxMatches {
+				return refuse(codeFailed, "", "%s stands for more than %d files", printable(element), maxMatches)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
+			if info, failed := on.Stat(ctx, dir, true); failed != nil || info.Mode.IsDir() {
+				return nil, err
+			}
+		}
+		slices.Sort(found[begin:])
+	}
+	return found, nil
+}
+
+func exists(ctx context.Context, on Tree, name string) bool {
+	_, err := on.Stat(ctx, name, false)
+	return err == nil
+}
+
+// noMatch is the error of a pattern that stands for nothing.
+type noMatch struct{ pattern string }
+
+func (e *noMatch) Error() string {
+	return "transfer: nothing there is called " + printable(e.pattern)
+}
+
+// ErrorCode returns the error code of the contract.
+func (e *noMatch) ErrorCode() string { return codeNotFound }
+
+// ErrorHint returns the empty string.
+func (e *noMatch) ErrorHint() string { return "" }
+
+// Is makes it an [fs.ErrNotExist].
+func (e *noMatch) Is(target error) bool { return target == fs.ErrNotExist }

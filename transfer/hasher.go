@@ -1,0 +1,226 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"gateway/transport"
+)
+
+// parting is how long tidying up may take when nobody waits for the result.
+const parting = 3 * time.Second
+
+// A hasher has a machine hash its own files. What is asked for while it is at
+// work is done together: a round trip and a process for each file would take
+// longer than the file.
+type hasher struct {
+	start    starter
+	begin    sync.Once
+	requests chan *question
+	ctx      context.Context
+	end      context.CancelFunc
+	loop     sync.WaitGroup
+
+	shell *shell // of the loop, and so is what follows
+	tool  string
+	none  error // why there is none
+}
+
+// A question is a script that prints one line.
+type question struct {
+	script func(tool string) string
+	done   chan struct{}
+	line   string
+	err    error
+}
+
+func newHasher(start starter) *hasher {
+	h := &hasher{start: start, requests: make(chan *question, maxTogether)}
+	h.ctx, h.end = context.WithCancel(context.Background())
+	return h
+}
+
+// errNoHasher: the machine runs no program that hashes.
+var errNoHasher = errors.New("no program that hashes")
+
+// maxTogether is how many questions go together.
+const maxTogether = 64
+
+// step is the unit in which a part of a file is cut out with dd.
+const step = 1 << 20
+
+// sum returns the hash of a part of a file, that begins at a whole step.
+func (h *hasher) sum(ctx context.Context, path string, from, to int64) (Sum, error) {
+	line, err := h.ask(ctx, func(tool string) string {
+		// The bytes come on stdin, so that no name has to be printed and parsed.
+		cut := "<" + quote(operand(path))
+		if from > 0 {
+			cut = fmt.Sprintf("dd bs=%d skip=%d %s", step, from/step, cut)
+		}
+		switch {
+		case to < 0 && from == 0:
+			return "{ " + tool + " " + cut + " || echo; } 2>/dev/null\n"
+		case from == 0:
+			cut = fmt.Sprintf("head -c %d %s", to, cut)
+		case to >= 0:
+			cut += fmt.Sprintf(" | head -c %d", to-from)
+		}
+		return "{ " + cut + " | " + tool + " || echo; } 2>/dev/null\n"
+	})
+	if err != nil {
+		return Sum{}, err
+	}
+	digits, _, _ := strings.Cut(line, " ")
+	sum, err := hex.DecodeString(digits)
+	if err != nil || len(sum) != sha256.Size {
+		return Sum{}, fmt.Errorf("it cannot be hashed there (%q)", line)
+	}
+	return Sum(sum), nil
+}
+
+// settle writes to the disk what belongs to the file system of a directory. A
+// machine that can't be told does so when it likes.
+func (h *hasher) settle(ctx context.Context, dir string) error {
+	_, err := h.ask(ctx, func(string) string { return "{ sync -f " + quote(operand(dir)) + " || sync; echo; } 2>/dev/null\n" })
+	if errors.Is(err, errNoHasher) {
+		return nil
+	}
+	return err
+}
+
+func (h *hasher) ask(ctx context.Context, script func(tool string) string) (string, error) {
+	h.begin.Do(func() { h.loop.Go(h.work) })
+	q := &question{script: script, done: make(chan struct{})}
+	select {
+	case h.requests <- q:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	select {
+	case <-q.done:
+		return q.line, q.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case <-h.ctx.Done():
+		return "", transport.ErrClosed
+	}
+}
+
+// work answers until close.
+func (h *hasher) work() {
+	for {
+		var batch []*question
+		select {
+		case q := <-h.requests:
+			batch = append(batch, q)
+		case <-h.ctx.Done():
+			if h.shell != nil {
+				h.shell.close()
+			}
+			return
+		}
+		for more := true; more && len(batch) < maxTogether; {
+			select {
+			case q := <-h.requests:
+				batch = append(batch, q)
+			default:
+				more = false
+			}
+		}
+		h.answer(batch)
+		for _, q := range batch {
+			close(q.done)
+		}
+	}
+}
+
+// find begins the shell and looks which program there is. openssl comes first:
+// it uses the processor's own instructions, which sha256sum often does not.
+func (h *hasher) find() error {
+	if h.shell != nil || h.none != nil {
+		return h.none
+	}
+	s, err := openShell(h.ctx, h.start)
+	var found answer
+	if err == nil {
+		found, err = s.collect(h.ctx, `for t in 'openssl dgst -sha256 -r' sha256sum 'shasum -a 256' 'sha256 -r' 'busybox sha256sum'; do
+case $(printf abc | $t 2>/dev/null) in ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad*) printf '%s' "$t"; break;; esac
+done`, maxNoise)
+	}
+	switch {
+	case errors.Is(err, transport.ErrLost):
+		return err
+	case err != nil || len(found.out) == 0:
+		h.none = errNoHasher
+		if s != nil {
+			s.close()
+		}
+		return h.none
+	}
+	h.shell, h.tool = s, string(found.out)
+	return nil
+}
+
+func (h *hasher) answer(batch []*question) {
+	err := h.find()
+	var lines []string
+	if err == nil {
+		var script strings.Builder
+		for _, q := range batch {
+			script.WriteString(q.script(h.tool))
+		}
+		var found answer
+		found, err = h.shell.collect(h.ctx, script.String(), maxNoise)
+		lines = strings.Split(string(found.out), "\n")
+	}
+	if err == nil && len(lines) < len(batch) { // each prints at least the end of a line
+		err = fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), len(batch))
+	}
+	for i, q := range batch {
+		if q.err = err; err == nil {
+			q.line = lines[i]
+		}
+	}
+}
+
+// close ends the shell.
+func (h *hasher) close() {
+	h.end()
+	h.loop.Wait()
+}
+
+// sumContent hashes what a machine gives.
+func sumContent(ctx context.Context, from Source, path string, begin, end int64) (Sum, error) {
+	if end < 0 {
+		info, err := from.Stat(ctx, path, true)
+		if err != nil {
+			return Sum{}, err
+		}
+		end = info.Size
+	}
+	hash := sha256.New()
+	if end > begin {
+		content, err := from.Open(ctx, path, Info{Size: end}, begin)
+		if err != nil {
+			return Sum{}, err
+		}
+		defer content.Close()
+		if _, err := io.Copy(hash, &until{ctx, io.LimitReader(content, end-begin)}); err != nil {
+			return Sum{}, err
+		}
+	}
+	return Sum(hash.Sum(nil)), nil
+}
+
+// mismatch is the error of a machine that has stored something else.
+func mismatch(machine, path string) error {
+	return refuse(codeMismatch, "what was there before is untouched; look at the disk and the memory of the machine",
+		"%s: what was stored is not what was sent", Show(machine, path))
+}

@@ -1,0 +1,30 @@
+package transfer
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// settles: one call writes all small files to the disk, where one for each of
+// them would take longer than everything else.
+const settles = true
+
+func settle(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+func accessed(info fs.FileInfo) time.Time {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(s.Atim.Unix())
+	}
+	return info.ModTime()
+}

@@ -1,0 +1,126 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"gateway/transport"
+)
+
+// The codes of this package's errors.
+const (
+	codeNotFound     = "file.not_found"
+	codePermission   = "file.permission"
+	codeNoSpace      = "file.no_space"
+	codeReadOnly     = "file.read_only"
+	codeIsDirectory  = "file.is_directory"
+	codeNotDirectory = "file.not_directory"
+	codeExists       = "file.exists"
+	codeSpecial      = "file.special"
+	codeChanged      = "file.changed"
+	codeMismatch     = "file.mismatch"
+	codeUnsafe       = "file.unsafe"
+	codeFailed       = "file.failed"
+)
+
+// kinds are the causes that have a code of their own.
+var kinds = []struct {
+	cause      error
+	code, text string
+}{
+	{fs.ErrNotExist, codeNotFound, "no such file or directory"},
+	{fs.ErrPermission, codePermission, "permission denied"},
+	{syscall.ENOSPC, codeNoSpace, "no space left on the device"},
+	{syscall.EDQUOT, codeNoSpace, "the quota is used up"},
+	{syscall.EROFS, codeReadOnly, "the file system is read-only"},
+	{syscall.EISDIR, codeIsDirectory, "it is a directory"},
+	{syscall.ENOTDIR, codeNotDirectory, "a part of the path is no directory"},
+	{fs.ErrExist, codeExists, "it exists"},
+}
+
+// problem is the error of doing something with a file of a machine. What has a
+// code, and what became of the link or the context, goes through as it is.
+func problem(machine, doing, path string, err error) error {
+	var known interface{ ErrorCode() string }
+	if err == nil || errors.As(err, &known) || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e := &transport.Error{Code: codeFailed, Err: err}
+	text := err.Error()
+	var inner *fs.PathError
+	if errors.As(err, &inner) {
+		text = inner.Err.Error()
+	}
+	for _, kind := range kinds {
+		if errors.Is(err, kind.cause) {
+			e.Code, text = kind.code, kind.text
+			break
+		}
+	}
+	e.Message = fmt.Sprintf("transfer: %s %s: %s", doing, Show(machine, path), text)
+	return e
+}
+
+// refuse is the error of something that is not done.
+func refuse(code, hint, format string, args ...any) error {
+	return &transport.Error{Code: code, Message: "transfer: " + fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Show writes a machine and a path of it for people.
+func Show(machine, path string) string {
+	if machine == "" {
+		return printable(path)
+	}
+	return machine + ":" + printable(path)
+}
+
+// printable quotes a path that has control characters or bytes that are no text.
+func printable(path string) string {
+	for _, r := range path {
+		if r < ' ' || r == 0x7f || r == '\uFFFD' {
+			return fmt.Sprintf("%q", path)
+		}
+	}
+	return path
+}
+
+// checkName refuses what a machine must not call an entry of a directory: it
+// could lead out of where the copy belongs.
+func checkName(machine, dir, name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return refuse(codeUnsafe, "the machine is not to be trusted, or its disk is damaged", "%s has an entry called %q", Show(machine, dir), name)
+	}
+	return nil
+}
+
+// Join puts an entry's name behind a directory.
+func Join(dir, name string) string {
+	switch {
+	case dir == "" || dir == ".":
+		if strings.HasPrefix(name, "~") {
+			return "./" + name
+		}
+		return name
+	case strings.HasSuffix(dir, "/"):
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+// split returns the directory and the last element of a path without slashes at
+// its end.
+func split(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	if i < 0 {
+		return ".", path
+	}
+	if i == 0 {
+		return "/", path[1:]
+	}
+	return path[:i], path[i+1:]
+}

@@ -1,0 +1,309 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+)
+
+const (
+	// maxDepth bounds a tree that a machine makes up as it is walked.
+	maxDepth = 256
+	// maxFollowed is how many symlinks to directories are followed one inside the
+	// other: a loop of them has no other end.
+	maxFollowed = 8
+)
+
+// A task is something to copy.
+type task struct {
+	from, to string
+	rel      string // below what was named
+	info     Info
+	fresh    bool // nothing can be at to
+	depth    int
+	followed int
+}
+
+// A walk finds what is to be copied and has it copied, a tree's directories
+// before what is in them.
+type walk struct {
+	*run
+	workers, listers int
+
+	mu      sync.Mutex
+	changed sync.Cond
+	dirs    []task // to be listed, the last one first: so few are waiting; guarded by mu
+	files   []task // guarded by mu
+	open    int    // tasks that are waiting or under way; guarded by mu
+}
+
+// maxWaiting is how many files may wait until listing waits for them.
+const maxWaiting = 4096
+
+func newWalk(r *run) *walk {
+	w := &walk{run: r, workers: 96, listers: 8}
+	for _, about := range []About{r.From.About(), r.To.About()} {
+		if about.Via == viaShell {
+			w.workers, w.listers = 6, 1
+		}
+	}
+	if r.From.About().Via == viaLocal && r.To.About().Via == viaLocal {
+		w.workers = 8
+	}
+	w.changed.L = &w.mu
+	return w
+}
+
+func (w *walk) add(t task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open++
+	if t.info.Mode.IsDir() {
+		w.dirs = append(w.dirs, t)
+	} else {
+		w.files = append(w.files, t)
+	}
+	w.changed.Broadcast()
+}
+
+func (w *walk) done() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open--
+	if w.open == 0 {
+		w.changed.Broadcast()
+	}
+}
+
+// next takes a task of one kind, or none when all is done.
+func (w *walk) next(ctx context.Context, from *[]task, last bool) (task, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(*from) == 0 || last && len(w.files) > maxWaiting {
+		if w.open == 0 || ctx.Err() != nil {
+			return task{}, false
+		}
+		w.changed.Wait()
+	}
+	if ctx.Err() != nil {
+		return task{}, false
+	}
+	list := *from
+	var t task
+	if last {
+		t, *from = list[len(list)-1], list[:len(list)-1]
+	} else {
+		t, *from = list[0], list[1:]
+		if len(w.files) == maxWaiting {
+			w.changed.Broadcast()
+		}
+	}
+	return t, true
+}
+
+func (w *walk) work(ctx context.Context) {
+	defer context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.changed.Broadcast()
+	})()
+	var all sync.WaitGroup
+	for range w.listers {
+		all.Go(func() {
+			for t, ok := w.next(ctx, &w.dirs, true); ok; t, ok = w.next(ctx, &w.dirs, true) {
+				w.dir(ctx, t)
+				w.done()
+			}
+		})
+	}
+	for range w.workers {
+		all.Go(func() {
+			for t, ok := w.next(ctx, &w.files, false); ok; t, ok = w.next(ctx, &w.files, false) {
+				w.entry(ctx, t)
+				w.done()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// dir makes a directory and finds what is in it.
+func (w *walk) dir(ctx context.Context, t task) {
+	if t.depth > maxDepth {
+		w.failed(ctx, t.from, t.to, refuse(codeFailed, "", "%s: more than %d directories one in another", Show(w.From.About().Name, t.from), maxDepth))
+		return
+	}
+	fresh, err := w.mkdir(ctx, t)
+	if err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return
+	}
+	err = w.From.List(ctx, t.from, func(info Info) error {
+		rel := Join(t.rel, info.Name)
+		if t.rel == "" {
+			rel = info.Name
+		}
+		if w.excluded(rel, info.Name) {
+			w.count(&w.report.Skipped)
+			return nil
+		}
+		sub := task{
+			from: Join(t.from, info.Name), to: Join(t.to, info.Name), rel: rel, info: info,
+			fresh: fresh, depth: t.depth + 1, followed: t.followed,
+		}
+		if info.Mode.IsRegular() && w.Watch != nil {
+			w.Watch.Found(info.Size)
+		}
+		w.add(sub)
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		w.failed(ctx, t.from, t.to, err)
+	}
+}
+
+// mkdir makes the directory of a task, unless it is there.
+func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
+	perm := t.info.Mode.Perm()
+	switch {
+	case w.DryRun:
+		info, err := w.To.Stat(ctx, t.to, false)
+		return errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir(), nil
+	case t.depth == 0 && !t.fresh, !t.fresh:
+		info, err := w.To.Stat(ctx, t.to, t.depth == 0) // a symlink that was named may be followed
+		switch {
+		case err == nil && !info.Mode.IsDir():
+			return false, refuse(codeNotDirectory, "", "%s is there and no directory", Show(w.To.About().Name, t.to))
+		case err == nil:
+			w.dirEnd(t, false)
+			return false, nil
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, err
+		}
+	}
+	if err := w.To.Mkdir(ctx, t.to, perm|0o700); err != nil {
+		return false, err
+	}
+	w.n.dirs.Add(1)
+	w.dirEnd(t, true)
+	return true, nil
+}
+
+// dirEnd notes what a directory gets in the end.
+func (w *walk) dirEnd(t task, made bool) {
+	var attr Attr
+	perm := t.info.Mode.Perm()
+	if w.Preserve || made && perm&0o700 != 0o700 {
+		attr.Perm = &perm
+	}
+	if w.Preserve {
+		attr.Accessed, attr.Modified = t.info.Accessed, t.info.Modified
+	}
+	if attr.empty() {
+		return
+	}
+	w.run.mu.Lock()
+	defer w.run.mu.Unlock()
+	w.attrs = append(w.attrs, dirEnd{t.to, attr})
+}
+
+// excluded reports whether a pattern leaves an entry out.
+func (r *run) excluded(rel, name string) bool {
+	for _, pattern := range r.Exclude {
+		subject := name
+		if strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
+			subject = rel
+		}
+		if ok, _ := path.Match(strings.Trim(pattern, "/"), subject); ok { // checked when it was parsed
+			return true
+		}
+	}
+	return false
+}
+
+// entry copies what is no directory.
+func (w *walk) entry(ctx context.Context, t task) {
+	if t.info.Mode&fs.ModeSymlink != 0 {
+		switch w.Links {
+		case SkipLinks:
+			w.count(&w.report.Skipped)
+			w.event(Event{Path: t.from, Target: t.to, Done: Skipped})
+			return
+		case KeepLinks:
+			w.link(ctx, t)
+			return
+		}
+		if !w.follow(ctx, &t) {
+			return
+		}
+	}
+	if !t.info.Mode.IsRegular() {
+		w.failed(ctx, t.from, t.to, refuse(codeSpecial, "leave it out with --exclude", "%s is no regular file (%s): it is not copied", Show(w.From.About().Name, t.from), kindOf(t.info.Mode)))
+		return
+	}
+	w.file(ctx, t)
+}
+
+// follow replaces a symlink by what is behind it. It returns false if there is
+// nothing left to do.
+func (w *walk) follow(ctx context.Context, t *task) bool {
+	info, err := w.From.Stat(ctx, t.from, true)
+	if err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return false
+	}
+	info.Name = t.info.Name
+	t.info = info
+	if !info.Mode.IsDir() {
+		if info.Mode.IsRegular() && w.Watch != nil {
+			w.Watch.Found(info.Size)
+		}
+		return true
+	}
+	if t.followed++; t.followed > maxFollowed {
+		w.failed(ctx, t.from, t.to, refuse(codeFailed, "--links keep copies them as they are", "%s: symlinks to directories, one inside another: a loop?", Show(w.From.About().Name, t.from)))
+		return false
+	}
+	w.add(*t)
+	return false
+}
+
+// kindOf says in a word what a special file is.
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return mode.Type().String()
+}
+
+// link copies a symlink as it is.
+func (w *walk) link(ctx context.Context, t task) {
+	if w.DryRun {
+		w.n.links.Add(1)
+		w.event(Event{Path: t.from, Target: t.to, Done: Would})
+		return
+	}
+	target, err := w.From.Readlink(ctx, t.from)
+	if err == nil && !t.fresh {
+		if info, failed := w.To.Stat(ctx, t.to, false); failed == nil && info.Mode.IsDir() {
+			err = refuse(codeIsDirectory, "", "%s is a directory: no symlink takes its place", Show(w.To.About().Name, t.to))
+		}
+	}
+	if err == nil {
+		err = w.To.Symlink(ctx, target, t.to)
+	}
+	if err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return
+	}
+	w.n.links.Add(1)
+	w.event(Event{Path: t.from, Target: t.to, Done: Linked})
+}
