@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"internal/redact":         nil,
 	"internal/sftp":           nil,
 	"internal/config":         {"hosts"},
-	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transport"},
+	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
 	// For tests only, so nothing above names them.
 	"compare":           nil,
 	"integration":       nil,

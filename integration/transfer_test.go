@@ -174,19 +174,30 @@ func TestTransfer(t *testing.T) {
 	tree, large := smallFiles(t, count), largeFile(t, size)
 	local := &transfer.Local{}
 	machines := []struct {
-		name  string
-		files func(t *testing.T) transfer.Machine
+		name, via string
+		files     func(t *testing.T) transfer.Machine
 	}{
-		{"openssh", func(t *testing.T) transfer.Machine {
+		{"openssh", "sftp", func(t *testing.T) transfer.Machine {
 			s := sshdtest.Start(t, sshdtest.Options{})
 			return filesOf(t, s, s.Port)
 		}},
-		{"localhost", func(*testing.T) transfer.Machine { return &transfer.Local{Name: "localhost"} }},
+		{"openssh without sftp", "shell", func(t *testing.T) transfer.Machine {
+			s := sshdtest.Start(t, sshdtest.Options{NoSftp: true})
+			return filesOf(t, s, s.Port)
+		}},
+		{"dropbear", "", func(t *testing.T) transfer.Machine {
+			s := sshdtest.StartDropbear(t, sshdtest.Options{})
+			return filesOf(t, s, s.Port)
+		}},
+		{"localhost", "local", func(*testing.T) transfer.Machine { return &transfer.Local{Name: "localhost"} }},
 	}
 	for _, m := range machines {
 		t.Run(m.name, func(t *testing.T) {
 			there, here := t.TempDir(), t.TempDir()
 			far := m.files(t)
+			if via := far.About().Via; m.via != "" && via != m.via {
+				t.Fatalf("via %s, want %s", via, m.via)
+			}
 			r := copyFiles(t, transfer.Copy{From: local, To: far, Paths: []string{tree, large}, Into: there, Recursive: true})
 			if r.Files != count+1 || r.Dirs != 21 || r.Checked != count+1 {
 				t.Errorf("%+v", r)

@@ -24,7 +24,7 @@ type checker struct {
 	piece hash.Hash // the segment; nil: the target needs no check
 	from  int64     // where the segment begins
 	size  int64     // its length so far
-	ended *stretch   // the segment before, which nobody was asked about
+	ended *stretch  // the segment before, which nobody was asked about
 
 	asked sync.WaitGroup
 	mu    sync.Mutex

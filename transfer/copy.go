@@ -153,8 +153,8 @@ type run struct {
 	cancel context.CancelCauseFunc
 	budget *semaphore.Weighted
 
-	n                                  struct{ files, dirs, links, bytes, resumed atomic.Int64 }
-	settle                             atomic.Bool // small files were copied
+	n      struct{ files, dirs, links, bytes, resumed atomic.Int64 }
+	settle atomic.Bool // small files were copied
 
 	mu     sync.Mutex
 	report Report   // guarded by mu

@@ -67,7 +67,7 @@ func (w *walk) file(ctx context.Context, t task) {
 	if f.checked {
 		w.count(&w.report.Checked)
 	}
-	if t.info.Size <= Small {
+	if t.info.Size <= Small || w.To.About().Via == viaShell {
 		w.settle.Store(true)
 	}
 	w.event(Event{Path: t.from, Target: t.to, Done: Copied, Bytes: n, Size: f.at + n, Duration: time.Since(begun)})

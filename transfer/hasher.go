@@ -33,8 +33,9 @@ type hasher struct {
 	none  error // why there is none
 }
 
-// A question is a script that prints one line.
+// A question is a file to hash, or a script that prints one line.
 type question struct {
+	path   string // to be hashed whole; empty: there is a script
 	script func(tool string) string
 	done   chan struct{}
 	line   string
@@ -58,22 +59,11 @@ const step = 1 << 20
 
 // sum returns the hash of a part of a file, that begins at a whole step.
 func (h *hasher) sum(ctx context.Context, path string, from, to int64) (Sum, error) {
-	line, err := h.ask(ctx, func(tool string) string {
-		// The bytes come on stdin, so that no name has to be printed and parsed.
-		cut := "<" + quote(operand(path))
-		if from > 0 {
-			cut = fmt.Sprintf("dd bs=%d skip=%d %s", step, from/step, cut)
-		}
-		switch {
-		case to < 0 && from == 0:
-			return "{ " + tool + " " + cut + " || echo; } 2>/dev/null\n"
-		case from == 0:
-			cut = fmt.Sprintf("head -c %d %s", to, cut)
-		case to >= 0:
-			cut += fmt.Sprintf(" | head -c %d", to-from)
-		}
-		return "{ " + cut + " | " + tool + " || echo; } 2>/dev/null\n"
-	})
+	q := &question{path: operand(path)}
+	if from > 0 || to >= 0 || strings.ContainsAny(path, "\\\n\r") { // programs escape such names
+		q = &question{script: func(tool string) string { return cutOut(tool, path, from, to) }}
+	}
+	line, err := h.ask(ctx, q)
 	if err != nil {
 		return Sum{}, err
 	}
@@ -85,19 +75,43 @@ func (h *hasher) sum(ctx context.Context, path string, from, to int64) (Sum, err
 	return Sum(sum), nil
 }
 
+// cutOut is a script that hashes a part of a file, which comes on stdin.
+func cutOut(tool, path string, from, to int64) string {
+	cut := "<" + word(path)
+	if from > 0 {
+		cut = fmt.Sprintf("dd bs=%d skip=%d %s", step, from/step, cut)
+	}
+	switch {
+	case to < 0 && from == 0:
+		return "{ " + tool + " " + cut + " || echo; } 2>/dev/null\n"
+	case from == 0:
+		cut = fmt.Sprintf("head -c %d %s", to, cut)
+	case to >= 0:
+		cut += fmt.Sprintf(" | head -c %d", to-from)
+	}
+	return "{ " + cut + " | " + tool + " || echo; } 2>/dev/null\n"
+}
+
+// works reports whether the machine hashes.
+func (h *hasher) works(ctx context.Context) bool {
+	_, err := h.ask(ctx, &question{script: func(string) string { return "echo\n" }})
+	return err == nil
+}
+
 // settle writes to the disk what belongs to the file system of a directory. A
 // machine that can't be told does so when it likes.
 func (h *hasher) settle(ctx context.Context, dir string) error {
-	_, err := h.ask(ctx, func(string) string { return "{ sync -f " + quote(operand(dir)) + " || sync; echo; } 2>/dev/null\n" })
+	script := "{ sync -f " + word(dir) + " || sync; echo; } 2>/dev/null\n"
+	_, err := h.ask(ctx, &question{script: func(string) string { return script }})
 	if errors.Is(err, errNoHasher) {
 		return nil
 	}
 	return err
 }
 
-func (h *hasher) ask(ctx context.Context, script func(tool string) string) (string, error) {
+func (h *hasher) ask(ctx context.Context, q *question) (string, error) {
 	h.begin.Do(func() { h.loop.Go(h.work) })
-	q := &question{script: script, done: make(chan struct{})}
+	q.done = make(chan struct{})
 	select {
 	case h.requests <- q:
 	case <-ctx.Done():
@@ -168,25 +182,48 @@ done`, maxNoise)
 	return nil
 }
 
+// answer has the scripts run one by one, and then one program hash all files.
 func (h *hasher) answer(batch []*question) {
 	err := h.find()
 	var lines []string
+	scripts := 0
 	if err == nil {
-		var script strings.Builder
+		var script, files strings.Builder
 		for _, q := range batch {
+			if q.path != "" {
+				files.WriteString(" " + quote(q.path))
+				continue
+			}
 			script.WriteString(q.script(h.tool))
+			scripts++
+		}
+		if files.Len() > 0 {
+			script.WriteString(h.tool + files.String() + " 2>/dev/null\n")
 		}
 		var found answer
 		found, err = h.shell.collect(h.ctx, script.String(), maxNoise)
 		lines = strings.Split(string(found.out), "\n")
 	}
-	if err == nil && len(lines) < len(batch) { // each prints at least the end of a line
-		err = fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), len(batch))
+	if err == nil && len(lines) < scripts { // each prints at least the end of a line
+		err = fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), scripts)
 	}
-	for i, q := range batch {
-		if q.err = err; err == nil {
-			q.line = lines[i]
+	if err != nil {
+		for _, q := range batch {
+			q.err = err
 		}
+		return
+	}
+	sums := make(map[string]string)
+	for _, line := range lines[scripts:] {
+		digits, path, _ := strings.Cut(line, " ")
+		sums[strings.TrimLeft(path, " *")] = digits
+	}
+	for _, q := range batch {
+		if q.path != "" {
+			q.line = sums[q.path]
+			continue
+		}
+		q.line, lines = lines[0], lines[1:]
 	}
 }
 

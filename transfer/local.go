@@ -43,7 +43,9 @@ func (l *Local) absolute(path string) string {
 	return l.at(path)
 }
 
-func (l *Local) problem(doing, path string, err error) error { return problem(l.Name, doing, path, err) }
+func (l *Local) problem(doing, path string, err error) error {
+	return problem(l.Name, doing, path, err)
+}
 
 // Stat implements [Tree].
 func (l *Local) Stat(_ context.Context, path string, follow bool) (Info, error) {

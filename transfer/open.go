@@ -20,6 +20,9 @@ func Open(ctx context.Context, c *gateway.Connection) (Machine, error) {
 		return &Local{Name: c.Host.Name, Dir: home}, nil
 	}
 	pipe, err := c.Subsystem(ctx, "sftp")
+	if gateway.Code(err) == "file.no_subsystem" {
+		return openShellMachine(ctx, c, err)
+	}
 	if err != nil {
 		c.Close()
 		return nil, err

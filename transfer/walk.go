@@ -47,7 +47,7 @@ func newWalk(r *run) *walk {
 	w := &walk{run: r, workers: 96, listers: 8}
 	for _, about := range []About{r.From.About(), r.To.About()} {
 		if about.Via == viaShell {
-			w.workers, w.listers = 6, 1
+			w.workers, w.listers = 64, 2
 		}
 	}
 	if r.From.About().Via == viaLocal && r.To.About().Via == viaLocal {

@@ -92,7 +92,7 @@ func (a *app) root() *cobra.Command {
 	config.Flags(root.PersistentFlags())
 	a.source.Flags = root.PersistentFlags()
 	completeFlags(root)
-	root.AddCommand(a.execCommand(), a.shellCommand(), a.runCommand(), a.runsCommand(), a.sessionCommand(), a.hostsCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
+	root.AddCommand(a.execCommand(), a.shellCommand(), a.cpCommand(), a.runCommand(), a.runsCommand(), a.sessionCommand(), a.hostsCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
 	root.SetHelpCommand(helpCommand())
 	return root
 }

@@ -94,9 +94,12 @@ func seconds(t time.Time) uint32 { return uint32(min(max(t.Unix(), 0), 1<<32-1))
 
 // Mode returns type and permissions. A machine that names no type leaves it a
 // regular file.
-func (a Attr) Mode() fs.FileMode {
-	mode := fs.FileMode(a.mode & 0o777)
-	switch a.mode & 0o170000 { // inode(7)
+func (a Attr) Mode() fs.FileMode { return Mode(a.mode) }
+
+// Mode returns what the bits of inode(7) stand for.
+func Mode(bits uint32) fs.FileMode {
+	mode := fs.FileMode(bits & 0o777)
+	switch bits & 0o170000 {
 	case 0o040000:
 		mode |= fs.ModeDir
 	case 0o120000:

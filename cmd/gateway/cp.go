@@ -1,0 +1,348 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/runs"
+	"gateway/transfer"
+)
+
+// cpFlags are what the command line says about a copy.
+type cpFlags struct {
+	recursive, preserve, checksum bool
+	resume, dryRun                bool
+	mode                          *fs.FileMode
+	links                         transfer.Links
+	exclude                       []string
+	user                          string
+	plan                          fleet.Plan
+}
+
+func (a *app) cpCommand() *cobra.Command {
+	var f cpFlags
+	cmd := &cobra.Command{
+		Use:   "cp [flags] SRC... DST",
+		Short: "Copy files to hosts, from hosts, or between them",
+		Long: `Copy files to hosts, from hosts, or between them. HOST:PATH is a path on a host,
+or on many: any selector may stand before the colon. A path without one is here;
+./a:b is a file here whose name has a colon in it.
+
+As with cp, DST is the directory to copy into if there is one, and else what the
+copy is called; directories above it are not made. Several sources need a
+directory. From a SELECTOR of many hosts, copies go into DST/HOST/, which are
+made. *, ? and [] in the path of a source on a host are for the host's files.
+
+A file gets its name only when all of it is there and the machine has stored
+what was sent. A copy that fails leaves what was there before. --resume goes on
+with a large file that was cut short, after comparing what is there.
+
+Status: 0 all was copied, 1 something was not, 2 nothing was tried, 3 some host
+was not reached, 6 stopped by --max-fail or --fail-fast. 130/143/129 interrupted.`,
+		Example: `  gateway cp app.tgz web1:/srv/
+  gateway cp -r conf.d @web:/etc/nginx/
+  gateway cp 'web1:/var/log/nginx/*.log' logs/
+  gateway cp '@web:/var/log/syslog' logs/
+  gateway cp -rp --checksum --exclude .git site web1:/var/www
+  gateway cp --resume disk.img web1:/var/images/
+  gateway cp db1:dump.sql db2:`,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.cp(cmd, args, &f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.recursive, "recursive", "r", false, "copy directories with all that is in them")
+	flags.BoolVarP(&f.preserve, "preserve", "p", false, "keep permissions and times")
+	flags.Func("mode", "give every file the permissions `MODE`, such as 0644", func(s string) error {
+		mode, err := strconv.ParseUint(s, 8, 9)
+		if err != nil {
+			return fmt.Errorf("%q is no mode such as 0644", s)
+		}
+		perm := fs.FileMode(mode)
+		f.mode = &perm
+		return nil
+	})
+	words := map[string]transfer.Links{"keep": transfer.KeepLinks, "follow": transfer.FollowLinks, "skip": transfer.SkipLinks}
+	flags.Func("links", "what becomes of symlinks in directories: `keep`, follow or skip (default keep)", func(s string) (err error) {
+		links, ok := words[s]
+		if f.links = links; !ok {
+			err = fmt.Errorf("%q is none of keep, follow and skip", s)
+		}
+		return err
+	})
+	flags.StringArrayVar(&f.exclude, "exclude", nil, "leave out what `PATTERN` matches: a name, or with a slash a path below SRC; may be repeated")
+	flags.BoolVar(&f.checksum, "checksum", false, "leave alone what is equal already")
+	flags.BoolVar(&f.resume, "resume", false, "go on with large files that were cut short")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied; change nothing")
+	flags.StringVarP(&f.user, "user", "u", "", "enter hosts as `USER`")
+	planFlags(flags, &f.plan)
+	completeWords(cmd, "links", []string{"keep", "follow", "skip"})
+	return cmd
+}
+
+// A copying is one call of cp.
+type copying struct {
+	app      *app
+	flags    *cpFlags
+	gateway  *gateway.Gateway
+	from, to transfer.Place // from without its path
+	paths    []string
+	// fromMany and toMany: the selector is for many, however many it selects. One
+	// of both at most.
+	fromMany, toMany bool
+	names            []string // of the hosts; see hostOf
+	source           transfer.Machine
+	view             cpView
+	journal          *runs.Journal
+}
+
+func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
+	c, err := a.newCopying(cmd, args, f)
+	if err != nil {
+		return err
+	}
+	if err := a.load(); err != nil {
+		return err
+	}
+	inv, err := a.inventory()
+	if err != nil {
+		return err
+	}
+	// Of several hosts at once nobody knows which one asks.
+	ask, policy := a.asker(), policyAsk
+	if c.fromMany || c.toMany {
+		ask, policy = nil, policyStrict
+	}
+	c.gateway = a.open(inv, ask, policy)
+	defer c.gateway.Close()
+	selector := c.to.Selector
+	if c.fromMany || selector == "" {
+		selector = c.from.Selector
+	}
+	selected, err := a.selectHosts(cmd.Context(), c.gateway, inv, selector)
+	if err != nil {
+		return err
+	}
+	if c.from.Remote() && !c.fromMany {
+		if _, err := c.gateway.Resolve(cmd.Context(), c.from.Selector); err != nil {
+			return err
+		}
+	}
+	for _, host := range selected {
+		c.names = append(c.names, host.Name)
+	}
+	return c.run(cmd.Context(), selector, args)
+}
+
+// newCopying checks what is to be copied where.
+func (a *app) newCopying(cmd *cobra.Command, args []string, f *cpFlags) (*copying, error) {
+	switch {
+	case len(args) < 2:
+		return nil, usage(cmd, "", "no %s given", []string{"SRC", "DST"}[len(args)])
+	case f.plan.Forks < 1:
+		return nil, usage(cmd, "", "--forks: at least 1")
+	}
+	for _, pattern := range f.exclude {
+		if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
+			return nil, usage(cmd, "", "--exclude: %q is no pattern", pattern)
+		}
+	}
+	c := &copying{app: a, flags: f}
+	var places []transfer.Place
+	for _, arg := range args {
+		place, err := transfer.ParsePlace(arg)
+		if err != nil {
+			return nil, err
+		}
+		places = append(places, place)
+	}
+	last := len(places) - 1
+	c.from.Selector, c.to = places[0].Selector, places[last]
+	for i, place := range places[:last] {
+		if place.Selector != c.from.Selector {
+			return nil, usage(cmd, "one call for each", "sources in different places: %s and %s", args[0], args[i])
+		}
+		c.paths = append(c.paths, place.Path)
+	}
+	if !c.from.Remote() && !c.to.Remote() {
+		return nil, usage(cmd, "HOST:PATH is a path on a host, localhost:PATH one on this machine", "neither %s nor %s is on a host", args[0], args[last])
+	}
+	var err error
+	if c.fromMany, err = many(c.from.Selector); err == nil {
+		c.toMany, err = many(c.to.Selector)
+	}
+	if err == nil && c.fromMany && c.toMany {
+		err = usage(cmd, "", "many hosts on both sides")
+	}
+	return c, err
+}
+
+// many reports whether a selector is for many hosts.
+func many(selector string) (bool, error) {
+	if selector == "" {
+		return false, nil
+	}
+	parsed, err := hosts.ParseSelector(selector)
+	if err != nil {
+		return false, err
+	}
+	_, one := parsed.Host()
+	return !one, nil
+}
+
+// run copies for all hosts, and says how it went.
+func (c *copying) run(ctx context.Context, selector string, args []string) error {
+	a := c.app
+	c.view = a.newCPView(c)
+	var err error
+	if !c.flags.dryRun {
+		if c.journal, err = a.runs().Begin("cp", selector, strings.Join(args, " "), c.names, nil); err != nil {
+			a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+		}
+		leave := func(status int) { _ = c.journal.Close(status) } // there is no time left to tell
+		a.leaving.Store(&leave)
+	}
+	begun := time.Now()
+	results, why := c.all(ctx)
+	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: cpStatus(ctx, results, why)}
+	if c.journal != nil {
+		saved := c.journal.Close(s.status)
+		if saved == nil && a.runs().Dir != "" {
+			s.run = c.journal.ID()
+		}
+		if saved != nil {
+			a.warn(fmt.Sprintf("the run is not remembered: %v", saved))
+		}
+	}
+	c.view.end(s)
+	return ended(s.status)
+}
+
+// all copies for all hosts. A single source is connected to once for all.
+func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
+	if !c.fromMany {
+		var err error
+		if c.source, err = c.machine(ctx, c.from.Selector); err != nil {
+			var results []*cpResult
+			for host := range c.names {
+				r := c.failed(host, fleet.NotStarted, err)
+				c.view.done(host, r)
+				results = append(results, r)
+			}
+			return results, nil
+		}
+		defer c.source.Close()
+	}
+	return fleet.Run(ctx, len(c.names), c.flags.plan, fleet.Task[*cpResult]{
+		Run: func(ctx context.Context, host int) *cpResult {
+			if c.journal != nil {
+				c.journal.Started(host)
+			}
+			return c.host(ctx, host)
+		},
+		Failed: func(r *cpResult) bool { return r.Outcome != fleet.OK },
+		Skip:   func(host int, why error) *cpResult { return c.failed(host, fleet.Skipped, why) },
+		Crash:  func(host int, err error) *cpResult { return c.failed(host, fleet.Unknown, err) },
+		Done: func(host int, r *cpResult) *cpResult {
+			if c.journal != nil {
+				c.journal.Done(host, r.remembered())
+			}
+			c.view.done(host, r)
+			c.app.log.Info("cp", "host", r.Host, "outcome", r.Outcome, "code", gateway.Code(r.err()), "files", r.Files, "bytes", r.Bytes, "duration", r.Duration)
+			return r
+		},
+	})
+}
+
+// machine returns the files of a host, or of this machine.
+func (c *copying) machine(ctx context.Context, name string) (transfer.Machine, error) {
+	if name == "" {
+		return &transfer.Local{}, nil
+	}
+	connection, err := c.gateway.Connect(ctx, name, c.flags.user)
+	if err != nil {
+		return nil, err
+	}
+	return transfer.Open(ctx, connection)
+}
+
+// host copies for one host.
+func (c *copying) host(ctx context.Context, host int) *cpResult {
+	name := c.names[host]
+	begun := time.Now()
+	var err error
+	from, to := c.source, transfer.Machine(nil)
+	target := c.to.Selector
+	if c.toMany {
+		target = name
+	}
+	if c.fromMany {
+		if from, err = c.machine(ctx, name); err == nil {
+			defer from.Close()
+		}
+	}
+	if err == nil {
+		to, err = c.machine(ctx, target)
+	}
+	if err != nil {
+		outcome := fleet.NotStarted
+		if ctx.Err() != nil {
+			outcome, err = fleet.Skipped, context.Cause(ctx)
+		}
+		return c.failed(host, outcome, err)
+	}
+	defer to.Close()
+	connected := time.Now()
+	f := c.flags
+	job := transfer.Copy{
+		From: from, To: to, Paths: c.paths, Glob: c.from.Remote(), Into: c.to.Path,
+		Recursive: f.recursive, Preserve: f.preserve, Mode: f.mode, Links: f.links, Exclude: f.exclude,
+		Checksum: f.checksum, Resume: f.resume, DryRun: f.dryRun, Watch: c.view.watcher(host),
+	}
+	if c.fromMany {
+		job.Into, job.Several, job.MakeInto = transfer.Join(c.to.Path, name), true, true
+	}
+	c.view.started(host)
+	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
+	if signal := new(interruption); errors.As(r.Err, &signal) {
+		r.Outcome = fleet.Interrupted
+	} else if !r.OK() {
+		r.Outcome = fleet.Failed
+	}
+	return r
+}
+
+// failed is the result of a host for which nothing was copied.
+func (c *copying) failed(host int, outcome fleet.Outcome, err error) *cpResult {
+	return &cpResult{Host: c.names[host], Outcome: outcome, Report: transfer.Report{Err: err}}
+}
+
+// cpStatus returns the exit status of a copy; see manyStatus.
+func cpStatus(ctx context.Context, results []*cpResult, why error) int {
+	if signal, ok := interrupted(context.Cause(ctx)); ok {
+		return signal.status()
+	}
+	of := map[fleet.Outcome]int{fleet.Unknown: statusSomeUnknown, fleet.NotStarted: statusSomeNotBegun, fleet.Failed: statusFailed, fleet.Interrupted: statusStopped}
+	seen := make(map[int]bool)
+	for _, r := range results {
+		if status, ok := of[r.Outcome]; ok {
+			seen[status] = true
+		}
+	}
+	if why != nil {
+		seen[statusStopped] = true
+	}
+	return firstStatus(seen)
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/transfer"
+)
+
+// A cpView shows a copy. The methods are called concurrently for different
+// hosts, done for one at a time, and end after all.
+type cpView interface {
+	started(host int)
+	watcher(host int) transfer.Watcher
+	done(host int, r *cpResult)
+	end(s *cpSummary)
+}
+
+// A cpSummary is what is left to say when all is done.
+type cpSummary struct {
+	run     string // its id; empty if it is not remembered
+	results []*cpResult
+	took    time.Duration
+	why     error // what kept hosts from being tried, or ended them
+	status  int
+}
+
+func (s *cpSummary) counts() map[string]int {
+	counts := make(map[string]int)
+	for _, r := range s.results {
+		counts[string(r.Outcome)]++
+	}
+	return counts
+}
+
+func (a *app) newCPView(c *copying) cpView {
+	switch a.config.Output {
+	case "json":
+		return &cpArray{out: a.out}
+	case "jsonl":
+		return &cpEvents{out: a.out, copying: c}
+	}
+	return &cpText{app: a, copying: c, bars: a.newBars(c)}
+}
+
+// unwatched is a view that does not look at files.
+type unwatched struct{}
+
+func (unwatched) started(int)                  {}
+func (unwatched) watcher(int) transfer.Watcher { return nil }
+func (unwatched) done(int, *cpResult)          {}
+
+// cpArray shows one array at the end.
+type cpArray struct {
+	unwatched
+	out *output
+}
+
+func (v *cpArray) end(s *cpSummary) { _ = list(v.out, s.results) } // the output remembers
+
+// cpEvents shows events: each file's end, and every second how far it is.
+type cpEvents struct {
+	out      *output
+	sequence sequence
+	copying  *copying
+}
+
+// A cpEvent is one line of gateway.event/v1 about a copy.
+type cpEvent struct {
+	Schema string    `json:"schema"`
+	Event  string    `json:"event"`
+	Host   string    `json:"host,omitempty"`
+	Seq    int       `json:"seq"`
+	Time   time.Time `json:"time"`
+	*fileEvent
+	*progressEvent
+	Result *cpResult `json:"result,omitempty"`
+	*cpSummaryEvent
+}
+
+type fileEvent struct {
+	pathJSON
+	Target     *string       `json:"target,omitempty"`
+	Done       transfer.Deed `json:"done"`
+	Bytes      int64         `json:"bytes"`
+	Size       int64         `json:"size"`
+	DurationMS int64         `json:"duration_ms"`
+	Error      *errorJSON    `json:"error,omitempty"`
+}
+
+type progressEvent struct {
+	Moved int64 `json:"moved_bytes"`
+	Total int64 `json:"total_bytes"` // as far as it is known
+}
+
+type cpSummaryEvent struct {
+	Run        string         `json:"run"`
+	Hosts      int            `json:"hosts"`
+	Counts     map[string]int `json:"counts"`
+	Status     int            `json:"status"`
+	DurationMS int64          `json:"duration_ms"`
+}
+
+func (v *cpEvents) emit(name, host string, fill func(*cpEvent)) {
+	v.sequence.write(v.out, func(seq int, now time.Time) any {
+		e := cpEvent{Schema: eventSchema, Event: name, Host: host, Seq: seq, Time: now}
+		fill(&e)
+		return e
+	})
+}
+
+func (v *cpEvents) started(host int) { v.emit("start", v.copying.names[host], func(*cpEvent) {}) }
+
+func (v *cpEvents) watcher(host int) transfer.Watcher {
+	return &cpFileEvents{view: v, host: v.copying.names[host], last: time.Now()}
+}
+
+func (v *cpEvents) done(_ int, r *cpResult) {
+	v.emit("result", r.Host, func(e *cpEvent) { e.Result = r })
+}
+
+func (v *cpEvents) end(s *cpSummary) {
+	v.emit("summary", "", func(e *cpEvent) {
+		e.cpSummaryEvent = &cpSummaryEvent{s.run, len(s.results), s.counts(), s.status, s.took.Milliseconds()}
+	})
+}
+
+// cpFileEvents are the events of one host.
+type cpFileEvents struct {
+	view *cpEvents
+	host string
+
+	mu           sync.Mutex
+	moved, total int64     // guarded by mu
+	last         time.Time // guarded by mu: of the last event about them
+}
+
+func (w *cpFileEvents) Found(bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total += bytes
+}
+
+func (w *cpFileEvents) Begin(_ string, _, had int64) { w.Moved("", int(had)) }
+
+func (w *cpFileEvents) Moved(_ string, bytes int) {
+	w.mu.Lock()
+	w.moved += int64(bytes)
+	p := progressEvent{w.moved, max(w.total, w.moved)}
+	due := time.Since(w.last) >= time.Second
+	if due {
+		w.last = time.Now()
+	}
+	w.mu.Unlock()
+	if due {
+		w.view.emit("progress", w.host, func(e *cpEvent) { e.progressEvent = &p })
+	}
+}
+
+func (w *cpFileEvents) End(e transfer.Event) {
+	w.view.emit("file", w.host, func(line *cpEvent) {
+		line.fileEvent = &fileEvent{
+			pathJSON: pathOf(e.Path), Done: e.Done, Bytes: e.Bytes, Size: e.Size,
+			DurationMS: e.Duration.Milliseconds(), Error: errorOf(e.Err),
+		}
+		if target := pathOf(e.Target).Path; e.Target != "" {
+			line.Target = target
+		}
+	})
+}
+
+// cpText shows what went wrong as soon as a host is done, and a summary, on
+// stderr. Nothing is on stdout, but for a dry run.
+type cpText struct {
+	app     *app
+	copying *copying
+	bars    *bars
+}
+
+func (v *cpText) started(host int) { v.bars.add(host) }
+
+func (v *cpText) watcher(host int) transfer.Watcher {
+	if v.copying.flags.dryRun {
+		return &dryWatcher{v, v.copying.names[host]}
+	}
+	return v.bars.watcher(host)
+}
+
+// maxShown is how many problems of a host are shown.
+const maxShown = 20
+
+func (v *cpText) done(host int, r *cpResult) {
+	v.bars.done(host)
+	if r.Outcome == fleet.Skipped {
+		return // the summary says why
+	}
+	label := ""
+	if v.copying.fromMany || v.copying.toMany {
+		label = r.Host + " ! "
+	}
+	var lines []string
+	say := func(err error) {
+		lines = append(lines, label+"gateway: "+gateway.Code(err)+": "+indent(visible(err.Error())))
+		if hint := gateway.Hint(err); hint != "" {
+			lines = append(lines, label+"hint: "+indent(visible(hint)))
+		}
+	}
+	for i, p := range r.Problems {
+		if i == maxShown {
+			lines = append(lines, fmt.Sprintf("%sgateway: and %d more", label, r.Failed-maxShown))
+			break
+		}
+		say(p.Err)
+	}
+	if r.Err != nil {
+		say(r.Err)
+	}
+	if r.Kept > 0 {
+		lines = append(lines, label+"hint: with --resume it goes on where it was cut short")
+	}
+	if len(lines) > 0 {
+		v.bars.above(v.app.out, strings.Join(lines, "\n"))
+	}
+}
+
+func (v *cpText) end(s *cpSummary) {
+	v.bars.end()
+	out := v.app.out
+	if v.app.config.Quiet || out.failed() != nil {
+		return
+	}
+	var lines []string
+	if v.copying.fromMany || v.copying.toMany {
+		head := fmt.Sprintf("gateway: %d of %d ok in %s", s.counts()[string(fleet.OK)], len(s.results), seconds(s.took))
+		if s.run != "" {
+			head += ", run " + s.run
+		}
+		lines = append(lines, head)
+		if s.why != nil {
+			lines = append(lines, "  "+visible(s.why.Error()))
+		}
+		for _, r := range s.results {
+			text := string(r.Outcome)
+			if err := r.err(); err != nil {
+				text += ", " + gateway.Code(err)
+			}
+			if r.Outcome == fleet.OK || r.Files > 0 {
+				text += ": " + v.summary(r)
+			}
+			lines = append(lines, "  "+r.Host+"  "+text)
+		}
+	} else if r := s.results[0]; r.Outcome != fleet.NotStarted && r.Outcome != fleet.Skipped {
+		lines = append(lines, "gateway: "+v.summary(r))
+	}
+	if len(lines) > 0 {
+		if out.errColor {
+			color := green
+			if s.status != 0 {
+				color = red
+			}
+			lines[0] = "\x1b[" + color + "m" + lines[0] + "\x1b[0m"
+		}
+		out.say(strings.Join(lines, "\n"))
+	}
+}
+
+// summary says what was done for a host.
+func (v *cpText) summary(r *cpResult) string {
+	what := "copied"
+	if v.copying.flags.dryRun {
+		what = "would copy"
+	}
+	text := fmt.Sprintf("%s %s, %s in %s", what, plural(r.Files, "file"), size(r.Bytes), seconds(r.Duration))
+	if v.copying.flags.dryRun {
+		text = fmt.Sprintf("%s %s, %s", what, plural(r.Files, "file"), size(r.Bytes))
+	} else if r.Duration > 0 && r.Bytes > 0 {
+		text += fmt.Sprintf(" (%s/s)", size(int64(float64(r.Bytes)/r.Duration.Seconds())))
+	}
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{
+		{r.Dirs, plural(r.Dirs, "directory made")},
+		{r.Links, plural(r.Links, "symlink")},
+		{r.Unchanged, fmt.Sprintf("%d unchanged", r.Unchanged)},
+		{r.Skipped, fmt.Sprintf("%d left out", r.Skipped)},
+		{r.Failed, fmt.Sprintf("%d failed", r.Failed)},
+		{r.Resumed, size(r.Resumed) + " were there"},
+	} {
+		if part.n > 0 {
+			text += ", " + part.text
+		}
+	}
+	for _, end := range []transfer.About{r.From, r.To} {
+		if end.Via == "shell" {
+			text += "; over the shell, as " + end.Name + " serves no sftp"
+		}
+	}
+	return text
+}
+
+// plural counts things in words.
+func plural(n int64, thing string) string {
+	if n != 1 {
+		noun, rest, _ := strings.Cut(thing, " ")
+		if stem, ok := strings.CutSuffix(noun, "y"); ok {
+			noun = stem + "ie"
+		}
+		thing = strings.TrimSuffix(noun+"s "+rest, " ")
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
+// size is a number of bytes for people.
+func size(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(n), 0
+	for value >= 1023.95 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}
+
+// dryWatcher writes what would be done on stdout.
+type dryWatcher struct {
+	view *cpText
+	host string
+}
+
+func (*dryWatcher) Found(int64)                {}
+func (*dryWatcher) Begin(string, int64, int64) {}
+func (*dryWatcher) Moved(string, int)          {}
+
+func (w *dryWatcher) End(e transfer.Event) {
+	if e.Done != transfer.Would {
+		return
+	}
+	from, to := w.view.copying.from.Selector, w.view.copying.to.Selector
+	if w.view.copying.fromMany {
+		from = w.host
+	}
+	if w.view.copying.toMany {
+		to = w.host
+	}
+	_ = w.view.app.out.printf("%s -> %s\n", transfer.Show(from, e.Path), transfer.Show(to, e.Target)) // the output remembers
+}

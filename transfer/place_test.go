@@ -1,0 +1,41 @@
+package transfer_test
+
+import (
+	"testing"
+
+	"gateway/gateway"
+	"gateway/transfer"
+)
+
+func TestParsePlace(t *testing.T) {
+	tests := []struct{ in, selector, path, code string }{
+		{"a", "", "a", ""},
+		{"", "", "", ""},
+		{"./a:b", "", "./a:b", ""},
+		{"/a:b", "", "/a:b", ""},
+		{"a/b:c", "", "a/b:c", ""},
+		{"web1:", "web1", "", ""},
+		{"web1:a:b", "web1", "a:b", ""},
+		{"web1:/a:b", "web1", "/a:b", ""},
+		{"web1:~", "web1", "", ""},
+		{"web1:~/x", "web1", "x", ""},
+		{"web1:~x", "web1", "~x", ""},
+		{"@web:/srv/", "@web", "/srv/", ""},
+		{"tag:eu:/srv", "tag:eu", "/srv", ""},
+		{"@web,&tag:eu,!tag:old:/srv", "@web,&tag:eu,!tag:old", "/srv", ""},
+		{"web[01-20]:x", "web[01-20]", "x", ""},
+		{"run:last/failed:/tmp/x", "run:last/failed", "/tmp/x", ""},
+		{"run:last/failed,unknown:x", "run:last/failed,unknown", "x", ""},
+		{"tag:eu", "", "", "usage"},
+		{"run:last/failed", "", "", "usage"},
+		{":x", "", "", "usage"},
+		{"tags:x", "tags", "x", ""},
+		{"tag/x:y", "", "tag/x:y", ""},
+	}
+	for _, test := range tests {
+		p, err := transfer.ParsePlace(test.in)
+		if p.Selector != test.selector || p.Path != test.path || gateway.Code(err) != test.code {
+			t.Errorf("ParsePlace(%q) = %q, %q, %v; want %q, %q, %q", test.in, p.Selector, p.Path, err, test.selector, test.path, test.code)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"gateway/transport"
+)
+
+// Open implements [Source]. A small file comes with the answer of a shell; for
+// another one a cat is started.
+func (s *Shell) Open(ctx context.Context, path string, info Info, at int64) (Content, error) {
+	if info.Size <= Small && at == 0 {
+		script := fmt.Sprintf("head -c %d <%s 2>&1", info.Size, word(path))
+		if info.Size == 0 { // it may be made up while it is read, as in /proc
+			script = "head -c 1048576 <" + word(path) + " 2>&1"
+		}
+		out, err := s.run(ctx, "{ "+script+"; } 2>&1")
+		if err != nil {
+			return nil, s.problem("read", path, err)
+		}
+		return &shellContent{shell: s, path: path, info: info, Reader: bytes.NewReader(out)}, nil
+	}
+	script := "exec cat <" + word(path)
+	if at > 0 {
+		script = fmt.Sprintf("exec tail -c +%d <%s", at+1, word(path))
+	}
+	f, err := s.launch(ctx, script)
+	if err != nil {
+		return nil, s.problem("read", path, err)
+	}
+	return &shellContent{shell: s, path: path, info: info, Reader: f.pipe.Stdout, feed: f}, nil
+}
+
+type shellContent struct {
+	io.Reader
+	shell *Shell
+	path  string
+	info  Info
+	feed  *feed // nil: all of it is here
+}
+
+func (c *shellContent) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if err == io.EOF && c.feed != nil {
+		if failed := c.feed.ended(); failed != nil {
+			err = failed
+		}
+	}
+	if err != nil && err != io.EOF {
+		err = c.shell.problem("read", c.path, err)
+	}
+	return n, err
+}
+
+// Changed implements [Content].
+func (c *shellContent) Changed(ctx context.Context) (bool, error) {
+	info, err := c.shell.Stat(ctx, c.path, true)
+	return err == nil && (info.Size != c.info.Size || !info.Modified.Equal(c.info.Modified)), err
+}
+
+// Close implements [io.Closer].
+func (c *shellContent) Close() error {
+	if c.feed != nil {
+		c.feed.close()
+	}
+	return nil
+}
+
+// A feed is a program that a shell has become, which reads or writes one file.
+type feed struct {
+	pipe   *transport.Pipe
+	close  func()
+	mu     sync.Mutex
+	errors bytes.Buffer // guarded by mu: the beginning of its stderr
+	silent chan struct{}
+}
+
+// launch has a shell become something else. It waits until that is about to
+// happen: what is sent earlier, the shell might read.
+func (s *Shell) launch(ctx context.Context, script string) (*feed, error) {
+	select {
+	case s.feeds <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	pipe, err := s.connection.Pipe(ctx, "exec sh")
+	if err != nil {
+		<-s.feeds
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { pipe.Close() })
+	f := &feed{pipe: pipe, silent: make(chan struct{})}
+	f.close = sync.OnceFunc(func() {
+		stop()
+		pipe.Close()
+		<-s.feeds
+	})
+	go f.listen() // ends with the pipe
+	const ready = "gateway-is-ready"
+	if _, err = io.WriteString(pipe.Stdin, "LC_ALL=C; export LC_ALL; { echo; echo "+ready+"; "+script+"; }\n"); err == nil {
+		err = skipPast(pipe.Stdout, "\n"+ready+"\n")
+	}
+	if err != nil {
+		if failed := f.ended(); failed != nil {
+			err = failed
+		}
+		f.close()
+		return nil, ended(ctx, err)
+	}
+	return f, nil
+}
+
+// skipPast reads up to a text and no further. What a login shell says comes
+// before it.
+func skipPast(r io.Reader, text string) error {
+	var last []byte
+	b := make([]byte, 1)
+	for range maxNoise {
+		if _, err := io.ReadFull(r, b); err != nil {
+			return err
+		}
+		if last = append(last, b[0]); len(last) > len(text) {
+			last = last[1:]
+		}
+		if string(last) == text {
+			return nil
+		}
+	}
+	return errNoShell
+}
+
+// listen keeps the beginning of what the program complains about.
+func (f *feed) listen() {
+	defer close(f.silent)
+	b := make([]byte, 1024)
+	for {
+		n, err := f.pipe.Stderr.Read(b)
+		f.mu.Lock()
+		if f.errors.Len() < 4096 {
+			f.errors.Write(b[:n])
+		}
+		f.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ended waits for the program and returns what went wrong.
+func (f *feed) ended() error {
+	f.pipe.Stdin.Close()
+	exit, err := f.pipe.Wait()
+	if err != nil {
+		return err
+	}
+	if exit.Code == 0 {
+		return nil
+	}
+	<-f.silent
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return spoken(f.errors.String())
+}
+
+// Create implements [Target].
+func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
+	p := &shellPart{shell: s, spec: spec, path: partPath(spec.Path), perm: spec.Perm.Perm() &^ s.umask}
+	if spec.Old == "" && spec.Size <= Small {
+		return p, nil // it goes with the first request
+	}
+	script := "umask 077; set -C; exec cat >" + word(p.path)
+	if spec.Old != "" {
+		// Under a name of one's own it is nobody else's to go on with.
+		_, err := s.run(ctx, fmt.Sprintf("{ mv -f %s %s && dd bs=%d seek=%d count=0 of=%s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step, word(p.path)))
+		if err != nil {
+			return nil, s.problem("take over", spec.Old, err)
+		}
+		script = "exec cat >>" + word(p.path)
+	}
+	var err error
+	if p.feed, err = s.launch(ctx, script); err != nil {
+		return nil, s.problem("write", spec.Path, err)
+	}
+	return p, nil
+}
+
+type shellPart struct {
+	shell *Shell
+	spec  Spec
+	path  string
+	perm  fs.FileMode
+	feed  *feed        // nil: a small file
+	small bytes.Buffer // what it has
+	begun bool         // the small file may be there
+}
+
+// Path implements [Part].
+func (p *shellPart) Path() string { return p.path }
+
+// Write implements [Part].
+func (p *shellPart) Write(b []byte) (int, error) {
+	if p.feed == nil {
+		return p.small.Write(b)
+	}
+	n, err := p.feed.pipe.Stdin.Write(b)
+	if err != nil {
+		if failed := p.feed.ended(); failed != nil {
+			err = failed
+		}
+		err = p.shell.problem("write", p.spec.Path, err)
+	}
+	return n, err
+}
+
+// Finish implements [Part].
+func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
+	if attr.Perm == nil {
+		attr.Perm = &p.perm
+	}
+	if p.feed == nil {
+		p.begun = true
+		// All of it is done by the shell itself: a process for a file takes longer
+		// than the file.
+		mask := 0o777 &^ (*attr.Perm & 0o666)
+		script := fmt.Sprintf("umask %03o; set -C; printf '%s' >%s", mask, escape(p.small.Bytes()), word(p.path))
+		if *attr.Perm&0o666 == *attr.Perm {
+			attr.Perm = nil
+		}
+		if !attr.empty() {
+			script += " && " + chattr(p.path, attr)
+		}
+		_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
+		return false, p.shell.problem("write", p.spec.Path, err)
+	}
+	script := chattr(p.path, attr)
+	if err := p.feed.ended(); err != nil {
+		return false, p.shell.problem("write", p.spec.Path, err)
+	}
+	_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
+	return false, p.shell.problem("write", p.spec.Path, err)
+}
+
+// escape writes bytes as the format of printf, within single quotes.
+func escape(b []byte) string {
+	var s strings.Builder
+	for i, c := range b {
+		switch {
+		case c == '\'' || c == '-' && i == 0: // an option
+			fmt.Fprintf(&s, `\%03o`, c)
+		case c == '%':
+			s.WriteString("%%")
+		case c == '\\':
+			s.WriteString(`\\`)
+		case c == '\n' || c >= ' ' && c < 0x7f:
+			s.WriteByte(c)
+		default:
+			fmt.Fprintf(&s, `\%03o`, c)
+		}
+	}
+	return s.String()
+}
+
+// Commit implements [Part].
+func (p *shellPart) Commit(ctx context.Context) error {
+	_, err := p.shell.run(ctx, "{ "+place(p.path, p.spec.Path)+"; } 2>&1")
+	return p.shell.problem("write", p.spec.Path, err)
+}
+
+// Abandon implements [Part].
+func (p *shellPart) Abandon(keep bool) {
+	if p.feed != nil {
+		p.feed.close()
+	}
+	if keep || p.feed == nil && !p.begun {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	defer cancel()
+	if _, err := p.shell.run(ctx, "rm -f "+word(p.path)); err != nil && !errors.Is(err, transport.ErrLost) {
+		return // there is nobody left to tell
+	}
+}

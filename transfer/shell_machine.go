@@ -1,0 +1,294 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"gateway/gateway"
+	"gateway/internal/sftp"
+	"gateway/transport"
+)
+
+// Shell is the files of a machine that serves no sftp but runs programs: its
+// own cat, stat, mv and the like do the work.
+type Shell struct {
+	name       string
+	connection *gateway.Connection
+	hasher     *hasher
+	shells     chan *shell   // nil in it: a shell that may be begun
+	feeds      chan struct{} // has one for each program that moves a file
+	umask      fs.FileMode
+	stat       string // the program that prints mode, size and times
+}
+
+// How many shells, and programs that move a file, work at the same time. A server
+// has room for ten channels on a connection.
+const (
+	maxShells = 3
+	maxFeeds  = 3
+)
+
+// openShellMachine looks whether the shell has what it takes.
+func openShellMachine(ctx context.Context, c *gateway.Connection, why error) (*Shell, error) {
+	s := &Shell{name: c.Host.Name, connection: c, hasher: newHasher(c.Pipe), shells: make(chan *shell, maxShells), feeds: make(chan struct{}, maxFeeds)}
+	for range maxShells {
+		s.shells <- nil
+	}
+	err := s.probe(ctx)
+	if err == nil {
+		return s, nil
+	}
+	s.Close()
+	if errors.Is(err, errNoShell) {
+		return nil, why
+	}
+	return nil, err
+}
+
+func (s *Shell) probe(ctx context.Context) error {
+	out, err := s.run(ctx, `umask; for s in "stat -c %f:%s:%X:%Y" "stat -f %Xp:%z:%a:%m"; do $s / >/dev/null 2>&1 && { echo "$s"; break; }; done`)
+	if err != nil {
+		return err
+	}
+	mask, stat, _ := strings.Cut(strings.TrimSuffix(string(out), "\n"), "\n")
+	bits, err := strconv.ParseUint(mask, 8, 12)
+	if err != nil || stat == "" {
+		return &transport.Error{
+			Code: "file.no_subsystem", Message: "transfer: " + s.name + " serves no sftp, and its shell has no stat that could do instead",
+			Hint: "install an sftp-server there",
+		}
+	}
+	s.umask, s.stat = fs.FileMode(bits), stat
+	return nil
+}
+
+// About implements [Machine].
+func (s *Shell) About() About { return About{Name: s.name, Via: viaShell} }
+
+// Close implements [Machine].
+func (s *Shell) Close() error {
+	s.hasher.close()
+	return s.connection.Close()
+}
+
+// run has a shell run a script. What it writes is an error if its status is not
+// 0.
+func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
+	var sh *shell
+	select {
+	case sh = <-s.shells:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	var err error
+	if sh == nil {
+		if sh, err = openShell(ctx, s.connection.Pipe); err != nil {
+			s.shells <- nil
+			return nil, err
+		}
+	}
+	found, err := sh.collect(ctx, script, maxAnswer)
+	if err != nil {
+		sh.close()
+		s.shells <- nil
+		return nil, err
+	}
+	s.shells <- sh
+	if found.status != 0 {
+		return nil, spoken(string(found.out))
+	}
+	return found.out, nil
+}
+
+// maxAnswer bounds what a script writes: the names in a directory, say.
+const maxAnswer = 32 << 20
+
+// said are the words of programs, in the C locale, for what they met.
+var said = []struct {
+	text  string
+	cause error
+}{
+	{"No such file", fs.ErrNotExist},
+	{"nonexistent directory", fs.ErrNotExist}, // dash: cannot create
+	{"ermission denied", fs.ErrPermission},
+	{"not permitted", fs.ErrPermission},
+	{"No space left", syscall.ENOSPC},
+	{"uota exceeded", syscall.EDQUOT},
+	{"Read-only file system", syscall.EROFS},
+	{"s a directory", syscall.EISDIR},
+	{"ot a directory", syscall.ENOTDIR},
+	{"ile exists", fs.ErrExist},
+}
+
+// spoken is the error that a program's words stand for.
+func spoken(words string) error {
+	for _, s := range said {
+		if strings.Contains(words, s.text) {
+			return s.cause
+		}
+	}
+	words = strings.ToValidUTF8(strings.TrimSpace(words), "?")
+	return fmt.Errorf("%.200s", words)
+}
+
+func (s *Shell) problem(doing, path string, err error) error {
+	return problem(s.name, doing, path, err)
+}
+
+// word is a path as the shell reads it.
+func word(path string) string { return quote(operand(path)) }
+
+// Stat implements [Tree].
+func (s *Shell) Stat(ctx context.Context, path string, follow bool) (Info, error) {
+	script := s.stat + " " + word(path) + " 2>&1"
+	if follow {
+		script = strings.Replace(script, "stat ", "stat -L ", 1)
+	}
+	out, err := s.run(ctx, script)
+	var info Info
+	if err == nil {
+		info, err = parseStat(strings.TrimSuffix(string(out), "\n"))
+	}
+	if err != nil {
+		return Info{}, s.problem("look at", path, err)
+	}
+	_, info.Name = split(path)
+	return info, nil
+}
+
+// parseStat parses mode:size:accessed:modified, the first one in hexadecimal
+// digits.
+func parseStat(line string) (Info, error) {
+	words := strings.Split(line, ":")
+	wrong := fmt.Errorf("stat says %.100q", line)
+	if len(words) != 4 {
+		return Info{}, wrong
+	}
+	var n [4]int64
+	for i, word := range words {
+		base := 10
+		if i == 0 {
+			base = 16
+		}
+		var err error
+		if n[i], err = strconv.ParseInt(word, base, 64); err != nil {
+			return Info{}, wrong
+		}
+	}
+	return Info{Mode: sftp.Mode(uint32(n[0])), Size: n[1], Accessed: time.Unix(n[2], 0), Modified: time.Unix(n[3], 0)}, nil
+}
+
+// List implements [Tree].
+func (s *Shell) List(ctx context.Context, dir string, each func(Info) error) error {
+	// What stat prints comes first, then the names, with an end that no name has.
+	script := "(cd -P " + word(dir) + " 2>&1 && find . ! -name . -prune -exec sh -c '" + s.stat + ` "$@" && printf "%s\000" "$@"' sh {} + 2>&1)`
+	out, err := s.run(ctx, script)
+	if err != nil {
+		return s.problem("list", dir, err)
+	}
+	seen := make(map[string]bool)
+	for len(out) > 0 {
+		var infos []Info
+		for len(out) > 0 && out[0] != '.' {
+			line, rest, _ := bytes.Cut(out, []byte("\n"))
+			info, err := parseStat(string(line))
+			if err != nil {
+				return s.problem("list", dir, err)
+			}
+			infos, out = append(infos, info), rest
+		}
+		for _, info := range infos {
+			name, rest, ok := bytes.Cut(out, []byte{0})
+			if !ok {
+				return s.problem("list", dir, errors.New("it changed while it was listed"))
+			}
+			out = rest
+			info.Name = strings.TrimPrefix(string(name), "./")
+			if err := checkName(s.name, dir, info.Name); err != nil {
+				return err
+			}
+			if seen[info.Name] {
+				return refuse(codeUnsafe, "", "%s has two entries called %q", Show(s.name, dir), info.Name)
+			}
+			seen[info.Name] = true
+			if err := each(info); err != nil {
+				return err
+			}
+		}
+		if len(infos) == 0 {
+			return s.problem("list", dir, errors.New("it changed while it was listed"))
+		}
+	}
+	return nil
+}
+
+// Readlink implements [Tree].
+func (s *Shell) Readlink(ctx context.Context, path string) (string, error) {
+	out, err := s.run(ctx, "readlink "+word(path)+" 2>&1")
+	return strings.TrimSuffix(string(out), "\n"), s.problem("read the symlink", path, err)
+}
+
+// Sum implements [Tree].
+func (s *Shell) Sum(ctx context.Context, path string, from, to int64) (Sum, error) {
+	sum, err := s.hasher.sum(ctx, path, from, to)
+	if errors.Is(err, errNoHasher) {
+		return sumContent(ctx, s, path, from, to)
+	}
+	return sum, s.problem("hash", path, err)
+}
+
+// Hashes reports whether the machine hashes its files itself.
+func (s *Shell) Hashes(ctx context.Context) bool { return s.hasher.works(ctx) }
+
+// Settle has what was copied into a directory written to the disk.
+func (s *Shell) Settle(ctx context.Context, dir string) error { return s.hasher.settle(ctx, dir) }
+
+// Mkdir implements [Target].
+func (s *Shell) Mkdir(ctx context.Context, path string, perm fs.FileMode) error {
+	_, err := s.run(ctx, fmt.Sprintf("mkdir -m %o %s 2>&1", perm&^s.umask, word(path)))
+	return s.problem("make the directory", path, err)
+}
+
+// Symlink implements [Target].
+func (s *Shell) Symlink(ctx context.Context, target, path string) error {
+	part := partPath(path)
+	_, err := s.run(ctx, "{ ln -s -- "+quote(target)+" "+word(part)+" && { "+place(part, path)+" || { rm -f "+word(part)+"; false; }; }; } 2>&1")
+	return s.problem("make the symlink", path, err)
+}
+
+// place moves a part to where it belongs: never into a directory, which is what
+// mv does where it finds one.
+func place(part, path string) string {
+	p, to := word(part), word(path)
+	return "if [ -L " + to + " ] && [ -d " + to + " ]; then rm -f " + to + " && mv -f " + p + " " + to +
+		"; elif [ -d " + to + " ]; then echo Is a directory; false; else mv -f " + p + " " + to + "; fi"
+}
+
+// Chattr implements [Target].
+func (s *Shell) Chattr(ctx context.Context, path string, attr Attr) error {
+	_, err := s.run(ctx, "{ "+chattr(path, attr)+"; } 2>&1")
+	return s.problem("change the attributes of", path, err)
+}
+
+// chattr is a command that sets attributes.
+func chattr(path string, attr Attr) string {
+	commands := []string{":"}
+	if attr.Perm != nil {
+		commands = append(commands, fmt.Sprintf("chmod %o %s", attr.Perm.Perm(), word(path)))
+	}
+	if !attr.Modified.IsZero() {
+		for flag, t := range map[string]time.Time{"-a": orElse(attr.Accessed, attr.Modified), "-m": attr.Modified} {
+			commands = append(commands, fmt.Sprintf("TZ=UTC0 touch %s -t %s %s", flag, t.UTC().Format("200601021504.05"), word(path)))
+		}
+	}
+	return strings.Join(commands, " && ")
+}
+
+var _ Machine = (*Shell)(nil)
