@@ -205,6 +205,9 @@ func (r *run) all(ctx context.Context) error {
 		if err := r.inside(t); err != nil {
 			return err
 		}
+		if info.Mode.IsRegular() && r.Watch != nil {
+			r.Watch.Found(info.Size)
+		}
 		w.add(t)
 	}
 	w.work(ctx)

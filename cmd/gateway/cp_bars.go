@@ -1,16 +1,229 @@
 package main
 
 import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
 	"gateway/transfer"
 )
 
-// bars show how far a copy is, to a person. On nil nothing is shown.
-type bars struct{}
+const (
+	// barFrom is from which size on a file has a bar of its own.
+	barFrom = 4 << 20
+	// barHosts is how many hosts have bars of their own; more share one.
+	barHosts = 8
+	// barName is how wide the names are.
+	barName = 28
+)
 
-func (a *app) newBars(*copying) *bars { return nil }
+// bars show a person how far a copy is. On nil all methods do nothing but say.
+type bars struct {
+	copying  *copying
+	progress *mpb.Progress
+	stopped  chan struct{}
+	over     chan struct{}
 
-func (b *bars) add(int)                        {}
-func (b *bars) watcher(int) transfer.Watcher   { return nil }
-func (b *bars) done(int)                       {}
-func (b *bars) above(out *output, text string) { out.say(text) }
-func (b *bars) end()                           {}
+	mu    sync.Mutex
+	hosts map[int]*hostBars // guarded by mu
+}
+
+// hostBars are those of one host, or of all.
+type hostBars struct {
+	bars         *bars
+	bar          *mpb.Bar
+	found, moved atomic.Int64
+
+	mu    sync.Mutex
+	files map[string]*fileBar // guarded by mu
+}
+
+type fileBar struct {
+	bar   *mpb.Bar
+	moved atomic.Int64
+}
+
+// newBars shows bars where a person can see them.
+func (a *app) newBars(c *copying) *bars {
+	if a.config.Quiet || a.config.CI || c.flags.dryRun || os.Getenv("TERM") == "dumb" || !isTerminal(os.Stderr) {
+		return nil
+	}
+	b := &bars{
+		copying: c, hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{}),
+		progress: mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(a.console.size().Cols), mpb.WithRefreshRate(redraw)),
+	}
+	go b.draw() // ends with end
+	return b
+}
+
+// shared returns the place in hosts of a host's bars.
+func (b *bars) shared(host int) int {
+	if len(b.copying.names) > barHosts {
+		return 0
+	}
+	return host
+}
+
+func (b *bars) add(host int) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.shared(host)
+	if b.hosts[at] != nil {
+		return
+	}
+	name := b.copying.names[host]
+	if len(b.copying.names) > barHosts {
+		name = "all hosts"
+	}
+	b.hosts[at] = &hostBars{bars: b, bar: b.newBar(name, 0), files: make(map[string]*fileBar)}
+}
+
+func (b *bars) newBar(name string, size int64) *mpb.Bar {
+	name = runewidth.FillRight(runewidth.Truncate(visible(name), barName, "…"), barName)
+	return b.progress.AddBar(
+		size, mpb.BarRemoveOnComplete(),
+		mpb.PrependDecorators(decor.Name(name)),
+		mpb.AppendDecorators(
+			decor.Counters(decor.SizeB1024(0), "% .1f / % .1f ", decor.WCSyncSpace),
+			decor.AverageSpeed(decor.SizeB1024(0), "% .1f ", decor.WCSyncSpace),
+			decor.AverageETA(decor.ET_STYLE_MMSS, decor.WCSyncSpace),
+		),
+	)
+}
+
+// draw passes on what the watchers have counted: to tell the bars each time
+// would take longer than a small file.
+func (b *bars) draw() {
+	defer close(b.over)
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-b.stopped:
+			return
+		}
+		b.mu.Lock()
+		for _, h := range b.hosts {
+			moved := h.moved.Load()
+			h.bar.SetTotal(max(h.found.Load(), moved+1), false) // what is complete is taken away
+			h.bar.SetCurrent(moved)
+			h.mu.Lock()
+			for _, f := range h.files {
+				f.bar.SetCurrent(f.moved.Load())
+			}
+			h.mu.Unlock()
+		}
+		b.mu.Unlock()
+	}
+}
+
+func (b *bars) watcher(host int) transfer.Watcher {
+	if b == nil {
+		return nil
+	}
+	b.add(host)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hosts[b.shared(host)]
+}
+
+// Found implements [transfer.Watcher].
+func (h *hostBars) Found(bytes int64) { h.found.Add(bytes) }
+
+// Begin implements [transfer.Watcher].
+func (h *hostBars) Begin(path string, size, had int64) {
+	h.moved.Add(had)
+	if size < barFrom || len(h.bars.copying.names) > barHosts {
+		return
+	}
+	f := &fileBar{bar: h.bars.newBar("  "+path, size+1)}
+	f.moved.Store(had)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.files[path] = f
+}
+
+// Moved implements [transfer.Watcher].
+func (h *hostBars) Moved(path string, bytes int) {
+	h.moved.Add(int64(bytes))
+	if bytes < 4096 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if f := h.files[path]; f != nil {
+		f.moved.Add(int64(bytes))
+	}
+}
+
+// End implements [transfer.Watcher].
+func (h *hostBars) End(e transfer.Event) {
+	h.mu.Lock()
+	f := h.files[e.Path]
+	delete(h.files, e.Path)
+	h.mu.Unlock()
+	if f != nil {
+		f.bar.Abort(true)
+	}
+	if e.Done == transfer.Unchanged {
+		h.moved.Add(e.Size)
+	}
+}
+
+func (b *bars) done(host int) {
+	if b == nil || len(b.copying.names) > barHosts {
+		return
+	}
+	b.mu.Lock()
+	h := b.hosts[host]
+	delete(b.hosts, host)
+	b.mu.Unlock()
+	if h != nil {
+		h.drop()
+	}
+}
+
+// drop takes the bars of a host away.
+func (h *hostBars) drop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.files {
+		f.bar.Abort(true)
+	}
+	h.bar.Abort(true)
+}
+
+// above says something above the bars.
+func (b *bars) above(out *output, text string) {
+	if b == nil {
+		out.say(text)
+		return
+	}
+	if _, err := b.progress.Write([]byte(text + "\n")); err != nil {
+		out.say(text) // they are gone
+	}
+}
+
+// end takes the bars away for good.
+func (b *bars) end() {
+	if b == nil {
+		return
+	}
+	close(b.stopped)
+	<-b.over
+	b.mu.Lock()
+	for _, h := range b.hosts {
+		h.drop()
+	}
+	b.mu.Unlock()
+	b.progress.Wait()
+}
