@@ -205,10 +205,7 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	_ = old.retire() // it may have died, and is through then
 	if oldest != nil {
 		oldest.release()
-		s.pumps.Go(func() {
-			within(keeperGrace, oldest.exited)
-			oldest.pipe.Close()
-		})
+		s.pumps.Go(oldest.close)
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"gateway/transport"
@@ -59,13 +59,17 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 // newKeeper reads what a keeper's pipe brings.
 func (s *Session) newKeeper(pipe *transport.Pipe) *keeper {
 	k := &keeper{pipe: pipe, stored: make(chan struct{}), ended: make(chan struct{}), exited: make(chan struct{})}
-	var streams sync.WaitGroup
-	streams.Go(func() { s.pump(pipe.Stdout, k, Stdout) })
-	streams.Go(func() { s.pump(pipe.Stderr, k, Stderr) })
-	s.pumps.Go(func() {
-		streams.Wait()
-		close(k.ended)
-	})
+	var open atomic.Int32
+	open.Store(2)
+	read := func(r io.Reader, from Stream) func() {
+		return func() {
+			if s.pump(r, k, from); open.Add(-1) == 0 {
+				close(k.ended)
+			}
+		}
+	}
+	s.pumps.Go(read(pipe.Stdout, Stdout))
+	s.pumps.Go(read(pipe.Stderr, Stderr))
 	s.pumps.Go(func() {
 		_, _ = pipe.Wait() // how it ended is nobody's business
 		close(k.exited)
@@ -123,6 +127,15 @@ func (k *keeper) isStored() bool { return closed(k.stored) }
 
 // release tells the keeper that nobody listens any more.
 func (k *keeper) release() { k.pipe.Stdin.Close() }
+
+// close hangs up on a keeper that was released. It may take keeperGrace to hand
+// its streams over to the process that drains them.
+func (k *keeper) close() {
+	within(keeperGrace, k.exited)
+	k.pipe.Close()
+}
+
+const keeperGrace = time.Second
 
 // control sends one control line. The keeper reads it with a shell's read,
 // which is exact on a pipe: bytes that follow the line are left alone.

@@ -431,8 +431,7 @@ func (s *Session) abandon() {
 		s.terminal.Close()
 	}
 	for _, k := range keepers {
-		within(keeperGrace, k.exited)
-		k.pipe.Close()
+		k.close()
 	}
 	s.entry.Close(s.sawEnd(keepers))
 	s.pumps.Wait()
@@ -448,7 +447,3 @@ func (s *Session) endedInOrder() bool {
 		return false
 	}
 }
-
-// keeperGrace is how long a keeper may take to hand its streams over to the
-// process that drains them.
-const keeperGrace = time.Second

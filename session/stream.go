@@ -9,7 +9,7 @@ import (
 // How much a pump reads at once: little where little comes, for there may be
 // thousands of sessions.
 const (
-	minRead = 2 << 10
+	minRead = 512
 	maxRead = 32 << 10
 )
 
@@ -29,8 +29,11 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 			s.heard.Add(1)
 			marks.scan(buffer[:n], expected, data, found)
 		}
-		if n == len(buffer) && n < maxRead {
+		switch {
+		case n == len(buffer) && n < maxRead:
 			buffer = make([]byte, 2*n)
+		case n < len(buffer)/8 && len(buffer) > minRead:
+			buffer = make([]byte, len(buffer)/2)
 		}
 		if err != nil {
 			marks.flush(data)

@@ -43,7 +43,6 @@ func newChannel(c *conn, remote gossh.Channel) *channel {
 		started: make(chan struct{}),
 		gone:    make(chan struct{}),
 		closed:  make(chan struct{}),
-		writer:  writer{todo: make(chan []byte), done: make(chan error)},
 	}
 	ch.left.Store(1) // serve
 	c.mu.Lock()
@@ -131,11 +130,18 @@ func (ch *channel) stop(err error, signal string) {
 
 // ask sends a request that needs no answer, or gives up with the channel.
 func (ch *channel) ask(name string, payload []byte) error {
-	sent := make(chan error, 1)
-	if !ch.conn.spawn(func() {
+	return ch.send(func() error {
 		_, err := ch.remote.SendRequest(name, false, payload)
-		sent <- err
-	}) {
+		return err
+	})
+}
+
+// send does what may block until the peer confirms the end, or gives up with the
+// channel. It takes a goroutine each time: one that stayed would cost an idle
+// channel 4 KiB.
+func (ch *channel) send(do func() error) error {
+	sent := make(chan error, 1)
+	if !ch.conn.spawn(func() { sent <- do() }) {
 		return ch.writeError(io.EOF)
 	}
 	select {
@@ -163,18 +169,16 @@ func (ch *channel) writeError(err error) error {
 	return io.ErrClosedPipe
 }
 
-// A writer is the writing end of a channel, with a goroutine that does the
-// writing: x/crypto lets go of a Write only when the peer confirms the end.
+// A writer is the writing end of a channel.
 type writer struct {
-	mu   sync.Mutex // one Write at a time
-	buf  []byte     // what the goroutine is at; not touched again once the channel is closed
-	on   bool       // the goroutine runs
-	eof  bool       // CloseWrite was called
-	todo chan []byte
-	done chan error
+	mu  sync.Mutex // one Write at a time
+	eof bool       // CloseWrite was called
 }
 
 const maxWrite = 64 << 10
+
+// chunks are buffers for what is being written.
+var chunks = sync.Pool{New: func() any { return new([]byte) }}
 
 // Write implements [io.Writer].
 func (ch *channel) Write(p []byte) (int, error) {
@@ -189,12 +193,18 @@ func (ch *channel) Write(p []byte) (int, error) {
 	}
 	written := 0
 	for len(p) > 0 {
-		w.buf = append(w.buf[:0], p[:min(len(p), maxWrite)]...)
-		if err := ch.hand(w.buf); err != nil {
+		n := min(len(p), maxWrite)
+		chunk := chunks.Get().(*[]byte) // p is the caller's again when the channel is closed
+		*chunk = append((*chunk)[:0], p[:n]...)
+		if err := ch.send(func() error {
+			defer chunks.Put(chunk)
+			_, err := ch.remote.Write(*chunk)
+			return err
+		}); err != nil {
 			return written, err
 		}
-		written += len(w.buf)
-		p = p[len(w.buf):]
+		written += n
+		p = p[n:]
 	}
 	return written, nil
 }
@@ -211,7 +221,7 @@ func (ch *channel) CloseWrite() error {
 	if err := ch.ready(); err != nil {
 		return err
 	}
-	return ch.hand(nil)
+	return ch.send(ch.remote.CloseWrite)
 }
 
 // ready waits until data may be sent.
@@ -229,61 +239,6 @@ func (ch *channel) ready() error {
 		return ch.closeErr
 	default:
 		return nil
-	}
-}
-
-// hand gives b, or the end of file if it is nil, to the goroutine, and waits
-// for it.
-func (ch *channel) hand(b []byte) error {
-	w := &ch.writer
-	if !w.on {
-		if !ch.conn.spawn(ch.write) {
-			return ch.writeError(io.EOF)
-		}
-		w.on = true
-	}
-	select {
-	case w.todo <- b:
-	case <-ch.gone:
-		return ch.writeError(io.EOF)
-	case <-ch.closed:
-		return ch.closeErr
-	}
-	select {
-	case err := <-w.done:
-		return ch.writeError(err)
-	case <-ch.closed:
-		return ch.closeErr
-	}
-}
-
-// write is the goroutine behind Write. It ends with the end of file, or with
-// the channel.
-func (ch *channel) write() {
-	w := &ch.writer
-	for {
-		var b []byte
-		select {
-		case b = <-w.todo:
-		case <-ch.gone:
-			return
-		case <-ch.closed:
-			return
-		}
-		var err error
-		if b == nil {
-			err = ch.remote.CloseWrite()
-		} else {
-			_, err = ch.remote.Write(b)
-		}
-		select {
-		case w.done <- err:
-		case <-ch.closed:
-			return
-		}
-		if b == nil {
-			return
-		}
 	}
 }
 

@@ -43,30 +43,53 @@ type conn struct {
 // it.
 func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, requests <-chan *gossh.Request, w *wire, under func()) *conn {
 	c := &conn{config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}), channels: map[*channel]bool{}}
-	c.spawn(func() {
-		for request := range requests { // hostkeys-00@openssh.com, sshd's keepalive
-			if request.WantReply {
-				_ = request.Reply(false, nil) // an error means that the connection is dead
-			}
-		}
-	})
-	c.spawn(func() {
-		for channel := range channels { // nothing was forwarded, so nothing may come back
-			_ = channel.Reject(gossh.Prohibited, "no forwarding") // as above
-		}
-	})
-	go c.watch()
-	if config.Keepalive > 0 {
-		c.spawn(c.keepalive)
-	}
+	go c.watch(channels, requests)
 	return c
 }
 
-// watch ends the connection for good once x/crypto is through with it. Output
-// that came before is still there to be read.
-func (c *conn) watch() {
-	err := c.mux.Wait()
-	c.fail(err)
+// watch answers what the peer asks for, looks whether it is still there, and
+// ends the connection for good once x/crypto is through with it. Output that
+// came before is still there to be read. It is one goroutine for all of that,
+// for there may be hundreds of connections. To send may block: others do it.
+func (c *conn) watch(channels <-chan gossh.NewChannel, requests <-chan *gossh.Request) {
+	p := newPulse(c)
+	defer p.stop()
+	replied := make(chan struct{}, 1)
+	reply := func(send func() error) {
+		c.spawn(func() {
+			_ = send() // an error means that the connection is dead
+			replied <- struct{}{}
+		})
+	}
+	replying := false
+	for channels != nil || requests != nil {
+		asked, opened := requests, channels
+		if replying { // whoever asks much and reads nothing waits
+			asked, opened = nil, nil
+		}
+		select {
+		case request, ok := <-asked: // hostkeys-00@openssh.com, sshd's keepalive
+			if !ok {
+				requests = nil
+			} else if replying = request.WantReply; replying {
+				reply(func() error { return request.Reply(false, nil) })
+			}
+		case channel, ok := <-opened: // nothing was forwarded, so nothing may come back
+			if !ok {
+				channels = nil
+			} else {
+				replying = true
+				reply(func() error { return channel.Reject(gossh.Prohibited, "no forwarding") })
+			}
+		case <-replied:
+			replying = false
+		case <-p.answered:
+			p.pending, p.missed = false, 0
+		case <-p.ticks:
+			p.beat(c)
+		}
+	}
+	c.fail(c.mux.Wait())
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()

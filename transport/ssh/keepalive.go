@@ -8,40 +8,46 @@ import (
 // maxMissed is how many signs of life may be missing, one per interval.
 const maxMissed = 3
 
-// keepalive ends a connection whose peer has gone silent. TCP alone notices
-// that after a quarter of an hour, and only if there is something to send.
-func (c *conn) keepalive() {
-	ticker := time.NewTicker(c.config.Keepalive)
-	defer ticker.Stop()
-	answered := make(chan struct{}, 1)
-	pending, missed, heard := false, 0, c.wire.heard.Load()
-	for {
-		select {
-		case <-c.ended:
-			return
-		case <-answered:
-			pending, missed = false, 0
-		case <-ticker.C:
-			if now := c.wire.heard.Load(); now != heard {
-				// Whoever sends is alive, even if the answer queues behind much output.
-				heard, missed = now, 0
-				continue
-			}
-			if pending {
-				if missed++; missed >= maxMissed {
-					c.fail(fmt.Errorf("no sign of life for %v", maxMissed*c.config.Keepalive))
-					return
-				}
-				continue
-			}
-			pending = true
-			// Without a timer of its own: a dead connection lets go of it. Failure is
-			// an answer too; servers that know nothing of the request send that.
-			c.spawn(func() {
-				if _, _, err := c.mux.SendRequest("keepalive@openssh.com", true, nil); err == nil {
-					answered <- struct{}{}
-				}
-			})
-		}
+// A pulse ends a connection whose peer has gone silent. TCP alone notices that
+// after a quarter of an hour, and only if there is something to send.
+type pulse struct {
+	ticks    <-chan time.Time // nil: nobody looks
+	stop     func()
+	answered chan struct{}
+	pending  bool // a sign of life was asked for
+	missed   int
+	heard    int64
+}
+
+func newPulse(c *conn) *pulse {
+	p := &pulse{stop: func() {}, answered: make(chan struct{}, 1), heard: c.wire.heard.Load()}
+	if c.config.Keepalive > 0 {
+		ticker := time.NewTicker(c.config.Keepalive)
+		p.ticks, p.stop = ticker.C, ticker.Stop
 	}
+	return p
+}
+
+// beat looks what has come since the last one, and asks for a sign of life if
+// nothing has.
+func (p *pulse) beat(c *conn) {
+	if now := c.wire.heard.Load(); now != p.heard {
+		// Whoever sends is alive, even if the answer queues behind much output.
+		p.heard, p.missed = now, 0
+		return
+	}
+	if p.pending {
+		if p.missed++; p.missed >= maxMissed {
+			c.fail(fmt.Errorf("no sign of life for %v", maxMissed*c.config.Keepalive))
+		}
+		return
+	}
+	p.pending = true
+	// Without a timer of its own: a dead connection lets go of it. Failure is an
+	// answer too; servers that know nothing of the request send that.
+	c.spawn(func() {
+		if _, _, err := c.mux.SendRequest("keepalive@openssh.com", true, nil); err == nil {
+			p.answered <- struct{}{}
+		}
+	})
 }

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// The buffer of a pump starts small, so that an idle session costs little, and
-// doubles as long as it is filled.
+// The buffer of a pump is small, so that an idle session costs little. It doubles
+// as long as it is filled, and comes back by halves.
 const (
-	minPump = 2 << 10
+	minPump = 512
 	maxPump = 64 << 10
 )
 
@@ -81,8 +81,11 @@ func (s *stream) pump(r io.Reader) {
 		if err != nil {
 			break
 		}
-		if n == len(buf) && n < maxPump {
+		switch {
+		case n == len(buf) && n < maxPump:
 			buf = make([]byte, 2*n)
+		case n < len(buf)/8 && len(buf) > minPump:
+			buf = make([]byte, len(buf)/2)
 		}
 	}
 	s.mu.Lock()
