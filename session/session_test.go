@@ -511,6 +511,18 @@ func TestJobsThatEndBetweenCommands(t *testing.T) {
 	})
 }
 
+// It has other words for that where a job is stopped.
+func TestJobsThatEndBesideAStoppedOne(t *testing.T) {
+	s := open(t, session.Config{Shell: "busybox ash"})
+	run(t, s, "sh -c 'kill -STOP $$'")
+	for range 20 {
+		run(t, s, "sleep 60 & J=$!")
+		if r := run(t, s, "kill $J"); strings.Contains(string(r.Terminal), "stopped") {
+			t.Fatalf("terminal %q, want nothing of the shell's", r.Terminal)
+		}
+	}
+}
+
 func TestWaitingForInput(t *testing.T) {
 	for name, text := range map[string]string{
 		"prompt on the terminal": `printf "name? " >/dev/tty; read a </dev/tty; echo "got $a"`,

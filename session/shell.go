@@ -67,10 +67,10 @@ type dialect struct {
 	// settles is a line that takes upon itself what is left of an interrupt; the
 	// empty one does in most.
 	settles string
-	// noise is what it says on the terminal when a job's end meets it waiting for a
-	// line, which it takes for the end of its input. It leaves at the fiftieth in
-	// a row.
-	noise string
+	// noise matches what it says on the terminal when a job's end meets it waiting
+	// for a line, which it takes for the end of its input. It leaves at the fiftieth
+	// in a row.
+	noise *regexp.Regexp
 	// ended is the expansion that is a text's status; empty means $?.
 	ended string
 	// mend is what a shell needs after its line was left.
@@ -148,7 +148,7 @@ var ash = func() dialect {
 	d.settles = ":"
 	// With ECHO off, the end of a background job is the end of its input, and
 	// without ignoreeof it would leave at once.
-	d.noise = "\nUse \"exit\" to leave shell.\n"
+	d.noise = regexp.MustCompile("\nUse \"exit\" to leave shell\\.\n|You have stopped jobs\\.\n")
 	d.ended = "${_gwi:-$_gws}"
 	return d
 }()

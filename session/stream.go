@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"io"
 	"strings"
 )
@@ -73,14 +72,13 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 // answers with an empty line, so that the shell stays; none can be typed
 // meanwhile, for the caller holds Session.mu.
 func (s *Session) withoutNoise(b []byte) []byte {
-	noise := []byte(s.dialect.noise)
-	if len(noise) == 0 || !bytes.Contains(b, noise) {
+	if s.dialect.noise == nil || !s.dialect.noise.Match(b) {
 		return b
 	}
 	if s.run == nil {
 		s.typeKeys("\n")
 	}
-	return bytes.ReplaceAll(b, noise, nil)
+	return s.dialect.noise.ReplaceAll(b, nil)
 }
 
 // found delivers a mark to who waits for its nonce.
