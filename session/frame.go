@@ -104,6 +104,9 @@ func (f frame) head() string {
 	if f.sourced() {
 		head += "_gw=" + quote(f.inFile(f.command.Text)) + ";"
 	}
+	if f.dialect.strayBody && strings.Contains(f.command.Text, "<<") {
+		head += "case 1 in 2) _gw() { :;};;esac;" // read, and never run
+	}
 	return head + f.untrace()
 }
 

@@ -45,7 +45,8 @@ type dialect struct {
 	// reads commands.
 	rouse string
 	// strayBody: a heredoc that ends with the text, without a newline behind <<E,
-	// is whatever an earlier one has left.
+	// is whatever an earlier one has left. After a function without an end, which
+	// the next function that is read makes up for, such a heredoc hangs.
 	strayBody bool
 	// debugs: a trap on DEBUG takes the status away before a group that has
 	// redirections.

@@ -89,6 +89,7 @@ var text = []Case{
 		mistake("&& true"), mistake("| cat"), mistake("if true; then echo never"), mistake("case x in"), mistake("done"), mistake("f() {"),
 	}},
 	{ID: "B47", Name: "a heredoc without an end", Steps: []Step{
+		mistake("f() {"),
 		{Text: "cat <<E\nbody", Codes: []int{0, Failure}, StdoutLike: Like(`\A(body\n?)?\z`), StderrLike: Like("")},
 		{Text: "cat <<'E'", Codes: []int{0, Failure}, StderrLike: Like("")},
 		{Text: "echo a\ncat <<'E'", Codes: []int{0, Failure}, StdoutLike: Like(`\A(a\n)?\z`), StderrLike: Like("")},
