@@ -20,7 +20,7 @@ type Task[R any] struct {
 	// Failed reports whether a result counts as a failure.
 	Failed func(R) bool
 	// Skip returns the result of a host that was never tried, and Crash that of one
-	// on which Run has panicked.
+	// on which Run has panicked, or was given up.
 	Skip  func(host int, why error) R
 	Crash func(host int, err error) R
 	// Done is called with each result as soon as it is there, one call at a time,
@@ -32,7 +32,7 @@ type Task[R any] struct {
 var ErrStopped = errors.New("stopped")
 
 // Run does a task on hosts, which are begun in their order, and returns their
-// results in it. It waits for all that it has begun.
+// results in it. It waits for all that it has begun, unless it is to give up.
 //
 // The error is nil if all were tried: a failure on a host is no error. It wraps
 // [ErrStopped] if a threshold kept hosts from being tried or ended them, and the
@@ -107,8 +107,23 @@ func (r *run[R]) work(ctx context.Context, end int) {
 	}
 }
 
-// attempt runs the task on a host. A panic is that host's alone.
-func (r *run[R]) attempt(ctx context.Context, host int) (result R) {
+// attempt runs the task on a host, until it is over or given up.
+func (r *run[R]) attempt(ctx context.Context, host int) R {
+	result := make(chan R, 1)
+	go func() { result <- r.guarded(ctx, host) }() // ends with the task
+	select {
+	case done := <-result:
+		return done
+	case <-r.plan.GiveUp:
+		return r.task.Crash(host, &transport.Error{
+			Code: "cmd.interrupted", Message: "fleet: given up before it ended",
+			Hint: "it may still run: look before running it again",
+		})
+	}
+}
+
+// guarded runs the task. A panic is one host's alone.
+func (r *run[R]) guarded(ctx context.Context, host int) (result R) {
 	defer func() {
 		if p := recover(); p != nil {
 			result = r.task.Crash(host, &transport.Error{

@@ -165,6 +165,31 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// What does not end is given up; what has ended, or was never begun, is known.
+func TestGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		giveUp, late := make(chan struct{}), make(chan struct{})
+		time.AfterFunc(time.Minute, func() { cancel(errors.New("a signal")) })
+		time.AfterFunc(2*time.Minute, func() { close(giveUp) })
+		results, err := fleet.Run(ctx, 4, fleet.Plan{Forks: 3, GiveUp: giveUp}, task(func(ctx context.Context, host int) string {
+			switch host {
+			case 0:
+				return "ok"
+			case 1:
+				<-ctx.Done()
+				return "partial"
+			}
+			<-late
+			return "too late"
+		}))
+		if want := []string{"ok", "partial", "crashed", "crashed"}; err == nil || !slices.Equal(results, want) {
+			t.Errorf("got %v, %v, want %v", results, err, want)
+		}
+		close(late)
+	})
+}
+
 func TestParse(t *testing.T) {
 	for _, s := range []string{"", "-1", "+1", "x", "101%", "%", "1.5", "99999999999999999999"} {
 		if a, err := fleet.ParseAmount(s); err == nil || gateway.Code(err) != "usage" {

@@ -24,6 +24,9 @@ type Plan struct {
 	MaxFail *Amount
 	// FailFast: the first failure also ends what still runs elsewhere.
 	FailFast bool
+	// GiveUp: once it is closed, nobody waits any more for hosts that still run.
+	// Their results are those of a crash.
+	GiveUp <-chan struct{}
 }
 
 // An Amount is a number of hosts, or a percentage of all of them.

@@ -274,7 +274,7 @@ func TestMemoryPerHost(t *testing.T) {
 		}
 		return sessions[i].Run(t.Context(), gateway.Command{Text: "hostname"}).Err
 	}, 8)
-	check("open sessions", (used()-before)/fanHosts, 52<<10)
+	check("open sessions", (used()-before)/fanHosts, 58<<10)
 	onEach(t, func(i int) error { sessions[i].Close(); return nil }, fanHosts)
 }
 

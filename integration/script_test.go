@@ -360,3 +360,69 @@ func TestScriptIsInterrupted(t *testing.T) {
 		t.Errorf("got %s", xml)
 	}
 }
+
+// The second signal does not wait for what is under always, kills it, and writes
+// what is known.
+func TestScriptIsLeft(t *testing.T) {
+	d := newDeploy(t)
+	d.file("s.yaml", "steps:\n  - {name: a, run: echo done}\n  - {name: b, run: echo $$ >begun; sleep 1000}\nalways:\n  - {name: c, run: trap '' INT TERM; echo $$ >always; sleep 1000}\n")
+	cmd := d.command("run", "s.yaml", "--on", "web[1-3]", "-o", "json", "--report", "junit=junit.xml", "--report", "json=report.json", "--report", "jsonl=report.jsonl")
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	shells := func(file string) (pids []int) {
+		for i := range 3 {
+			eventually(t, file+" begins", func() bool {
+				text, err := os.ReadFile(filepath.Join(d.home(i+1), file))
+				pid := 0
+				if _, failed := fmt.Sscan(string(text), &pid); err != nil || failed != nil {
+					return false
+				}
+				pids = append(pids, pid)
+				return true
+			})
+		}
+		return pids
+	}
+	var all []int
+	var begun time.Time
+	for _, file := range []string{"begun", "always"} {
+		all = shells(file)
+		begun = time.Now()
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = cmd.Wait() // the status says it
+	if took := time.Since(begun); took > 3*time.Second { // one, and a machine with other things to do
+		t.Errorf("it took %v to leave", took)
+	}
+	if status := cmd.ProcessState.ExitCode(); status != 130 {
+		t.Errorf("status %d, want 130: %s", status, &errs)
+	}
+	for _, pid := range all {
+		eventually(t, "the shell is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+	}
+	for name, text := range map[string]string{"stdout": out.String(), "report.json": d.read("report.json")} {
+		var results []struct {
+			Host, Outcome string
+			Steps         []struct{ Name, Outcome string }
+		}
+		if err := json.Unmarshal([]byte(text), &results); err != nil || len(results) != 3 {
+			t.Fatalf("%s: %v: %s", name, err, text)
+		}
+		for _, r := range results {
+			if len(r.Steps) != 3 || r.Outcome != "interrupted" || r.Steps[0].Outcome != "ok" || r.Steps[1].Outcome != "interrupted" || r.Steps[2].Outcome == "ok" {
+				t.Errorf("%s: got %+v", name, r)
+			}
+		}
+	}
+	if xml := d.read("junit.xml"); strings.Count(xml, "</testsuite>") != 3 || !strings.HasSuffix(xml, "</testsuites>\n") {
+		t.Errorf("got %s", xml)
+	}
+	if lines := d.read("report.jsonl"); !strings.Contains(lines, `"event":"summary"`) {
+		t.Errorf("got %s", lines)
+	}
+}

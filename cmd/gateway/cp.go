@@ -87,7 +87,7 @@ was not reached, 6 stopped by --max-fail or --fail-fast. 130/143/129 interrupted
 	flags.BoolVar(&f.resume, "resume", false, "go on with large files that were cut short")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied; change nothing")
 	flags.StringVarP(&f.user, "user", "u", "", "enter hosts as `USER`")
-	planFlags(flags, &f.plan)
+	a.planFlags(flags, &f.plan)
 	completeWords(cmd, "links", []string{"keep", "follow", "skip"})
 	return cmd
 }

@@ -84,7 +84,7 @@ fails ends it, and its line is named.`,
 	flags.StringVar(&f.script, "script", "", "run the text of `FILE` (- is stdin) in place of COMMAND")
 	flags.BoolVar(&f.keepGoing, "keep-going", false, "run a --script whole: go on after statements that fail")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")
-	f.many.add(flags)
+	f.many.add(a, flags)
 	a.completeExecFlags(cmd)
 	return cmd
 }

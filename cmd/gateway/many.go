@@ -26,7 +26,8 @@ type manyFlags struct {
 }
 
 // planFlags adds what the command line says about the order of many hosts.
-func planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
+func (a *app) planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
+	plan.GiveUp = a.givenUp
 	flags.IntVarP(&plan.Forks, "forks", "f", fleet.DefaultForks, "how many hosts at the same time")
 	flags.Func("batch", "work on batches of these `SIZES` one after the other, such as 1,10%,rest", func(s string) (err error) {
 		plan.Batches, err = fleet.ParseBatches(s)
@@ -40,8 +41,8 @@ func planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
 	flags.BoolVar(&plan.FailFast, "fail-fast", false, "stop at the first failure, and interrupt what still runs")
 }
 
-func (f *manyFlags) add(flags *pflag.FlagSet) {
-	planFlags(flags, &f.plan)
+func (f *manyFlags) add(a *app, flags *pflag.FlagSet) {
+	a.planFlags(flags, &f.plan)
 	flags.BoolVarP(&f.gather, "gather", "b", false, "show each outcome once, at the end, under the names of its hosts")
 	flags.BoolVar(&f.diff, "diff", false, "with --gather: show how outcomes differ from the most frequent one")
 	flags.StringVar(&f.out, "out", "", "keep HOST.stdout, HOST.stderr and HOST.json in `DIR`")

@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -209,35 +212,55 @@ func TestManyInterrupted(t *testing.T) {
 	}
 }
 
-// The second signal leaves at once; the record says what is not known.
+// The second signal waits for nothing, but says what is known.
 func TestManyLeft(t *testing.T) {
 	home := homeWith(t, manyHosts)
-	cmd := exec.Command("gateway", "exec", "web*", "-f", "1", "-o", "jsonl", "--", "trap '' INT QUIT TERM; echo $NAME; while :; do sleep 1; done")
+	up := filepath.Join(home, "up")
+	cmd := exec.Command("gateway", "exec", "web*", "-f", "1", "-o", "json", "--", "trap '' INT QUIT TERM; echo $NAME; echo $$ >"+up+"; while :; do sleep 1; done")
 	cmd.Env = environ(home)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var out bytes.Buffer
+	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for scanner := bufio.NewScanner(out); scanner.Scan(); {
-		if strings.Contains(scanner.Text(), `"event":"stdout"`) {
-			for range 2 {
-				if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-					t.Fatal(err)
-				}
-			}
+	var shell int
+	for ; shell == 0; <-time.After(time.Millisecond) {
+		text, _ := os.ReadFile(up) // it is not there at first
+		_, _ = fmt.Sscan(string(text), &shell)
+	}
+	begun := time.Now()
+	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} { // two of a kind may become one
+		if err := cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
 		}
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 143 {
-		t.Errorf("%v, want 143", err)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
+		t.Errorf("%v, want 130", err)
+	}
+	if took := time.Since(begun); took > 3*time.Second { // one, and a machine with other things to do
+		t.Errorf("it took %v to leave", took)
+	}
+	for ; syscall.Kill(shell, 0) == nil; <-time.After(time.Millisecond) { // a hang-up is not at once
+		if time.Since(begun) > 10*time.Second {
+			t.Fatal("the command goes on")
+		}
+	}
+	var results []struct{ Host, Verdict, Stdout string }
+	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != 2 {
+		t.Fatalf("%v: %s", err, &out)
+	}
+	// Whether anybody saw how it ended is a matter of which came first.
+	if r := results[0]; r.Host != "web01" || r.Verdict != "unknown" && r.Verdict != "interrupted" || r.Stdout != "web01\n" {
+		t.Errorf("got %+v, want unknown or interrupted, and what it wrote", r)
+	}
+	if r := results[1]; r.Host != "web02" || r.Verdict != "not_started" {
+		t.Errorf("got %+v, want not_started", r)
 	}
 	show := exec.Command("gateway", "runs", "show", "last", "-o", "json")
 	show.Env = environ(home)
 	record, err := show.Output()
-	if err != nil || !strings.Contains(string(record), `"status":143`) {
+	if err != nil || !strings.Contains(string(record), `"status":130`) || !strings.Contains(string(record), `"outcome":"skipped"`) {
 		t.Errorf("%v: the record is %s", err, record)
 	}
 }

@@ -42,8 +42,11 @@ type app struct {
 	// in nanoseconds.
 	patience atomic.Int64
 
-	// leaving is called with the status when a signal ends the process at once.
+	// leaving is called with the status when a signal ends the process before what
+	// runs on many hosts could say how it ended; see givenUp.
 	leaving atomic.Pointer[func(status int)]
+	// givenUp is closed when nobody waits any more for what runs on many hosts.
+	givenUp chan struct{}
 }
 
 func newApp(cancel context.CancelCauseFunc) *app {
@@ -51,7 +54,7 @@ func newApp(cancel context.CancelCauseFunc) *app {
 	a := &app{
 		out: newOutput(os.Stdout, os.Stderr, c, cancel), console: c, cancel: cancel,
 		source: config.Source{Environ: os.Environ()},
-		log:    slog.New(slog.DiscardHandler),
+		log:    slog.New(slog.DiscardHandler), givenUp: make(chan struct{}),
 	}
 	a.patience.Store(int64(patience))
 	return a

@@ -82,7 +82,7 @@ unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
 	flags.StringArrayVar(&f.reports, "report", nil, "write a report, `KIND=FILE`: junit, json or jsonl; or github; may be repeated")
 	flags.BoolVar(&f.schema, "schema", false, "write the JSON schema of scripts, for editors")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
-	planFlags(flags, &f.plan)
+	a.planFlags(flags, &f.plan)
 	complete := func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return a.completeSelector(cmd, nil, word)
 	}

@@ -27,7 +27,8 @@ func (i *interruption) ErrorHint() string { return "" }
 func (i *interruption) status() int { return 128 + int(i.signal) }
 
 // watchSignals makes the first signal end the context, and the second one, or
-// a command that does not end, the process. The returned function ends that.
+// a command that does not end, hang up and the process end. The returned function
+// ends that.
 func (a *app) watchSignals() (stop func()) {
 	// Go lets SIGPIPE kill the process when stdout has nobody at its end. With
 	// a receiver, the write returns EPIPE. Ignoring the signal would do that
@@ -58,15 +59,7 @@ func (a *app) watchSignals() (stop func()) {
 		case <-done:
 			return
 		}
-		a.hangUp()
-		if leave := a.leaving.Load(); leave != nil {
-			(*leave)(first.status())
-		}
-		a.console.restore()
-		if say := a.parting.Load(); say != nil {
-			(*say)()
-		}
-		os.Exit(first.status())
+		a.leave(first.status(), signals, done)
 	}()
 	return func() {
 		signal.Stop(signals)
@@ -74,23 +67,49 @@ func (a *app) watchSignals() (stop func()) {
 	}
 }
 
-// hurry is how long hanging up may take. What was started hangs on descriptors
-// of this process too, and goes with them at the latest.
+// hurry is how long the process may take to end once it hangs up. What was
+// started hangs on descriptors of this process too, and goes with them at the
+// latest.
 const hurry = time.Second
 
-// hangUp ends what was started.
-func (a *app) hangUp() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+// leave hangs up and ends the process, in no time if there is one more signal.
+// What runs on many hosts ends by that, and says what is known of each; after
+// half of the time it waits for none of them any more.
+func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) {
+	hungUp := make(chan struct{})
+	go func() { // ends with the process
+		defer close(hungUp)
 		if g := a.gateway.Load(); g != nil {
 			g.Close()
 		}
 	}()
-	select {
-	case <-done:
-	case <-time.After(hurry):
+	many, over := a.leaving.Load(), hungUp
+	if many != nil {
+		over = nil // it comes to its end, and that is done
 	}
+	half, whole := time.After(hurry/2), time.After(hurry)
+	for waiting := true; waiting; {
+		select {
+		case <-half:
+			close(a.givenUp)
+		case <-done:
+			return
+		case <-over:
+			waiting = false
+		case <-whole:
+			waiting = false
+		case <-signals:
+			waiting = false
+		}
+	}
+	if many != nil {
+		(*many)(status)
+	}
+	a.console.restore()
+	if say := a.parting.Load(); say != nil {
+		(*say)()
+	}
+	os.Exit(status)
 }
 
 // interrupted returns the signal that an error stands for.
