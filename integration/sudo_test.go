@@ -222,3 +222,40 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestPromptsOfSetuidPrograms: they can't be looked into.
+func TestPromptsOfSetuidPrograms(t *testing.T) {
+	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")
+	for _, test := range []struct {
+		name, text, prompt string
+		tty                bool
+	}{
+		{"sudo", "sudo true", "[sudo] password for gwtest: ", false},
+		{"sudo on the terminal", "sudo true", "[sudo] password for gwtest: ", true},
+		{"su", "su", "Password: ", true},
+		{"passwd", "passwd", "Current password: ", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			asked := make(chan session.Prompt, 8)
+			r, err := s.Run(ctx, session.Command{Text: test.text, TTY: test.tty, Waiting: func(p *session.Prompt) {
+				if p != nil {
+					asked <- *p
+					cancel()
+				}
+			}})
+			if r.Verdict != session.Interrupted || len(asked) == 0 {
+				t.Fatalf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Terminal, err)
+			}
+			if got := <-asked; got != (session.Prompt{Text: test.prompt, Kind: session.PasswordPrompt}) {
+				t.Errorf("asked %q, want %q", got, test.prompt)
+			}
+		})
+	}
+}

@@ -91,21 +91,19 @@ type PromptKind string
 const (
 	PasswordPrompt PromptKind = "password"
 	LinePrompt     PromptKind = "line"
-	// ScreenPrompt is a full-screen program, which waits for keys.
+	// ScreenPrompt is a program that waits for keys: on the full screen, or a
+	// pager.
 	ScreenPrompt PromptKind = "screen"
 )
 
-var passwordWords = regexp.MustCompile(`(?i)pass(word|phrase|code)?\b|\bpin\b|secret|verification code|\botp\b`)
+// asksSecret guesses from its text whether a prompt asks for a secret: some
+// languages' words for it, but in a question that is answered with yes or no.
+func asksSecret(text string) bool { return secretWords.MatchString(text) && !yesOrNo.MatchString(text) }
 
-func newPrompt(text string, screen bool) Prompt {
-	switch {
-	case screen:
-		return Prompt{text, ScreenPrompt}
-	case passwordWords.MatchString(text):
-		return Prompt{text, PasswordPrompt}
-	}
-	return Prompt{text, LinePrompt}
-}
+var (
+	secretWords = regexp.MustCompile(`(?i)pass(word|phrase|code|wd)?\b|\bpin\b|secret|verification code|\botp\b|\b(api[ -]?key|token)\b|passwort|kennwort|mot de passe|contraseña|\bsenha\b|пароль|密码|密碼|パスワード|암호`)
+	yesOrNo     = regexp.MustCompile(`(?i)[[(]y(es)?/n(o)?(/[^])]*)?[])]`)
+)
 
 // EnvName matches the names that a command's environment may have.
 var EnvName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

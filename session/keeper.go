@@ -264,29 +264,42 @@ func signalWhere(condition, sig string, pid int, id string, age time.Duration) s
 	}, "; ") + `; fi`
 }
 
-// probeLine returns the control line that answers mark R: 1 if a process of
-// the terminal's foreground group waits for the terminal, 2 if one of another
-// user sleeps there (setuid programs can't be looked into), else 0.
+// What a probe has found, beside "0": nobody waits for the terminal.
+const (
+	probeReads  = "1" // a process reads it
+	probeSleeps = "2" // one of another user sleeps there: setuid programs can't be looked into
+	probePolls  = "3" // one waits for it or for something else
+)
+
+// probeLine returns the control line that answers mark R: whether a process of
+// the terminal's foreground group waits for the terminal, and if so its modes: r
+// for single keys instead of lines, e for echo.
 //
 // wchan alone would take a read from a socket for one from a terminal (both
 // are wait_woken), so the descriptor of the system call is compared with the
 // terminal wherever the kernel shows it (proc_pid_syscall(5)). A poll does not
-// show what it waits for: there, a stdin that is the terminal decides.
+// show what it waits for: there, a stdin that is the terminal decides. The shell
+// itself polls for its read alone.
 //
-// It runs as a background job: its answer may have to wait for room in the
-// FIFO, and the keeper must not.
+// It looks at the shell and what descends from it where the kernel tells the
+// children (proc_tid_children(5)): a machine may have many processes, and a
+// command be looked at often. It runs as a background job: its answer may have to
+// wait for room in the FIFO, and the keeper must not.
 func probeLine(nonce string, pid int, tty string) string {
 	return `( ` + strings.Join([]string{
-		fmt.Sprintf(`sh=0; r=0; t=%s; { read -r l </proc/%d/stat; } 2>/dev/null && set -- ${l##*) }; sid=$4; fg=$6`, quote(tty), pid),
+		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) }; sid=$4; fg=$6`, pid, quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
-		eachProcess + `[ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		`c="/proc/[0-9]*"; [ -e /proc/$sh/task/$sh/children ] && c= && set -- $sh && while [ $# -gt 0 ]; do c="$c /proc/$1"; l=; ` +
+			`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`,
+		`for p in $c; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
 			`n=; { read -r n f x <$p/syscall; } 2>/dev/null; ` +
 			`if [ -z "$n" ]; then r=1; break; fi; ` +
 			`case $f in 0x*) if reads $((f)); then r=1; break; fi;; esac;; ` +
-			`*poll*|*select*) if reads 0; then r=1; break; fi;; ` +
-			`""|0) [ "$1" = S ] && [ ! -O $p ] && r=2;; esac; done`,
+			`*poll*|*select*) if reads 0; then r=3; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
+			`""|0) [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2;; esac; done`,
+		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
 		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
 	}, "; ") + ` ) &`
 }

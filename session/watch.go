@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -19,7 +20,8 @@ type watch struct {
 	ctx     context.Context
 	run     *run
 	timer   *time.Timer
-	quiet   time.Duration // how long without a prompt's sign before the next look
+	quiet   time.Duration // how long it is to be silent before the next look
+	last    int64         // when the last byte before it came, in run.activity's clock
 	nonce   string        // of the probe on its way
 	asked   int64         // when it was sent, in run.activity's clock
 	probed  <-chan mark
@@ -37,14 +39,17 @@ type answer struct {
 const (
 	// silence after something that looks like a prompt, before a look.
 	silence = 150 * time.Millisecond
-	// firstLook and lastLook bound the pauses between looks at a command that
-	// says nothing at all.
-	firstLook = time.Second
+	// firstLook is the same after anything else. Further looks at a command that
+	// stays silent come after twice the time, up to lastLook.
+	firstLook = 250 * time.Millisecond
 	lastLook  = 30 * time.Second
+	// longSilence is how long a process may be silent that can't be told from one
+	// that waits, and has not asked anything.
+	longSilence = 5 * time.Second
 )
 
 func newWatch(s *Session, ctx context.Context, r *run) *watch {
-	w := &watch{session: s, ctx: ctx, run: r, quiet: firstLook, answers: make(chan answer, 1)}
+	w := &watch{session: s, ctx: ctx, run: r, last: -1, answers: make(chan answer, 1)}
 	w.timer = time.NewTimer(silence)
 	if r.command.TTY && r.command.Answer == nil && r.command.Waiting == nil || r.keeper == nil || s.tty == "" {
 		w.timer.Stop()
@@ -75,13 +80,13 @@ func (w *watch) look() {
 		w.timer.Reset(silence)
 		return
 	}
-	idle := w.run.quiet()
-	patience := w.quiet
-	if w.suspicious() {
-		patience = silence
+	if last := w.run.activity.Load(); last != w.last {
+		if w.last, w.quiet = last, firstLook; w.suspicious() {
+			w.quiet = silence
+		}
 	}
-	if idle < patience {
-		w.timer.Reset(min(patience-idle, silence))
+	if idle := w.run.quiet(); idle < w.quiet {
+		w.timer.Reset(min(w.quiet-idle, silence))
 		return
 	}
 	w.quiet = min(2*w.quiet, lastLook)
@@ -104,18 +109,27 @@ func (w *watch) suspicious() bool {
 func (w *watch) judge(m mark) {
 	w.session.forget(w.nonce)
 	w.nonce, w.probed = "", nil
-	shown := w.run.shown()
-	waiting := m.payload == "1" || m.payload == "2" && w.run.outputs[shown].count() > w.run.answered[shown]
+	code, modes := m.payload[:1], m.payload[1:]
+	waiting := code == probeReads
+	switch code {
+	case probePolls: // it may wait for something else
+		waiting = w.suspicious() || w.run.quiet() > longSilence
+	case probeSleeps:
+		waiting = w.suspicious() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
+	}
 	if !waiting || w.run.activity.Load() != w.asked {
 		w.timer.Reset(silence)
 		return
 	}
-	w.ask()
+	w.ask(modes)
 }
 
+// question matches the ends of most of them.
+var question = regexp.MustCompile(`([:?>\]#$]|\([yY](es)?/[nN]o?\))\s*$`)
+
 // ask puts the question to whoever can answer it.
-func (w *watch) ask() {
-	w.run.prompt = newPrompt(w.promptText(), w.run.fullScreen())
+func (w *watch) ask(modes string) {
+	w.run.prompt = w.describe(modes)
 	w.asking(true)
 	if w.run.command.Answer == nil && w.run.command.Waiting != nil {
 		w.left, w.seen = true, w.run.counts()
@@ -163,8 +177,7 @@ func (w *watch) answer(a answer) error {
 
 // goOn begins to look anew, at what comes behind the bytes that were answered.
 func (w *watch) goOn(answered [3]int64) {
-	w.run.answered = answered
-	w.quiet = firstLook
+	w.run.answered, w.last = answered, -1
 	w.timer.Reset(silence)
 	w.asking(false)
 }
@@ -179,29 +192,63 @@ func (w *watch) resume(answered [3]int64) {
 	}
 }
 
+// describe says what the command waits for. A program that reads single keys
+// waits for them if it draws, as a pager does, or asks nothing; a line is what
+// the others take too.
+func (w *watch) describe(modes string) Prompt {
+	text := w.promptText()
+	raw, hidden := strings.Contains(modes, "r"), w.run.command.Echo && !strings.Contains(modes, "e")
+	switch {
+	case w.run.fullScreen(), raw && (text == "" || text == ":" || w.draws()):
+		return Prompt{text, ScreenPrompt}
+	case asksSecret(text), hidden && !raw:
+		return Prompt{text, PasswordPrompt}
+	}
+	return Prompt{text, LinePrompt}
+}
+
+// draws reports whether what came last was put at a place of the screen, or
+// stands out there.
+func (w *watch) draws() bool { return drawing.Match(w.fresh(w.run.shown())) }
+
+var drawing = regexp.MustCompile(`\x1b\[(\d+;\d+)?[Hf]|\x1b\[([0-9;]*;)?7m[^\n]*\z`)
+
 // promptText returns the unfinished last line that was said last: prompts are
 // on the terminal, or where a program with its stdin on the terminal puts them.
 func (w *watch) promptText() string {
-	outputs := &w.run.outputs
+	finished := ""
 	for _, from := range []Stream{Terminal, Stderr, Stdout} {
-		kept := outputs[from].soFar()
-		if fresh := outputs[from].count() - w.run.answered[from]; fresh < int64(len(kept)) {
-			kept = kept[int64(len(kept))-fresh:]
-		}
-		if line := lastLine(jobNotice.ReplaceAll(kept, nil)); line != "" {
+		line := lastLine(jobNotice.ReplaceAll(w.fresh(from), nil))
+		if line != "" && w.run.outputs[from].unfinished() {
 			return line
 		}
+		finished = cmp.Or(finished, line)
 	}
-	return ""
+	return finished
+}
+
+// fresh returns what has come on a stream since the last answer, or the end of
+// it.
+func (w *watch) fresh(from Stream) []byte {
+	output := w.run.outputs[from]
+	kept := output.soFar()
+	if fresh := output.count() - w.run.answered[from]; fresh < int64(len(kept)) {
+		kept = kept[int64(len(kept))-fresh:]
+	}
+	return kept[max(0, len(kept)-4096):]
 }
 
 // jobNotice matches what zsh says of a job that ends, in the middle of whatever
 // runs.
 var jobNotice = regexp.MustCompile(`\[\d+\]  [ +-] [a-z].*\n`)
 
-// lastLine returns the last line of b, of which it keeps at most 4 KiB. A line
-// that is empty because a newline stands at the end gives the one before it.
+// lastLine returns the last line of b as a terminal shows it. One that is empty
+// because a newline stands at the end gives the one before it.
 func lastLine(b []byte) string {
-	text := strings.TrimRight(string(b[max(0, len(b)-4096):]), "\r\n")
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	text := strings.TrimRight(escapes.ReplaceAllString(string(b), ""), "\r\n")
+	return text[strings.LastIndexAny(text, "\r\n")+1:]
 }
+
+// escapes matches what a terminal does not show: control sequences, titles, and
+// single control characters.
+var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)?|\x1b[ -/]*[0-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]`)

@@ -1,0 +1,116 @@
+package session_test
+
+import (
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gateway/internal/sshdtest"
+	"gateway/session"
+)
+
+// TestKindsOfPrompts runs programs that ask, and wants to know soon what for.
+func TestKindsOfPrompts(t *testing.T) {
+	for _, test := range []struct {
+		name, needs, text string
+		tty, echo         bool
+		prompt            session.Prompt
+		answer            string
+	}{
+		{"getpass", "python3", `python3 -c 'import getpass; getpass.getpass("Password of the vault: ")'`, false, false, session.Prompt{Text: "Password of the vault: ", Kind: session.PasswordPrompt}, "x\n"},
+		{"getpass on the terminal", "python3", `python3 -c 'import getpass; getpass.getpass("Vault: ")'`, true, true, session.Prompt{Text: "Vault: ", Kind: session.PasswordPrompt}, "x\n"},
+		{"openssl", "openssl", "openssl passwd -6", false, false, session.Prompt{Text: "Password: ", Kind: session.PasswordPrompt}, "\x03"},
+		{"ssh-keygen", "ssh-keygen", `cd "$HOME" && ssh-keygen -q -t ed25519 -f key`, false, false, session.Prompt{Text: "Enter passphrase (empty for no passphrase): ", Kind: session.PasswordPrompt}, "\x03"},
+		{"read -s", "", `read -r -s -p 'Value: ' x`, true, true, session.Prompt{Text: "Value: ", Kind: session.PasswordPrompt}, "x\n"},
+		{"read", "", `read -r -p 'Value: ' x`, true, true, session.Prompt{Text: "Value: ", Kind: session.LinePrompt}, "x\n"},
+		{"a question about a password", "", `read -r -p 'Reset the password? [y/N] ' x`, true, false, session.Prompt{Text: "Reset the password? [y/N] ", Kind: session.LinePrompt}, "n\n"},
+		{"a question that ends its line", "", "echo 'Enter a name:'; read x </dev/tty", false, false, session.Prompt{Text: "Enter a name:", Kind: session.LinePrompt}, "x\n"},
+		{"no question", "", "sleep 0.3; read x </dev/tty", false, false, session.Prompt{Kind: session.LinePrompt}, "x\n"},
+		{"a question on stderr", "", "printf 'Go on? ' >&2; read x </dev/tty", false, false, session.Prompt{Text: "Go on? ", Kind: session.LinePrompt}, "y\n"},
+		{"a question behind progress", "", `printf '10%%\r90%%\rdone \033[1mGo on?\033[0m '; read x`, true, false, session.Prompt{Text: "done Go on? ", Kind: session.LinePrompt}, "y\n"},
+		{"a single key", "", "read -r -n1 -p 'Continue? ' x", true, false, session.Prompt{Text: "Continue? ", Kind: session.LinePrompt}, "y"},
+		{"a single key without a word", "", "read -r -n1 x", true, false, session.Prompt{Kind: session.ScreenPrompt}, "y"},
+		{"a shell with a line editor", "", "PS1='repl> ' bash --norc -i", true, false, session.Prompt{Text: "repl> ", Kind: session.LinePrompt}, "exit\n"},
+		{"a REPL", "python3", "python3 -q", true, false, session.Prompt{Text: ">>> ", Kind: session.LinePrompt}, "exit()\n"},
+		{"a pager on the alternate screen", "less", "seq 1 100 | less", true, false, session.Prompt{Text: ":", Kind: session.ScreenPrompt}, "q"},
+		{"a pager without", "less", "seq 1 100 | less -X", true, false, session.Prompt{Text: ":", Kind: session.ScreenPrompt}, "q"},
+		{"the end of a file in a pager", "less", "seq 1 3 | less -X", true, false, session.Prompt{Text: "(END)", Kind: session.ScreenPrompt}, "q"},
+		{"an editor", "vim", `vim -u NONE -n`, true, false, session.Prompt{Kind: session.ScreenPrompt}, "\x1b:q!\r"},
+		{"top", "top", "top", true, false, session.Prompt{Kind: session.ScreenPrompt}, "q"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := exec.LookPath(test.needs); test.needs != "" && err != nil {
+				sshdtest.Skip(t, "%v", err)
+			}
+			s := open(t, session.Config{Shell: "bash", Term: "xterm"})
+			var asked []session.Prompt
+			r := left(t, s, session.Command{Text: test.text, TTY: test.tty, Echo: test.echo}, func(p session.Prompt) {
+				if asked = append(asked, p); len(asked) > 1 && test.answer != "\x03" {
+					return
+				}
+				if _, err := s.Write([]byte(test.answer)); err != nil {
+					t.Errorf("Write = %v", err)
+				}
+			})
+			if len(asked) == 0 || asked[0].Kind != test.prompt.Kind || asked[0].Text != test.prompt.Text && !(test.tty && test.prompt.Text == "") {
+				t.Errorf("asked %q, want %q; it said %q", asked, test.prompt, r.Stdout)
+			}
+		})
+	}
+}
+
+// TestPromptIsNoticedSoon: half a second, if the machine has time.
+func TestPromptIsNoticedSoon(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, text := range []string{"printf 'Name: ' >/dev/tty; read x </dev/tty", "echo Name; sleep 0.4; echo Name; read x </dev/tty", "read x </dev/tty"} {
+			best := time.Hour
+			for range 3 {
+				var mu sync.Mutex
+				said := time.Now()
+				noted := func() { mu.Lock(); said = time.Now(); mu.Unlock() }
+				left(t, s, session.Command{Text: text, Started: noted, Output: func(session.Stream, []byte) { noted() }}, func(session.Prompt) {
+					mu.Lock()
+					best = min(best, time.Since(said))
+					mu.Unlock()
+					_, _ = s.Write([]byte("x\n"))
+				})
+			}
+			if best > 500*time.Millisecond {
+				t.Errorf("%s: noticed after %v", text, best)
+			}
+		}
+	})
+}
+
+// TestNoFalsePrompts runs what falls silent, in the middle of a line or behind
+// noise on the terminal, while nobody reads.
+func TestNoFalsePrompts(t *testing.T) {
+	texts := []string{
+		"set -x; sleep 0.6; set +x",
+		"set -v\nsleep 0.6; set +v",
+		"printf 'half a line'; sleep 0.6",
+		"printf 'Password: ' >/dev/tty; sleep 0.6; echo >/dev/tty",
+		"sleep 0.2 & sleep 0.6",
+		`printf '\r\nBroadcast message from root@far (pts/9) (now):\r\n\r\nhello\r\n' >/dev/tty; sleep 0.6`,
+		`f=$HOME/fifo; mkfifo "$f"; (sleep 0.6; echo on >"$f") & read x <"$f"; rm "$f"`,
+		"sh -c 'sleep 0.6; echo on' | cat",
+		"i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done",
+	}
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: shell})
+			all := texts
+			if shell == "bash" || shell == "ksh" || shell == "zsh" {
+				all = append(all[:len(all):len(all)], "trap : DEBUG; sleep 0.6; trap - DEBUG")
+			}
+			for _, text := range all {
+				left(t, s, session.Command{Text: text, Merge: true}, func(p session.Prompt) { t.Errorf("%s: asked %q", text, p) })
+			}
+			left(t, s, session.Command{TTY: true, Text: strings.Join([]string{"printf 'Password: '; sleep 0.6", "echo; sleep 0.6", "sleep 0.4 | cat"}, ";")}, func(p session.Prompt) { t.Errorf("on the terminal: asked %q", p) })
+		})
+	}
+}
