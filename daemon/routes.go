@@ -273,7 +273,7 @@ func (d *Daemon) run(q *request) error {
 	case q.r.URL.Query().Get("follow") != "":
 		return s.follow(q.context(), c.From, c, q.line)
 	case r.Wait > 0:
-		waited, err := s.waitFor(q.context(), c, api.Wait{Until: api.UntilExit, Max: r.Wait})
+		waited, err := s.waitFor(q.context(), c, api.Wait{Until: api.UntilExit, Max: r.Wait, Limit: r.Limit})
 		if err != nil {
 			return err
 		}

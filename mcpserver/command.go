@@ -36,6 +36,9 @@ func (c *call) dial(host string, o api.Open) (api.Session, error) {
 	return s, err
 }
 
+// soon is when most commands have ended: those cost one request.
+const soon = 100 * time.Millisecond
+
 func (c *call) exec(in execArgs) (any, error) {
 	s, err := c.dial(in.Host, api.Open{Once: true})
 	if err != nil {
@@ -65,7 +68,15 @@ func (c *call) start(s api.Session, in commandArgs) (any, error) {
 		return nil, err
 	}
 	timeout := time.Duration(in.TimeoutMS) * time.Millisecond
-	run := api.Run{Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY, Timeout: api.Duration(timeout)}
+	limit := time.Duration(in.WaitMS) * time.Millisecond
+	if limit > maxWait {
+		c.note("wait_ms %d is more than the limit of %d, which counted", in.WaitMS, maxWait.Milliseconds())
+	}
+	output := cmp.Or(in.MaxOutput, c.config.Output)
+	run := api.Run{
+		Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY, Timeout: api.Duration(timeout),
+		Wait: api.Duration(min(limit, soon)), Limit: output,
+	}
 	// Whether it was started must be known, so the call's end does not count here.
 	command, err := c.daemon.Run(context.WithoutCancel(c.ctx), s.ID, run)
 	if gateway.Code(err) == "session.busy" {
@@ -78,19 +89,17 @@ func (c *call) start(s api.Session, in commandArgs) (any, error) {
 	p.Lock()
 	p.timeout = timeout
 	p.Unlock()
-	limit := time.Duration(in.WaitMS) * time.Millisecond
-	wait := min(limit, maxWait-time.Since(c.begun))
-	if limit > maxWait {
-		c.note("wait_ms %d is more than the limit of %d, which counted", in.WaitMS, maxWait.Milliseconds())
+	if command.State == string(api.Running) && limit > soon {
+		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: output}, min(limit, maxWait-time.Since(c.begun)))
 	}
-	command, _, err = c.await(command, api.Wait{Until: api.UntilExit}, wait)
 	if c.ctx.Err() != nil {
 		c.stop(command)
+		return nil, context.Cause(c.ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return c.answer(command, s, cmp.Or(in.MaxOutput, c.config.Output))
+	return c.answer(command, s, output)
 }
 
 // busy shows what is in the way of a command.
@@ -143,7 +152,7 @@ func (c *call) interruptOnce(ctx context.Context, command api.Command, level ses
 // is then, also if the call has ended meanwhile.
 func (c *call) await(command api.Command, w api.Wait, limit time.Duration) (api.Command, api.Waited, error) {
 	defer c.progress(command.ID, limit)()
-	w.Command, w.Max, w.Limit = command.ID, api.Duration(max(limit, time.Millisecond)), 1
+	w.Command, w.Max, w.Limit = command.ID, api.Duration(max(limit, time.Millisecond)), max(w.Limit, 1)
 	waited, err := c.daemon.Wait(c.ctx, command.Session, w)
 	switch code := gateway.Code(err); {
 	case c.ctx.Err() != nil:

@@ -23,6 +23,9 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 	if command.To <= p.cursor {
 		return excerpted{text: flushed(p, stream, nil, command.Over())}, nil
 	}
+	if b, ok := resultOf(command, stream, p.cursor, limit); ok {
+		return c.all(p, stream, b, command.Over()), nil
+	}
 	query := api.Query{Command: command.ID, Stream: stream, Since: p.cursor, To: command.To, Head: limit - limit*2/3, Tail: limit * 2 / 3, Max: limit}
 	o, err := c.daemon.Output(c.ctx, command.Session, query)
 	if err != nil {
@@ -42,11 +45,7 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 		c.note("%s: %d bytes were dropped: the session's transcript is full", stream, o.Dropped)
 	}
 	if o.Omitted == 0 {
-		text := flushed(p, stream, joined(o.Pieces), command.Over())
-		if strings.ContainsRune(text, utf8.RuneError) {
-			c.invalid(stream, joined(o.Pieces))
-		}
-		return excerpted{text: text, bytes: o.Total}, nil
+		return c.all(p, stream, joined(o.Pieces), command.Over()), nil
 	}
 	head, tail := split(o)
 	var text strings.Builder
@@ -62,6 +61,26 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 		p.rest[stream] = nil
 	}
 	return excerpted{text.String(), true, cmp.Or(total(command, stream), o.Total)}, nil
+}
+
+// resultOf returns a stream as the result has it, if it has all of the command's
+// output: then nothing needs to be read.
+func resultOf(command api.Command, stream string, from int64, limit int) ([]byte, bool) {
+	r := command.Result
+	if r == nil || from != command.From || int64(len(r.Stdout)+len(r.Stderr)+len(r.Terminal)) != command.To-command.From {
+		return nil, false
+	}
+	b := map[string][]byte{"stdout": r.Stdout, "stderr": r.Stderr, "terminal": r.Terminal}[stream]
+	return b, len(b) <= limit
+}
+
+// all shows everything that has come on a stream since the last answer.
+func (c *call) all(p *progress, stream string, b []byte, over bool) excerpted {
+	text := flushed(p, stream, b, over)
+	if strings.ContainsRune(text, utf8.RuneError) {
+		c.invalid(stream, b)
+	}
+	return excerpted{text: text}
 }
 
 // total returns how much a command has written to a stream, if it is over.

@@ -52,11 +52,7 @@ func (s *Server) listResources(ctx context.Context, req mcp.Request, next mcp.Me
 // visibleSessions are none where there is no daemon to tell of them: the hosts
 // are there without it.
 func (s *Server) visibleSessions(ctx context.Context) []api.Session {
-	d, err := s.config.Daemon(ctx, s.scope)
-	if err != nil {
-		return nil
-	}
-	sessions, err := (&call{Server: s, ctx: ctx, daemon: d}).visible()
+	sessions, err := (&call{Server: s, ctx: ctx}).visible()
 	if err != nil {
 		s.config.Log.Info("resources", "error", err)
 	}
@@ -77,16 +73,12 @@ const transcriptBytes = 64 << 10
 
 func (s *Server) readTranscript(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(req.Params.URI, sessionURI), transcriptURI)
-	d, err := s.config.Daemon(ctx, s.scope)
-	if err != nil {
-		return nil, err
-	}
-	c := &call{Server: s, ctx: ctx, daemon: d}
+	c := &call{Server: s, ctx: ctx}
 	session, err := c.find(name)
 	if err != nil {
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
 	}
-	o, err := d.Output(ctx, session.ID, api.Query{Tail: transcriptBytes, Max: transcriptBytes})
+	o, err := s.daemon.Output(ctx, session.ID, api.Query{Tail: transcriptBytes, Max: transcriptBytes})
 	if err != nil {
 		return nil, err
 	}

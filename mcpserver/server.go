@@ -29,9 +29,8 @@ type Config struct {
 	// Hosts are those that may be touched, and Select picks from them.
 	Hosts  []hosts.Host
 	Select func(selector string) ([]hosts.Host, error)
-	// Daemon returns a client of the daemon that sees one scope, and starts the
-	// daemon if it can.
-	Daemon func(ctx context.Context, scope string) (*client.Client, error)
+	// Daemon returns a client of the daemon that sees one scope.
+	Daemon func(scope string) *client.Client
 	// Version is the program's.
 	Version string
 	// Output is how many bytes of each stream an answer holds, unless the call
@@ -58,6 +57,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	config  Config
 	scope   string
+	daemon  *client.Client
 	allowed map[string]hosts.Host
 	names   []string
 	// arguments of each tool, for those who use another.
@@ -69,7 +69,7 @@ type Server struct {
 
 // New returns a server for a scope, which must not be empty.
 func New(config Config, scope string) *Server {
-	s := &Server{config: config.withDefaults(), scope: scope, allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
+	s := &Server{config: config.withDefaults(), scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
 	for _, h := range s.config.Hosts {
 		s.allowed[h.Name] = h
 		s.names = append(s.names, h.Name)

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"gateway/daemon/client"
 )
 
 const instructions = `Runs commands on remote hosts in shells that stay: open a session with session_open, then run commands in it; directory, exported and plain variables, functions and background jobs are there for the next command, also after a timeout or an interrupt. exec runs one command in a shell of its own that is gone afterwards.
@@ -59,11 +57,10 @@ var (
 // A call is one call of a tool.
 type call struct {
 	*Server
-	ctx    context.Context
-	req    *mcp.CallToolRequest
-	daemon *client.Client
-	begun  time.Time
-	notes  []string // for the answer
+	ctx   context.Context
+	req   *mcp.CallToolRequest
+	begun time.Time
+	notes []string // for the answer
 }
 
 // add adds a tool.
@@ -74,10 +71,6 @@ func add[In any](s *Server, name, title string, hints mcp.ToolAnnotations, descr
 	tool := &mcp.Tool{Name: name, Title: title, Description: description, Annotations: &hints, InputSchema: schema}
 	mcp.AddTool(s.mcp, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
 		c := &call{Server: s, ctx: ctx, req: req, begun: time.Now()}
-		var err error
-		if c.daemon, err = s.config.Daemon(ctx, s.scope); err != nil {
-			return failure(err), nil, nil
-		}
 		answer, err := handle(c, in)
 		if err != nil {
 			return failure(err), nil, nil

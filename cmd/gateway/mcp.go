@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -187,8 +186,9 @@ func (a *app) allowedHosts(pick func(string) ([]hosts.Host, error), selector str
 	return all, err
 }
 
-// daemons returns what finds the daemon, and starts it where it may.
-func (a *app) daemons() (func(context.Context, string) (*client.Client, error), error) {
+// daemons returns what makes a client of the daemon, which starts it where it
+// may.
+func (a *app) daemons() (func(scope string) *client.Client, error) {
 	path, err := a.socket()
 	if err != nil {
 		return nil, err
@@ -197,20 +197,10 @@ func (a *app) daemons() (func(context.Context, string) (*client.Client, error), 
 	if err != nil {
 		return nil, err
 	}
-	var mu sync.Mutex
-	clients := map[string]*client.Client{}
-	return func(ctx context.Context, scope string) (*client.Client, error) {
-		mu.Lock()
-		c := clients[scope]
-		if c == nil {
-			c = client.At(path, scope)
-			clients[scope] = c
+	return func(scope string) *client.Client {
+		if a.config.Starts() {
+			return client.Starting(start, scope)
 		}
-		mu.Unlock()
-		_, err := c.Hello(ctx)
-		if err != nil && ctx.Err() == nil && gateway.Code(err) != "daemon.version" && a.config.Starts() {
-			_, err = client.Start(ctx, start)
-		}
-		return c, err
+		return client.At(path, scope)
 	}, nil
 }

@@ -217,6 +217,8 @@ type Run struct {
 	// Wait has the answer come when the command is over or waits for input, or
 	// after that long. 0: at once.
 	Wait Duration `json:"wait_ms,omitempty"`
+	// Limit is how many bytes of each stream a result comes with; 0: 1 MiB.
+	Limit int `json:"limit,omitempty"`
 }
 
 // Input is typed to the command that runs: Text, Data or Keys.

@@ -45,6 +45,20 @@ func At(path, scope string) *Client {
 	return New(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, scope)
 }
 
+// Starting is [At] with a daemon that is started where there is none.
+func Starting(o StartOptions, scope string) *Client {
+	return New(func(ctx context.Context) (net.Conn, error) {
+		conn, err := socket.Dial(ctx, o.Path)
+		if !socket.Absent(err) {
+			return conn, err
+		}
+		if _, err := Start(ctx, o); err != nil {
+			return nil, err
+		}
+		return socket.Dial(ctx, o.Path)
+	}, scope)
+}
+
 // Start greets the daemon, and starts one if there is none. Of many callers at
 // once one starts it, and all of them get it. The daemon holds nothing of the
 // caller: no descriptor, no terminal, no directory. An error of a daemon that
