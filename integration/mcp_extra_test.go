@@ -81,3 +81,20 @@ func TestAgentCancelsOverHTTP(t *testing.T) {
 		})
 	}
 }
+
+// A name that is taken again means the session that has it now.
+func TestAgentReopensName(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	for i, word := range []string{"first", "second"} {
+		a.do("session_open", args{"host": "localhost", "name": "work"})
+		a.do("run", args{"session": "work", "command": "echo ${x-none}; x=" + word}).exited(t, 0, "none\n")
+		a.do("run", args{"session": "work", "command": "echo $x"}).exited(t, 0, word+"\n")
+		if i == 0 {
+			a.do("sessions", args{"action": "close", "session": "work"})
+			a.refused("session.closed", "closed", "run", args{"session": "work", "command": "true"})
+			continue
+		}
+		a.do("run", args{"session": "work", "command": "exit 5"})
+		a.refused("session.closed", "status 5", "run", args{"session": "work", "command": "true"})
+	}
+}

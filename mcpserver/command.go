@@ -44,53 +44,77 @@ func (c *call) exec(in execArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.start(s, in.commandArgs)
-	if err != nil { // nothing runs in it
+	var answer any
+	command, err := c.start(s, in.commandArgs)
+	if err == nil {
+		answer, err = c.result(command, s, in.commandArgs)
+	}
+	if err != nil { // nobody will ask for what runs in it
 		_, _ = c.daemon.Close(context.WithoutCancel(c.ctx), s.ID) // it may be over
 	}
-	return a, err
+	return answer, err
 }
 
 func (c *call) run(in runArgs) (any, error) {
-	t, err := c.target(targetArgs{Session: in.Session})
+	s, known := c.opened.get(in.Session)
+	if known {
+		command, err := c.start(s, in.commandArgs)
+		if err == nil {
+			return c.result(command, s, in.commandArgs)
+		}
+		if code := gateway.Code(err); code != "session.closed" && code != "session.not_found" {
+			return nil, err
+		}
+		c.opened.forget(in.Session) // nothing was run, and the name may be another's now
+	}
+	s, err := c.find(in.Session)
 	if err != nil {
 		return nil, err
 	}
-	if t.session.State.Over() {
-		return nil, closed(t.session)
+	if s.State.Over() {
+		return nil, closed(s)
 	}
-	return c.start(t.session, in.commandArgs)
-}
-
-// start runs a command and waits for it as long as the call may.
-func (c *call) start(s api.Session, in commandArgs) (any, error) {
-	if err := c.ctx.Err(); err != nil {
+	c.opened.add(in.Session, s)
+	command, err := c.start(s, in.commandArgs)
+	if err != nil {
 		return nil, err
 	}
-	timeout := time.Duration(in.TimeoutMS) * time.Millisecond
-	limit := time.Duration(in.WaitMS) * time.Millisecond
-	if limit > maxWait {
-		c.note("wait_ms %d is more than the limit of %d, which counted", in.WaitMS, maxWait.Milliseconds())
+	return c.result(command, s, in.commandArgs)
+}
+
+// start starts a command, and returns what became of it soon. With an error it
+// was not run.
+func (c *call) start(s api.Session, in commandArgs) (api.Command, error) {
+	if err := c.ctx.Err(); err != nil {
+		return api.Command{}, err
 	}
-	output := cmp.Or(in.MaxOutput, c.config.Output)
 	run := api.Run{
-		Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY, Timeout: api.Duration(timeout),
-		Wait: api.Duration(min(limit, soon)), Limit: output,
+		Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY,
+		Timeout: api.Duration(in.timeout()), Wait: api.Duration(min(in.wait(), soon)), Limit: c.limit(in.MaxOutput),
 	}
 	// Whether it was started must be known, so the call's end does not count here.
 	command, err := c.daemon.Run(context.WithoutCancel(c.ctx), s.ID, run)
 	if gateway.Code(err) == "session.busy" {
-		return nil, c.busy(s, err)
+		return command, c.busy(s, err)
 	}
 	if err != nil {
-		return nil, c.sessionError(s.Name, err)
+		return command, c.sessionError(s.Name, err)
 	}
 	p := c.shown.command(command.ID)
 	p.Lock()
-	p.timeout = timeout
+	p.timeout = in.timeout()
 	p.Unlock()
-	if command.State == string(api.Running) && limit > soon {
-		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: output}, min(limit, maxWait-time.Since(c.begun)))
+	return command, nil
+}
+
+// result waits for a command as long as the call may.
+func (c *call) result(command api.Command, s api.Session, in commandArgs) (any, error) {
+	if in.wait() > maxWait {
+		c.note("wait_ms %d is more than the limit of %d, which counted", in.WaitMS, maxWait.Milliseconds())
+	}
+	var err error
+	if command.State == string(api.Running) && in.wait() > soon {
+		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: c.limit(in.MaxOutput)}, min(in.wait(), maxWait-time.Since(c.begun)))
 	}
 	if c.ctx.Err() != nil {
 		c.stop(command)
@@ -99,8 +123,15 @@ func (c *call) start(s api.Session, in commandArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.answer(command, s, output)
+	return c.answer(command, s, c.limit(in.MaxOutput))
 }
+
+func (in commandArgs) wait() time.Duration { return time.Duration(in.WaitMS) * time.Millisecond }
+
+func (in commandArgs) timeout() time.Duration { return time.Duration(in.TimeoutMS) * time.Millisecond }
+
+// limit is how much of each stream an answer holds.
+func (c *call) limit(asked int) int { return cmp.Or(asked, c.config.Output) }
 
 // busy shows what is in the way of a command.
 func (c *call) busy(s api.Session, err error) error {

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +34,7 @@ func (c *call) send(in sendArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := cmp.Or(in.MaxOutput, c.config.Output)
+	limit := c.limit(in.MaxOutput)
 	if in.Text == "" && len(in.Keys) == 0 {
 		if !t.command.Over() {
 			*t.command, _, err = c.await(*t.command, api.Wait{Until: api.UntilExit}, c.bound(in.WaitMS))
@@ -112,7 +111,7 @@ func (c *call) wait(in waitArgs) (any, error) {
 			return nil, err
 		}
 	}
-	a, err := c.answer(command, t.session, cmp.Or(in.MaxOutput, c.config.Output))
+	a, err := c.answer(command, t.session, c.limit(in.MaxOutput))
 	if err != nil {
 		return nil, err
 	}

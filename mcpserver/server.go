@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
 	"gateway/hosts"
@@ -29,7 +30,8 @@ type Config struct {
 	// Hosts are those that may be touched, and Select picks from them.
 	Hosts  []hosts.Host
 	Select func(selector string) ([]hosts.Host, error)
-	// Daemon returns a client of the daemon that sees one scope.
+	// Daemon returns a client of the daemon that sees one scope. Without it the
+	// server can only be asked what it has.
 	Daemon func(scope string) *client.Client
 	// Version is the program's.
 	Version string
@@ -46,6 +48,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	c.Output = cmp.Or(c.Output, defaultOutput)
 	c.Absent = cmp.Or(c.Absent, 30*time.Minute)
+	if c.Daemon == nil {
+		c.Daemon = func(scope string) *client.Client { return client.At("", scope) }
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -64,12 +69,14 @@ type Server struct {
 	arguments map[string][]string
 	mcp       *mcp.Server
 	shown     shown
+	opened    opened
 	here      presences
 }
 
 // New returns a server for a scope, which must not be empty.
 func New(config Config, scope string) *Server {
-	s := &Server{config: config.withDefaults(), scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
+	config = config.withDefaults()
+	s := &Server{config: config, scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
 	for _, h := range s.config.Hosts {
 		s.allowed[h.Name] = h
 		s.names = append(s.names, h.Name)
@@ -150,4 +157,35 @@ func (s *shown) command(id string) *progress {
 		s.of[id] = &progress{rest: map[string][]byte{}}
 	}
 	return s.of[id]
+}
+
+// An opened remembers what never changes of a session that is open, by what it
+// was called: a command in it needs no question then. A name is another's only
+// once the session is over, and the daemon refuses its id from then on.
+type opened struct {
+	mu sync.Mutex
+	of map[string]api.Session
+}
+
+func (o *opened) get(name string) (api.Session, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, ok := o.of[name]
+	return s, ok
+}
+
+func (o *opened) add(name string, s api.Session) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of == nil || len(o.of) > enough {
+		o.of = map[string]api.Session{}
+	}
+	s.Command = nil // it will be another one
+	o.of[name] = s
+}
+
+func (o *opened) forget(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.of, name)
 }
