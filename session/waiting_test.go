@@ -111,6 +111,43 @@ func TestSecretIsSeenNowhere(t *testing.T) {
 	})
 }
 
+// spoolOf is a spool in memory.
+type spoolOf struct{ bytes.Buffer }
+
+func (*spoolOf) Close() error { return nil }
+func (*spoolOf) Name() string { return "memory" }
+
+func TestAnsweredPasswordIsSeenNowhere(t *testing.T) {
+	const secret = "correct horse"
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, tty := range []bool{false, true} {
+			var mu sync.Mutex
+			var seen, spooled spoolOf
+			asked := 0
+			r := runCommand(t, s, session.Command{
+				Text: `printf 'Password: ' >/dev/tty; stty echo </dev/tty; read p </dev/tty; stty -echo </dev/tty; echo "it is $p"; echo "$p" >&2; printf 'Name: ' >/dev/tty; read n </dev/tty; echo "$n $p"; seq 1 200`,
+				TTY:  tty, Limit: 256,
+				Spool: func(session.Stream) session.Spool { return &spooled },
+				Output: func(_ session.Stream, b []byte) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen.Write(b)
+				},
+				Answer: func(_ context.Context, p session.Prompt) (string, error) {
+					if asked++; p.Kind == session.PasswordPrompt {
+						return secret, nil
+					}
+					return "someone", nil
+				},
+			})
+			all := seen.String() + spooled.String() + string(r.Stdout) + string(r.Stderr) + string(r.Terminal)
+			if strings.Contains(all, secret) || !strings.Contains(all, "it is ********") || !strings.Contains(all, "someone") || asked != 2 || r.Spool == "" {
+				t.Errorf("terminal %v: asked %d times, seen: %q", tty, asked, all)
+			}
+		}
+	})
+}
+
 func TestSessionWithoutTerminal(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {

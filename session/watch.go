@@ -170,6 +170,9 @@ func (w *watch) answer(a answer) error {
 			Err:     ErrNeedsInput,
 		}
 	}
+	if w.run.prompt.Kind == PasswordPrompt {
+		w.run.veil.hide(a.text)
+	}
 	w.goOn(w.run.counts())
 	w.session.typeKeys(a.text + "\n")
 	return nil
