@@ -108,8 +108,14 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// run calls gateway, and cuts the link of the host that has said that it runs.
+// run runs the mishaps as a command.
 func (c *crowd) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return c.call(t, append(append([]string{"exec", "web*", "--timeout", "3s"}, args...), "--", mishaps)...)
+}
+
+// call calls gateway, and cuts the link of the host that has said that it runs.
+func (c *crowd) call(t *testing.T, args ...string) outcome {
 	t.Helper()
 	os.Remove(c.marker)
 	cut := make(chan struct{})
@@ -118,12 +124,11 @@ func (c *crowd) run(t *testing.T, args ...string) outcome {
 		eventually(t, "the command runs that is to be cut off", func() bool { _, err := os.Stat(c.marker); return err == nil })
 		c.link.Cut(netsim.RST)
 	}()
-	args = append([]string{"exec", "web*", "--timeout", "3s"}, args...)
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), path, append(args, "--", mishaps)...)
+	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = c.user.env
 	o := outcomeOf(t, cmd)
 	<-cut
@@ -160,24 +165,7 @@ func TestCrowd(t *testing.T) {
 			}
 		}
 	})
-	t.Run("selector", func(t *testing.T) {
-		o := c.user.gateway(t, "hosts", "list", "run:last/failed", "-o", "json")
-		var got []struct{ Name string }
-		if err := json.Unmarshal([]byte(o.stdout), &got); err != nil || len(got) != len(rigged) {
-			t.Fatalf("%v: %s", err, o.stdout)
-		}
-		for i, r := range rigged {
-			if got[i].Name != r.host {
-				t.Errorf("%s, want %s", got[i].Name, r.host)
-			}
-		}
-		o = c.user.gateway(t, "runs", "show", "last", "-o", "json")
-		for _, r := range rigged {
-			if want := fmt.Sprintf(`{"host":"%s","outcome":"%s","verdict":"%s"`, r.host, r.outcome, r.verdict); !strings.Contains(o.stdout, want) {
-				t.Errorf("the record lacks %s", want)
-			}
-		}
-	})
+	t.Run("selector", func(t *testing.T) { c.selectsRigged(t) })
 	t.Run("gather", func(t *testing.T) {
 		o := c.run(t, "-b", "-q")
 		if o.status != 5 || !strings.HasPrefix(o.stdout, "=== "+sound+" (93): exit status 0\nsame\n=== ") || strings.Count(o.stdout, "\n=== ") != len(rigged) {
@@ -223,6 +211,27 @@ func TestCrowd(t *testing.T) {
 			seven = seven[1:]
 		}
 	})
+}
+
+// selectsRigged: what failed in the last run are the seven, and nothing else.
+func (c *crowd) selectsRigged(t *testing.T) {
+	t.Helper()
+	o := c.user.gateway(t, "hosts", "list", "run:last/failed", "-o", "json")
+	var got []struct{ Name string }
+	if err := json.Unmarshal([]byte(o.stdout), &got); err != nil || len(got) != len(rigged) {
+		t.Fatalf("%v: %s", err, o.stdout)
+	}
+	for i, r := range rigged {
+		if got[i].Name != r.host {
+			t.Errorf("%s, want %s", got[i].Name, r.host)
+		}
+	}
+	o = c.user.gateway(t, "runs", "show", "last", "-o", "json")
+	for _, r := range rigged {
+		if want := fmt.Sprintf(`{"host":"%s","outcome":"%s","verdict":"%s"`, r.host, r.outcome, r.verdict); !strings.Contains(o.stdout, want) {
+			t.Errorf("the record lacks %s", want)
+		}
+	}
 }
 
 func mustRead(t *testing.T, file string) []byte {
