@@ -5,6 +5,7 @@ PLATFORMS = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 FUZZTIME  = 30s
 BENCHTIME = 1s
 TESTFLAGS =
+BENCHFLAGS =
 MATRIX    = docs/conformance.md
 GATEWAY_SOAK ?= 10m
 
@@ -32,10 +33,19 @@ conformance: deps ## the conformance matrix: every shell on every transport
 	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) go test -count 1 -timeout 20m -run '^TestConformance$$' ./integration; \
 		status=$$?; sed '/^## Cases/,$$d' $(MATRIX); exit $$status
 
-.PHONY: bench
-bench: deps ## all benchmarks, BENCHTIME=1s each
+.PHONY: microbench
+microbench: deps ## all benchmarks of Go packages, BENCHTIME=1s each
 	GWTEST_REQUIRE_SSHD=1 go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+
+# The three with the most downloads of those that run commands over SSH.
+PEERS = ssh-mcp@2.11.0 mcp-ssh-manager@3.8.5 @marian-craciunescu/ssh-mcp-server-secured@1.0.23
+
+.PHONY: bench
+bench: deps build ## side by side with what others use: bench/results, README's excerpt; BENCHFLAGS=-quick tries it
+	@scripts/bench-deps bin/peers $(PEERS)
+	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
+	bin/bench -readme README.md $(BENCHFLAGS)
 
 .PHONY: fuzz
 fuzz: ## all fuzz targets, FUZZTIME=30s each

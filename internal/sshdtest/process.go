@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,9 +23,9 @@ const startLimit = 30 * time.Second
 // took between the choice and the start is replaced by another one.
 func (s *Server) launch(t testing.TB, opts *Options, ready string, argv func(port int) []string) {
 	t.Helper()
-	var wrap []string
+	wrap := slices.Clone(opts.Wrap)
 	if opts.Account != nil {
-		wrap = s.namespace(t, opts.Account)
+		wrap = append(wrap, s.namespace(t, opts.Account)...)
 	}
 	for try := 0; ; try++ {
 		port := freePort(t)

@@ -47,6 +47,8 @@ type Options struct {
 	Addresses int
 	// NoSftp leaves the sftp subsystem out. Dropbear never has it.
 	NoSftp bool
+	// Wrap is a command that starts the server, such as nsenter with a namespace.
+	Wrap []string
 	// Account changes the account as the server sees it. It needs root; the
 	// test is skipped without. Dropbear always needs root.
 	Account *Account

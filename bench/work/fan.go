@@ -1,0 +1,131 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gateway/bench/lab"
+	"gateway/bench/peer"
+	"gateway/bench/rounds"
+)
+
+// FanTitle is that of the table for a number of hosts, cold or warm.
+func FanTitle(hosts int, warm bool) string {
+	how := "every connection to be made"
+	if warm {
+		how = "connections open"
+	}
+	return fmt.Sprintf("%d hosts, %s", hosts, how)
+}
+
+// Refused is the title of the table about a server with limits.
+const Refused = "hosts of 100 that failed, 100 at a time, with sshd's default limits"
+
+// Sizes are the numbers of hosts.
+func (b *Bench) Sizes() []int {
+	if b.Quick {
+		return []int{6}
+	}
+	return []int{10, 100, 500}
+}
+
+// speak is what every host is to say.
+const speak = "echo " + peer.Said
+
+// mastered is how many hosts a crowd with ControlMaster is measured with: a master
+// is a process, and hundreds of them take minutes to make.
+const mastered = 100
+
+// fan is work (e).
+func fan(ctx context.Context, b *Bench) []Table {
+	var tables []Table
+	for _, n := range b.Sizes() {
+		tables = append(tables, b.fanCold(ctx, n))
+	}
+	for _, n := range b.Sizes() {
+		tables = append(tables, b.fanWarm(ctx, n))
+	}
+	return append(tables, b.refused(ctx))
+}
+
+func (b *Bench) fanCold(ctx context.Context, n int) Table {
+	b.Log("  %d hosts, cold", n)
+	able, missing := b.able(func(p peer.Peer) bool { return p.Fan != nil })
+	var contenders []rounds.Contender
+	for _, p := range able {
+		contenders = append(contenders, rounds.Contender{Name: p.Name, Do: func(ctx context.Context) error {
+			return complete(n)(p.Fan(ctx, b.Lab.Near, n, peer.Forks, speak))
+		}})
+	}
+	return Table{
+		Title: FanTitle(n, false), Unit: "s", Floor: peer.ChannelName, Note: fmt.Sprintf("%d at a time", peer.Forks),
+		Rows: append(rows(rounds.Run(ctx, b.fanPlan(), contenders), 1e-3), missing...),
+	}
+}
+
+func (b *Bench) fanPlan() rounds.Plan {
+	return rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Budget: b.span(12*time.Second, time.Second), Limit: 5 * time.Minute}
+}
+
+// complete makes an error of hosts that said nothing.
+func complete(n int) func(peer.Crowd, error) error {
+	return func(c peer.Crowd, err error) error {
+		if err == nil && c.OK != n {
+			err = fmt.Errorf("%d of %d hosts answered", c.OK, n)
+		}
+		return err
+	}
+}
+
+func (b *Bench) fanWarm(ctx context.Context, n int) Table {
+	b.Log("  %d hosts, warm", n)
+	able, missing := b.able(func(p peer.Peer) bool { return p.FanWarm != nil })
+	var contenders []rounds.Contender
+	for _, p := range able {
+		if !p.Ours && p.Name != peer.ChannelName && n > mastered {
+			missing = append(missing, Row{Peer: p.Name, Err: fmt.Sprintf("%v: %d control masters would take minutes to make", errNone, n)})
+			continue
+		}
+		open, err := p.FanWarm(ctx, b.Lab.Near, n)
+		if err != nil {
+			missing = append(missing, Row{Peer: p.Name, Err: text(err)})
+			continue
+		}
+		defer open.Close()
+		contenders = append(contenders, rounds.Contender{Name: p.Name, Do: func(ctx context.Context) error {
+			return complete(n)(open.Run(ctx, speak))
+		}})
+	}
+	return Table{
+		Title: FanTitle(n, true), Unit: "s", Floor: peer.ChannelName,
+		Rows: append(rows(rounds.Run(ctx, b.fanPlan(), contenders), 1e-3), missing...),
+	}
+}
+
+// refused counts the hosts that fail where a server turns some away: sshd begins to
+// at ten that have not logged in yet (MaxStartups 10:30:100).
+func (b *Bench) refused(ctx context.Context) Table {
+	n := b.pick(100, 15)
+	b.Log("  %d at once against a default sshd", n)
+	t := Table{Title: Refused, Unit: "hosts"}
+	var site *lab.Site
+	able, missing := b.able(func(p peer.Peer) bool { return p.Fan != nil })
+	t.Rows = missing
+	site, err := b.Lab.Default("strict", n)
+	if err != nil {
+		t.Note = err.Error()
+		return t
+	}
+	for _, p := range able {
+		var failed []float64
+		for range b.pick(3, 1) {
+			within, cancel := context.WithTimeout(ctx, 5*time.Minute)
+			c, _ := p.Fan(within, site, n, n, speak) // its error is the hosts that failed
+			cancel()
+			failed = append(failed, float64(n-c.OK))
+		}
+		t.Rows = append(t.Rows, Row{Peer: p.Name, Summary: rounds.Summarise(failed)})
+	}
+	return t
+}

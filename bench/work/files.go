@@ -1,0 +1,135 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gateway/bench/peer"
+	"gateway/bench/rounds"
+)
+
+// The titles that the targets speak of.
+const (
+	PutBig    = "one large file, there"
+	GetBig    = "one large file, back"
+	PutSmall  = "files of 4 KiB, there"
+	GetSmall  = "files of 4 KiB, back"
+	smallSize = 4 << 10
+)
+
+// files is work (g).
+func files(ctx context.Context, b *Bench) []Table {
+	dir, remove, err := b.scratch("files")
+	if err != nil {
+		return []Table{{Title: PutBig, Note: err.Error()}}
+	}
+	defer remove()
+	big, small, count := filepath.Join(dir, "big"), filepath.Join(dir, "small"), b.pick(2000, 50)
+	if err := errors.Join(fill(big, b.Bytes), fillTree(small, count)); err != nil {
+		return []Table{{Title: PutBig, Note: err.Error()}}
+	}
+	perMB, perFile := float64(b.Bytes)/1e6, float64(count)
+	return []Table{
+		b.copying(ctx, PutBig, "MB/s", perMB, dir, peer.Copy{From: big, Up: true}),
+		b.copying(ctx, GetBig, "MB/s", perMB, dir, peer.Copy{From: big}),
+		b.copying(ctx, PutSmall, "files/s", perFile, dir, peer.Copy{From: small, Up: true, Tree: true}),
+		b.copying(ctx, GetSmall, "files/s", perFile, dir, peer.Copy{From: small, Tree: true}),
+	}
+}
+
+// copying measures one job; the far host is this machine, so that the source and
+// what came can be compared here.
+func (b *Bench) copying(ctx context.Context, title, unit string, amount float64, dir string, job peer.Copy) Table {
+	b.Log("  %s", title)
+	able, missing := b.able(func(p peer.Peer) bool { return p.Copy != nil })
+	plan := rounds.Plan{Rounds: b.pick(3, 1), Block: 1, Budget: b.span(20*time.Second, 2*time.Second), Limit: 5 * time.Minute}
+	series := make([]rounds.Series, len(able))
+	spent := make([]time.Duration, len(able))
+	for round := range plan.Rounds {
+		for i, p := range able {
+			series[i].Name = p.Name
+			if series[i].Err != nil || spent[i] > plan.Budget {
+				continue
+			}
+			job.To = filepath.Join(dir, fmt.Sprintf("to-%d-%d", i, round))
+			within, cancel := context.WithTimeout(ctx, plan.Limit)
+			begun := time.Now()
+			err := p.Copy(within, b.Lab.Near, job)
+			took := time.Since(begun)
+			cancel()
+			if err == nil {
+				err = same(job)
+			}
+			os.RemoveAll(job.To)
+			spent[i] += took
+			if series[i].Err = err; err == nil {
+				series[i].Values = append(series[i].Values, amount/took.Seconds())
+			}
+		}
+	}
+	return Table{Title: title, Unit: unit, More: true, Rows: append(rows(series, 1), missing...)}
+}
+
+// same says what did not arrive: sizes and names; what a byte was is the business of
+// tests.
+func same(job peer.Copy) error {
+	want, err := weigh(job.From)
+	if err != nil {
+		return err
+	}
+	got, err := weigh(job.To)
+	if err == nil && got != want {
+		err = fmt.Errorf("%d bytes arrived, want %d", got, want)
+	}
+	return err
+}
+
+func weigh(path string) (sum int64, err error) {
+	err = filepath.Walk(path, func(_ string, info os.FileInfo, err error) error {
+		if err == nil && info.Mode().IsRegular() {
+			sum += info.Size()
+		}
+		return err
+	})
+	return sum, err
+}
+
+func fill(path string, size int64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(f, pattern{}, size)
+	return errors.Join(err, f.Close())
+}
+
+// pattern is a source of bytes that are not all the same.
+type pattern struct{}
+
+func (pattern) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = byte(i*7 + i>>8)
+	}
+	return len(b), nil
+}
+
+// fillTree makes files in directories of a hundred.
+func fillTree(dir string, count int) error {
+	for i := range count {
+		path := filepath.Join(dir, fmt.Sprintf("d%02d", i/100), fmt.Sprintf("f%02d", i%100))
+		if i%100 == 0 {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return err
+			}
+		}
+		if err := fill(path, smallSize); err != nil {
+			return err
+		}
+	}
+	return nil
+}
