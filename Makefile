@@ -8,6 +8,8 @@ TESTFLAGS =
 BENCHFLAGS =
 MATRIX    = docs/conformance.md
 GATEWAY_SOAK ?= 10m
+# MCP servers from npm: the three with the most downloads of those that run commands over SSH.
+PEERS = ssh-mcp@2.11.0 mcp-ssh-manager@3.8.5 @marian-craciunescu/ssh-mcp-server-secured@1.0.23
 
 .PHONY: help
 help: ## list the targets
@@ -38,9 +40,6 @@ microbench: deps ## all benchmarks of Go packages, BENCHTIME=1s each
 	GWTEST_REQUIRE_SSHD=1 go test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 
-# The three with the most downloads of those that run commands over SSH.
-PEERS = ssh-mcp@2.11.0 mcp-ssh-manager@3.8.5 @marian-craciunescu/ssh-mcp-server-secured@1.0.23
-
 .PHONY: bench
 bench: deps build ## side by side with what others use: bench/results, README's excerpt; BENCHFLAGS=-quick tries it
 	@scripts/bench-deps bin/peers $(PEERS)
@@ -65,9 +64,6 @@ mcp-inspector: deps ## the official MCP inspector (npm) runs a story over stdio 
 	npm install --prefix bin/inspector --no-audit --no-fund --no-save --ignore-scripts $(INSPECTOR)
 	GWTEST_REQUIRE_SSHD=1 GATEWAY_INSPECTOR=$(CURDIR)/bin/inspector/node_modules/@modelcontextprotocol/inspector/cli/build/cli.js \
 		go test -count 1 -timeout 10m -v -run '^TestInspector$$' ./integration
-
-# The three with the most downloads of those that run commands over SSH.
-PEERS = ssh-mcp@2.11.0 mcp-ssh-manager@3.8.5 @marian-craciunescu/ssh-mcp-server-secured@1.0.23
 
 .PHONY: mcp-compare
 mcp-compare: deps ## three MCP servers for SSH (npm) and ours on the same stories, 5 minutes; writes docs/mcp-compare.md

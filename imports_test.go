@@ -52,7 +52,13 @@ var allowed = map[string][]string{
 	"internal/sftp":           nil,
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
-	// For tests only, so nothing above names them.
+	// For tests and measuring only, so nothing above names them.
+	"bench":             {"bench/lab", "bench/peer", "bench/report", "bench/work"},
+	"bench/lab":         {"gateway", "hosts", "internal/netsim", "internal/sshdtest"},
+	"bench/peer":        {"bench/lab", "daemon/api", "daemon/client", "gateway", "session", "transport", "transport/local"},
+	"bench/report":      {"bench/peer", "bench/rounds", "bench/work"},
+	"bench/rounds":      nil,
+	"bench/work":        {"bench/lab", "bench/peer", "bench/rounds"},
 	"compare":           nil,
 	"integration":       nil,
 	"internal/netsim":   nil,

@@ -9,17 +9,25 @@ import (
 	"path/filepath"
 	"time"
 
+	"gateway/bench/lab"
 	"gateway/bench/peer"
 	"gateway/bench/rounds"
 )
 
 // The titles that the targets speak of.
 const (
-	PutBig    = "one large file, there"
-	GetBig    = "one large file, back"
-	PutSmall  = "files of 4 KiB, there"
-	GetSmall  = "files of 4 KiB, back"
+	PutBig   = "one large file, there"
+	GetBig   = "one large file, back"
+	PutSmall = "files of 4 KiB, there"
+	GetSmall = "files of 4 KiB, back"
+	// Slow follows these titles where a round trip takes time.
+	Slow = ", a round trip of 20ms"
+)
+
+const (
 	smallSize = 4 << 10
+	// slowPart is which part of the near job is done over the slow link.
+	slowPart = 10
 )
 
 // files is work (g).
@@ -33,18 +41,29 @@ func files(ctx context.Context, b *Bench) []Table {
 	if err := errors.Join(fill(big, b.Bytes), fillTree(small, count)); err != nil {
 		return []Table{{Title: PutBig, Note: err.Error()}}
 	}
-	perMB, perFile := float64(b.Bytes)/1e6, float64(count)
+	tables := b.copyAll(ctx, b.Lab.Near, "", dir, big, b.Bytes, small, count)
+	part, few := filepath.Join(dir, "part"), filepath.Join(dir, "few")
+	if err := errors.Join(fill(part, b.Bytes/slowPart), fillTree(few, count/slowPart)); err != nil {
+		return append(tables, Table{Title: PutBig + Slow, Note: err.Error()})
+	}
+	b.Lab.SetTrip(Trips[0])
+	defer b.Lab.SetTrip(0)
+	return append(tables, b.copyAll(ctx, b.Lab.Far, Slow, dir, part, b.Bytes/slowPart, few, count/slowPart)...)
+}
+
+func (b *Bench) copyAll(ctx context.Context, site *lab.Site, suffix, dir, big string, bytes int64, small string, count int) []Table {
+	perMB, perFile := float64(bytes)/1e6, float64(count)
 	return []Table{
-		b.copying(ctx, PutBig, "MB/s", perMB, dir, peer.Copy{From: big, Up: true}),
-		b.copying(ctx, GetBig, "MB/s", perMB, dir, peer.Copy{From: big}),
-		b.copying(ctx, PutSmall, "files/s", perFile, dir, peer.Copy{From: small, Up: true, Tree: true}),
-		b.copying(ctx, GetSmall, "files/s", perFile, dir, peer.Copy{From: small, Tree: true}),
+		b.copying(ctx, site, PutBig+suffix, "MB/s", perMB, dir, peer.Copy{From: big, Up: true}),
+		b.copying(ctx, site, GetBig+suffix, "MB/s", perMB, dir, peer.Copy{From: big}),
+		b.copying(ctx, site, PutSmall+suffix, "files/s", perFile, dir, peer.Copy{From: small, Up: true, Tree: true}),
+		b.copying(ctx, site, GetSmall+suffix, "files/s", perFile, dir, peer.Copy{From: small, Tree: true}),
 	}
 }
 
 // copying measures one job; the far host is this machine, so that the source and
 // what came can be compared here.
-func (b *Bench) copying(ctx context.Context, title, unit string, amount float64, dir string, job peer.Copy) Table {
+func (b *Bench) copying(ctx context.Context, site *lab.Site, title, unit string, amount float64, dir string, job peer.Copy) Table {
 	b.Log("  %s", title)
 	able, missing := b.able(func(p peer.Peer) bool { return p.Copy != nil })
 	plan := rounds.Plan{Rounds: b.pick(3, 1), Block: 1, Budget: b.span(20*time.Second, 2*time.Second), Limit: 5 * time.Minute}
@@ -59,7 +78,7 @@ func (b *Bench) copying(ctx context.Context, title, unit string, amount float64,
 			job.To = filepath.Join(dir, fmt.Sprintf("to-%d-%d", i, round))
 			within, cancel := context.WithTimeout(ctx, plan.Limit)
 			begun := time.Now()
-			err := p.Copy(within, b.Lab.Near, job)
+			err := p.Copy(within, site, job)
 			took := time.Since(begun)
 			cancel()
 			if err == nil {
@@ -72,7 +91,7 @@ func (b *Bench) copying(ctx context.Context, title, unit string, amount float64,
 			}
 		}
 	}
-	return Table{Title: title, Unit: unit, More: true, Rows: append(rows(series, 1), missing...)}
+	return Table{Title: title, Unit: unit, More: true, Note: "whole calls, with a connection of their own", Rows: append(rows(series, 1), missing...)}
 }
 
 // same says what did not arrive: sizes and names; what a byte was is the business of
