@@ -84,7 +84,7 @@ func bounds(t work.Table) (low, high float64) {
 		if low == 0 || row.Median < low {
 			low = row.Median
 		}
-		high = max(high, row.Median)
+		high = max(high, row.Median, row.Q3)
 	}
 	return low / 2, math.Max(high, low*1.01)
 }
