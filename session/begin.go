@@ -41,6 +41,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
 	}
+	if s.job != "" && strings.Contains(command.Text, "&") {
+		f.once += s.dialect.recount
+	}
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}

@@ -76,6 +76,8 @@ type dialect struct {
 	ended string
 	// mend is what a shell needs after its line was left.
 	mend string
+	// recount stands in front of a text that may start a job, if it is not the first.
+	recount string
 	// frame is put into every frame, before the text.
 	frame string
 	// forget takes out of the history the lines of a frame that do not begin with
@@ -196,9 +198,10 @@ var dialects = map[string]dialect{
 		stored: `\builtin eval "$(<%s)"`,
 		setup:  "unset ENV;HISTSIZE=1;",
 		forget: `\builtin print -s;`,
-		// A job that has ended is counted again at every prompt, and at 128 the next
-		// job begins with a warning. What counts anew keeps the job, and says it here.
-		frame: `case ${!-} in ?*) \builtin kill -0 $! 2>/dev/null||\builtin bg $! >/dev/null 2>&1||:;;esac;`,
+		// A job that has ended is counted again at every prompt, and behind 25 of them
+		// the next one begins with a warning, which then is said here. The last one
+		// goes on as such; one that is stopped would go on in earnest.
+		recount: `\builtin read -r _gws 2>/dev/null </proc/$!/stat||_gws=;case $_gws in *") T "*);;*) _gws=$!;{ : & \builtin wait $!;\builtin bg $_gws;} >/dev/null 2>&1||:;;esac;`,
 		// Of two signals that met it at once, it keeps one for the next program.
 		settles: " (:)",
 		returns: true,
