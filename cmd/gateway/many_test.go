@@ -165,6 +165,26 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// A script has the line, too.
+func TestProgressOfScript(t *testing.T) {
+	home := homeWith(t, manyHosts)
+	goOn, file := filepath.Join(home, "go"), filepath.Join(home, "s.yaml")
+	text := "steps:\n  - {name: first, run: 'true'}\n  - {name: second, run: 'until test -e " + goOn + "; do sleep 0.01; done'}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := atHome(t, home, "run", file, "--on", "web*")
+	p.expect("1/2  first")
+	p.expect("[0/2 done, 2 running, 0 failed, slowest web0")
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("\r\x1b[K")
+	p.expect("2/2  second")
+	p.expect("2 of 2 hosts ok")
+	p.leaves(0)
+}
+
 // The first signal ends all, and keeps what there is.
 func TestManyInterrupted(t *testing.T) {
 	home := homeWith(t, manyHosts)

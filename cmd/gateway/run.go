@@ -230,9 +230,11 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 		a.warn(err.Error())
 	}
 	begun := time.Now()
+	line := a.showProgress(r.names)
 	results, why := fleet.Run(ctx, len(r.names), f.plan, fleet.Task[script.Result]{
 		Run: func(ctx context.Context, host int) script.Result {
 			r.journal.Started(host)
+			line.begin(host)
 			return r.runner.Host(ctx, r.names[host])
 		},
 		Failed: func(result script.Result) bool { return result.Outcome != fleet.OK },
@@ -240,6 +242,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
 		Done: func(host int, result script.Result) script.Result {
 			r.journal.Done(host, rememberedScript(&result))
+			line.end(host, result.Outcome)
 			r.view.done(&result)
 			if r.reports.events != nil {
 				r.reports.events.done(&result)
@@ -248,6 +251,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 			return result
 		},
 	})
+	line.stop()
 	return r.finish(ctx, &scriptSummary{results: results, took: time.Since(begun), why: why})
 }
 
