@@ -40,6 +40,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
+		typed: s.left || s.isLimited(command.Text),
 	}
 	if s.job != "" && strings.Contains(command.Text, "&") {
 		f.once += s.dialect.recount
@@ -47,12 +48,13 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}
-	if !f.typable() {
+	typed, ok := f.line()
+	if !ok {
 		if err := s.upload(ctx, r.keeper, f.file()); err != nil {
 			return nil, err
 		}
 		f.uploaded = true
-		if !f.typable() {
+		if typed, ok = f.line(); !ok {
 			return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", command.Cwd, s.cwd)}
 		}
 	}
@@ -77,8 +79,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if f.cuts() {
 		kinds += "T"
 	}
-	s.expect(r.nonce, kinds)
-	typed := f.encode()
+	s.announce(r.nonce, reply{kinds: kinds})
 	r.veil.echo = echo{typed: typed, traced: traced}
 	r.started = time.Now()
 	s.mu.Lock()
@@ -167,6 +168,16 @@ func (s *Session) isNoisy(text string) bool {
 	defer s.mu.Unlock()
 	s.noisy = s.noisy || strings.Contains(text, "set -") || strings.Contains(text, "trap ")
 	return s.noisy
+}
+
+// limits matches what may leave the shell too few descriptors for a frame file.
+var limits = regexp.MustCompile(`\bu?limit\b`)
+
+// isLimited reports whether the shell may have few descriptors, because of this
+// command or an earlier one.
+func (s *Session) isLimited(text string) bool {
+	s.limited = s.limited || mentions(text, limits, "limit")
+	return s.limited
 }
 
 // usable refuses a session that has ended.

@@ -23,6 +23,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}
+	s.left = verdict != Exited || !p.stdout || r.pressed.Load()
 	if p.isInterrupted() {
 		s.once = s.dialect.mend
 	}

@@ -26,7 +26,7 @@ const maxText = 4 << 20
 // The typed one says everything, within one brace group, which the shell reads
 // whole before it runs any of it: a program that reads the terminal can't eat
 // the end. The stored one types but the nonce and the text, and leaves the rest
-// to the keeper's frame file; see [frameFile]. It is for the plain command, and
+// to one of the keeper's frame files; see [frameFile]. It is for the plain command, and
 // saves up to half of what a frame costs: zsh reads what is typed a byte per
 // system call.
 type frame struct {
@@ -42,6 +42,8 @@ type frame struct {
 	quiet bool
 	// traced: the shell may show what it runs.
 	traced bool
+	// typed: the frame file won't do; see [Session.begin].
+	typed bool
 	// loud: the prompt behind the marks says that what the command wrote to the
 	// terminal has come.
 	loud bool
@@ -73,15 +75,11 @@ type frame struct {
 func (f frame) encode() string {
 	var b strings.Builder
 	if f.stored() {
-		text := f.command.Text
-		if f.loud {
-			text = " " + text // see frameFile
-		}
-		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(text) + ";")
-		if strings.Contains(text, "\n") {
+		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(f.command.Text) + ";")
+		if strings.Contains(f.command.Text, "\n") {
 			b.WriteString(f.dialect.forget)
 		}
-		fmt.Fprintf(&b, f.dialect.stored, f.keeper.frames())
+		fmt.Fprintf(&b, f.dialect.stored, f.keeper.frames(f.loud))
 	} else {
 		head, body := f.head(), f.body()
 		b.WriteString(head)
@@ -152,53 +150,71 @@ const setPrompt = "PS1='" + promptString + "';"
 // it stands on its variables and on words that the text may take away.
 var special = regexp.MustCompile(`return|unset|_gw|` + masking)
 
-// stored reports whether the frame file can do it. A shell that traces would
-// show the file's lines.
+func isSpecial(text string) bool {
+	return mentions(text, special, "return", "unset", "_gw", "command", "builtin", "function")
+}
+
+// stays matches what may leave a subshell behind, which would hold the frame
+// file's own descriptors of the streams: "&", but not "&&" or ">&", and "<(".
+var stays = regexp.MustCompile(`(?:^|[^&<>])&(?:$|[^&>])|[<>]\(|coproc|\|&`)
+
+func forks(text string) bool { return mentions(text, stays, "&", "(", "coproc") }
+
+// stored reports whether a frame file can do it. A shell that traces would show
+// the file's lines.
 func (f frame) stored() bool {
 	c := f.command
-	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !special.MatchString(c.Text)
-	return plain && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
+	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !isSpecial(c.Text) && !forks(c.Text)
+	return plain && !f.typed && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
 }
 
 // frameFile returns the frame of a plain command whose nonce is in _gwn and
 // whose text is in _gw. It is one line: what a text says about lines counts
 // from there.
 //
-// Behind the marks the nonce is taken away, and the prompt says nothing: it is
-// the sentinel of a line that was left before its marks. A text that begins with
-// a blank is a loud one's and leaves it there.
-func frameFile(d dialect, k *keeper, reopen bool) string {
-	save := ""
-	if reopen {
-		save = k.saveExports()
-	}
-	text := "PS2=;" + d.frame + setPrompt +
-		"case $- in *a*) set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a;;esac;"
-	run := ` "$_gw" </dev/null >|` + k.stdout + " 2>|" + k.stderr + ";"
+// Behind the marks quiet takes the nonce away, and the prompt says nothing: it
+// is the sentinel of a line that was left before its marks. A loud frame leaves
+// it there.
+//
+// To open a stream by name costs ten times what a copy of a descriptor does, so
+// the group opens each once, as 0 and 1. The eval has copies, and whatever its
+// text does to them, exec too, ends with it.
+func frameFile(d dialect, k *keeper, quiet string, reopen bool) string {
+	open := d.frame + "case $- in *a*) " + d.unexport + ";;esac;"
+	run := ` "$_gw" 2>&1 >&0 </dev/null;`
 	if d.evalInFile == "" {
-		run = d.eval + run
+		open, run = open+"{ ", d.eval+run
 	} else {
-		text, run = "", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+text+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
+		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
 	}
-	return text + "{ " + run +
-		d.mark('E', `"${_gwn-}"`, `"`+d.status()+`:${!-}:${PWD-}"`) + " >|" + k.stdout + "&&" +
-		d.mark('E', `"${_gwn-}"`, "") + " >|" + k.stderr + `&&case $_gw in " "*);;*)unset _gwn;;esac;` + d.frame + setPrompt + save + "}\n"
+	marks := d.storedMark('E', d.status()+":${!-}:${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
+	end := d.frame + "PS2=;" + setPrompt
+	if reopen {
+		end += k.saveExports()
+	}
+	return open + run + marks + ";} 0>|" + k.stdout + " >|" + k.stderr + ";" + end + "\n"
 }
 
 // saveExports returns what keeps the exported variables; see [Session.Reopen].
 func (k *keeper) saveExports() string { return "\\export -p >|" + k.exports() + " 2>/dev/null;" }
 
-// typable reports whether encode may be typed as it is.
+// typable reports whether the frame can be typed.
 func (f frame) typable() bool {
+	_, ok := f.line()
+	return ok
+}
+
+// line returns what encode does, and whether it may be typed as it is.
+func (f frame) line() (string, bool) {
 	leaves := f.dialect.leaves && f.keeper != nil && f.keeper.dir != "" && strings.Contains(f.command.Text, "return")
 	if !f.uploaded && (leaves || len(f.command.Text) > maxTyped || !f.dialect.typable(f.command.Text) || !f.dialect.typable(f.environment())) {
-		return false
+		return "", false
 	}
 	if f.command.Cwd != "" && !f.dialect.typable(f.cwd) {
-		return false
+		return "", false
 	}
 	typed := f.encode()
-	return len(typed) <= maxTyped && longestLine(typed) <= maxLine
+	return typed, len(typed) <= maxTyped && longestLine(typed) <= maxLine
 }
 
 // typable reports whether the terminal hands s to the shell, and the shell

@@ -27,7 +27,7 @@ type keeper struct {
 	// feed is the directory for stdin, where that is another: a feeder is the
 	// account's own, also where the keeper is not.
 	feed string
-	// stored is closed once the frame file is there; see [Session.install].
+	// stored is closed once the frame files are there; see [Session.install].
 	stored chan struct{}
 	// ended is closed when both streams are, exited when the keeper is gone.
 	ended, exited chan struct{}
@@ -102,8 +102,18 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 // Files in the keeper's directory.
 func (k *keeper) text() string    { return k.dir + "/t" }
 func (k *keeper) exports() string { return k.dir + "/x" }
-func (k *keeper) frames() string  { return k.held("/fd/7", "/f") } // see [frameFile]
-func (k *keeper) runner() string  { return k.held("/fd/8", "/r") } // evaluates $_gw
+
+// frames is the file with the frame of a plain command, loud or not; see
+// [frameFile].
+func (k *keeper) frames(loud bool) string {
+	if loud {
+		return k.held("/fd/9", "/l")
+	}
+	return k.held("/fd/7", "/f")
+}
+
+// runner is the file that evaluates $_gw.
+func (k *keeper) runner() string { return k.held("/fd/8", "/r") }
 
 // stdin returns the FIFO of one command: the feeder of an earlier one may still
 // be about to remove its own.
@@ -170,15 +180,18 @@ func (k *keeper) upload(nonce, text string) error {
 }
 
 // install gives a new keeper what the shell's coming has made known: whom to
-// hang up, and the frames of its dialect. Nobody waits for it; until the frame
-// file is there, frames are typed.
+// hang up, and the frames of its dialect. Nobody waits for it; until the files
+// are there, frames are typed.
 func (s *Session) install(k *keeper) {
 	if k.arm(s.pid) != nil || k.dir == "" || s.dialect.stored == "" {
 		return // a keeper that is gone is noticed elsewhere
 	}
 	nonce := newNonce()
 	stored := s.expect(nonce, "A")
-	if k.control(`printf "`+octal(frameFile(s.dialect, k, s.config.Reopen))+`" >`+k.dir+`/f && exec 7<`+k.dir+`/f && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
+	before, after, _ := strings.Cut(frameFile(s.dialect, k, "\x00", s.config.Reopen), "\x00")
+	frames := `frame() { printf "` + octal(before) + `%s` + octal(after) + `" "$1"; }; ` +
+		`frame "&&unset _gwn" >` + k.dir + `/f && exec 7<` + k.dir + `/f && frame "" >` + k.dir + `/l && exec 9<` + k.dir + `/l`
+	if k.control(frames+` && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
 		return
 	}
 	s.pumps.Go(func() {

@@ -57,6 +57,16 @@ func (d dialect) mark(kind byte, nonce, payload string) string {
 	return d.printf + ` '\036'` + string(kind) + nonce + `':%s\036'` + nonce + `\; ` + payload
 }
 
+// storedMark returns the same for a file, which nobody types or sees: the nonce
+// is in _gwn, and the payload may stand within double quotes.
+func (d dialect) storedMark(kind byte, payload string) string {
+	say := d.print
+	if say == "" {
+		say = d.printf + " %s"
+	}
+	return say + " \"\x1e" + string(kind) + "$_gwn:" + payload + "\x1e$_gwn;\""
+}
+
 // scanner takes the marks out of one stream. The zero value is ready. It is
 // not safe for concurrent use.
 type scanner struct {

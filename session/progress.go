@@ -40,10 +40,15 @@ func (r *run) take(m mark) {
 		p.status, p.job, p.cwd = parseEnd(m.payload)
 	}
 	if m.kind != 'T' && m.kind != 'E' || r.complete(*p) {
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
+		r.notice()
+	}
+}
+
+// notice wakes Run.
+func (r *run) notice() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
 	}
 }
 

@@ -178,13 +178,16 @@ const promptGrace = 20 * time.Millisecond
 
 // await waits for the command's end.
 func (s *Session) await(ctx context.Context, r *run) (Result, error) {
+	if s.soon(ctx, r) {
+		return s.settle(r)
+	}
 	var deadline <-chan time.Time
 	if r.command.Timeout > 0 {
-		timer := time.NewTimer(r.command.Timeout)
+		timer := time.NewTimer(r.command.Timeout - time.Since(r.started))
 		defer timer.Stop()
 		deadline = timer.C
 	}
-	idle := time.NewTimer(r.command.Idle)
+	idle := time.NewTimer(r.command.Idle - time.Since(r.started))
 	defer idle.Stop()
 	if r.command.Idle <= 0 {
 		idle.Stop()

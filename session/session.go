@@ -76,7 +76,8 @@ type Session struct {
 	origin  string // where it started
 	tty     string // its terminal; empty: the account got none
 
-	turn chan struct{} // holds one token while a command runs
+	turn  chan struct{} // holds one token while a command runs
+	alarm *alarm
 
 	// Used by the holder of the turn only.
 	cwd     string
@@ -84,6 +85,8 @@ type Session struct {
 	once    string // goes into the next frame
 	rotate  bool   // the next command needs a keeper of its own
 	traced  bool   // the shell may show what it runs
+	limited bool   // the shell may have few descriptors
+	left    bool   // the last line was left before its end: what it did to the prompt stands
 	modes   bool   // the terminal has modes that are not the session's
 	lost    bool   // no further command is possible
 	retired []*keeper
@@ -132,6 +135,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		config:    config,
 		ended:     make(chan struct{}),
 		turn:      make(chan struct{}, 1),
+		alarm:     newAlarm(),
 		replies:   map[string]reply{},
 	}
 	s.enter()

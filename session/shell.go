@@ -24,6 +24,8 @@ type dialect struct {
 	eval, dot, printf, cd string
 	// print writes its one word as it is, where printf is no builtin.
 	print string
+	// unexport takes _gwn and _gw out of the environment, under allexport.
+	unexport string
 	// stored runs the keeper's frame file, whose path is the verb. It is empty
 	// for ksh93, which mixes up the texts of nested evals. zsh does not source it: there its messages would name the file, and a pipeline's
 	// subshell writes a newline to stdout when it is interrupted.
@@ -96,11 +98,14 @@ type dialect struct {
 
 const posixProfile = `[ -r /etc/profile ] && . /etc/profile; [ -r "$HOME/.profile" ] && . "$HOME/.profile"`
 
+// unexport is for shells that know no other way.
+const unexport = "set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a"
+
 var posix = dialect{
 	name:    "sh",
 	options: "-i -o ignoreeof",
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
-	stored:  `\command . %s`,
+	stored: `\command . %s`, unexport: unexport,
 	returns: true,
 	speaks:  true,
 	unmask:  unmask,
@@ -173,7 +178,7 @@ var dialects = map[string]dialect{
 		// ~/.bash_history when it ends.
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
-		stored: `\command . %s`,
+		stored: `\command . %s`, unexport: `\export -n _gwn _gw`,
 		// With job control, a child that was interrupted while it is being forked
 		// takes the terminal behind the shell's back, which then reads EIO and
 		// leaves (one in ten); and the end of a job is told on any command's stderr.
@@ -195,7 +200,7 @@ var dialects = map[string]dialect{
 		// assignments.
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
-		stored: `\builtin eval "$(<%s)"`,
+		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		setup:  "unset ENV;HISTSIZE=1;",
 		forget: `\builtin print -s;`,
 		// A job that has ended is counted again at every prompt, and behind 25 of them
@@ -220,7 +225,7 @@ var dialects = map[string]dialect{
 		forget:      `\command history -c;`,
 		draws:       true,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
-		stored:  `\command . %s`,
+		stored: `\command . %s`, unexport: unexport,
 		returns: true,
 		unmask:  unmask,
 		profile: `[ -r ~/.yash_profile ] && . ~/.yash_profile`,
@@ -231,7 +236,7 @@ var dialects = map[string]dialect{
 		// the first exit while jobs run; HUP kills them.
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
-		stored: `\builtin eval "$(<%s)"`,
+		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakes,
 		// A text that is not begun, for a syntax error, leaves it to the next.

@@ -109,10 +109,14 @@ type reply struct {
 // expect announces a nonce and returns where its marks will come.
 func (s *Session) expect(nonce, kinds string) <-chan mark {
 	marks := make(chan mark, 8)
-	s.mu.Lock()
-	s.replies[nonce] = reply{kinds, marks}
-	s.mu.Unlock()
+	s.announce(nonce, reply{kinds, marks})
 	return marks
+}
+
+func (s *Session) announce(nonce string, r reply) {
+	s.mu.Lock()
+	s.replies[nonce] = r
+	s.mu.Unlock()
 }
 
 // maxPast is how many nonces back a mark is still known as one: a prompt comes

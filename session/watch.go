@@ -50,7 +50,7 @@ const (
 
 func newWatch(s *Session, ctx context.Context, r *run) *watch {
 	w := &watch{session: s, ctx: ctx, run: r, last: -1, answers: make(chan answer, 1)}
-	w.timer = time.NewTimer(silence)
+	w.timer = time.NewTimer(silence - time.Since(r.started))
 	if r.command.TTY && r.command.Answer == nil && r.command.Waiting == nil || r.keeper == nil || s.tty == "" {
 		w.timer.Stop()
 	}
