@@ -27,7 +27,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if s.config.Sudo != nil && s.keeper.isGone() {
 		return nil, s.terminalGone(io.ErrUnexpectedEOF)
 	}
-	if s.rotate || s.keeper.isGone() {
+	if s.rotate || s.keeper.isGone() || s.config.Sudo == nil && s.keeper.hasExited() {
 		if err := s.renewKeeper(ctx); err != nil {
 			return nil, err
 		}

@@ -132,6 +132,10 @@ func (k *keeper) held(descriptor, name string) string {
 // streams of one that was killed.
 func (k *keeper) isGone() bool { return k != nil && (closed(k.ended) || closed(k.exited)) }
 
+// hasExited reports whether its program is gone. A frame may hold its streams for
+// longer, but a later one would not find them.
+func (k *keeper) hasExited() bool { return k != nil && closed(k.exited) }
+
 // isStored reports whether the frame file is there.
 func (k *keeper) isStored() bool { return closed(k.stored) }
 
