@@ -258,7 +258,11 @@ func (r *run) sources(ctx context.Context) ([]string, error) {
 // into reports whether copies go into the directory Into, and whether something
 // is there at all.
 func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error) {
-	info, err := r.To.Stat(ctx, r.Into, true)
+	plain := strings.TrimRight(r.Into, "/") // with the slash, a file would be as good as nothing
+	if plain == "" {
+		plain = r.Into
+	}
+	info, err := r.To.Stat(ctx, plain, true)
 	name := Show(r.To.About().Name, r.Into)
 	several := r.Several || paths > 1
 	switch {

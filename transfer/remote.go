@@ -20,10 +20,10 @@ type Remote struct {
 }
 
 // maxEntries bounds a directory: a machine could go on for ever.
-const maxEntries = 4 << 20
+const maxEntries = 1 << 20
 
 // errEndless is what a directory is that has more.
-var errEndless = errors.New("it has millions of entries")
+var errEndless = errors.New("it has more than a million entries")
 
 // openRemote begins to speak sftp over a pipe of a connection, which it closes
 // if that fails.
@@ -187,7 +187,11 @@ func (r *Remote) explain(ctx context.Context, path string, err error) error {
 	}
 	dir, _ := split(path)
 	if r.client.Has("statvfs@openssh.com") {
-		if bytes, files, failed := r.client.Free(ctx, at(dir)); failed == nil && (bytes < Small || files == 0) {
+		room, failed := r.client.Room(ctx, at(dir))
+		switch {
+		case failed == nil && room.ReadOnly:
+			return syscall.EROFS
+		case failed == nil && (room.Bytes < Small || room.Files == 0):
 			return syscall.ENOSPC
 		}
 	}

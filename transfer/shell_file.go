@@ -237,14 +237,14 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 			script += " && " + chattr(p.path, attr)
 		}
 		_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
-		return false, p.shell.problem("write", p.spec.Path, err)
+		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 	}
 	script := chattr(p.path, attr)
 	if err := p.feed.ended(); err != nil {
-		return false, p.shell.problem("write", p.spec.Path, err)
+		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 	}
 	_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
-	return false, p.shell.problem("write", p.spec.Path, err)
+	return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 }
 
 // escape writes bytes as the format of printf, within single quotes.
@@ -270,7 +270,7 @@ func escape(b []byte) string {
 // Commit implements [Part].
 func (p *shellPart) Commit(ctx context.Context) error {
 	_, err := p.shell.run(ctx, "{ "+place(p.path, p.spec.Path)+"; } 2>&1")
-	return p.shell.problem("write", p.spec.Path, err)
+	return p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 }
 
 // Abandon implements [Part].

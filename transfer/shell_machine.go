@@ -116,7 +116,7 @@ var said = []struct {
 	cause error
 }{
 	{"No such file", fs.ErrNotExist},
-	{"nonexistent directory", fs.ErrNotExist}, // dash: cannot create
+	{"irectory nonexistent", fs.ErrNotExist}, // dash
 	{"ermission denied", fs.ErrPermission},
 	{"not permitted", fs.ErrPermission},
 	{"No space left", syscall.ENOSPC},
@@ -134,8 +134,29 @@ func spoken(words string) error {
 			return s.cause
 		}
 	}
-	words = strings.ToValidUTF8(strings.TrimSpace(words), "?")
-	return fmt.Errorf("%.200s", words)
+	return unknownWords(strings.ToValidUTF8(strings.TrimSpace(words), "?"))
+}
+
+// unknownWords are those of a program that stand for nothing that we know.
+type unknownWords string
+
+func (w unknownWords) Error() string { return fmt.Sprintf("%.200s", string(w)) }
+
+// explain looks whether the disk is full where a program's words don't say so:
+// dash calls it an I/O error.
+func (s *Shell) explain(ctx context.Context, path string, err error) error {
+	var words unknownWords
+	if !errors.As(err, &words) {
+		return err
+	}
+	dir, _ := split(path)
+	out, failed := s.run(ctx, "df -P -k "+word(dir)+" 2>/dev/null | tail -n 1")
+	if columns := strings.Fields(string(out)); failed == nil && len(columns) > 3 {
+		if free, failed := strconv.ParseInt(columns[3], 10, 64); failed == nil && free < Small/1024 {
+			return syscall.ENOSPC
+		}
+	}
+	return err
 }
 
 func (s *Shell) problem(doing, path string, err error) error {

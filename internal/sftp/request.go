@@ -176,23 +176,24 @@ func (c *Client) ReadDir(ctx context.Context, dir string, each func(Entry) error
 	}
 }
 
-// Free returns how many bytes and files there is room for where path is; needs
-// statvfs@openssh.com.
-func (c *Client) Free(ctx context.Context, path string) (bytes, files uint64, err error) {
+// Room is what a file system has left.
+type Room struct {
+	Bytes, Files uint64
+	ReadOnly     bool
+}
+
+// Room asks about the file system that path is on; needs statvfs@openssh.com.
+func (c *Client) Room(ctx context.Context, path string) (Room, error) {
 	call := c.extended("statvfs@openssh.com", func(p packet) packet { return p.str(path) })
 	if err := call.wait(ctx, typeReply); err != nil {
-		return 0, 0, err
+		return Room{}, err
 	}
 	r := &reader{rest: call.body}
-	r.u64() // the preferred block size
-	size := r.u64()
-	r.u64()
-	r.u64()
-	blocks := r.u64()
-	r.u64()
-	r.u64()
-	files = r.u64()
-	return size * blocks, files, r.err
+	var n [10]uint64 // as in statvfs(3): f_bsize, f_frsize, f_blocks, f_bfree, f_bavail, …
+	for i := range n {
+		n[i] = r.u64()
+	}
+	return Room{Bytes: n[1] * n[4], Files: n[7], ReadOnly: n[9]&1 != 0}, r.err
 }
 
 // Done waits for a request whose answer is only whether it went well.

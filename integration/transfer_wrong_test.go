@@ -1,0 +1,365 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gateway/gateway"
+	"gateway/internal/sshdtest"
+	"gateway/transfer"
+)
+
+// onAll runs a test on every way to files.
+func onAll(t *testing.T, test func(t *testing.T, m transfer.Machine)) {
+	t.Helper()
+	t.Run("local", func(t *testing.T) { test(t, &transfer.Local{}) })
+	t.Run("sftp", func(t *testing.T) {
+		s := sshdtest.Start(t, sshdtest.Options{})
+		test(t, filesOf(t, s, s.Port))
+	})
+	t.Run("shell", func(t *testing.T) {
+		s := sshdtest.Start(t, sshdtest.Options{NoSftp: true})
+		test(t, filesOf(t, s, s.Port))
+	})
+}
+
+func write(t testing.TB, path, text string, mode os.FileMode) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func run(t testing.TB, c transfer.Copy) *transfer.Report {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	return c.Run(ctx)
+}
+
+// codes are those of what went wrong.
+func codes(r *transfer.Report) string {
+	var all []string
+	for _, p := range r.Problems {
+		all = append(all, gateway.Code(p.Err))
+	}
+	if r.Err != nil && len(all) == 0 {
+		all = append(all, gateway.Code(r.Err))
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// empty fails if a directory has anything in it but names.
+func holds(t testing.TB, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, entry := range entries {
+		got = append(got, entry.Name())
+	}
+	if slices.Sort(names); !slices.Equal(got, names) {
+		t.Errorf("%s holds %q, want %q", dir, got, names)
+	}
+}
+
+// Whatever a name is made of, it arrives; so do modes, times, symlinks, empty
+// files and holes.
+func TestTransferExact(t *testing.T) {
+	long := strings.Repeat("n", 255)
+	names := []string{"-rf", "a b", "a\nb", "'q'", `"d"`, `back\slash`, "$HOME", "`x`", "caf\xe9", "é", "*", "a?b", "[x]", "~", ".hidden", "x;y&z|", "tag:x", "\x01\x7f", long}
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		from, there, here := t.TempDir(), t.TempDir(), t.TempDir()
+		old := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
+		for i, name := range names {
+			path := write(t, filepath.Join(from, "tree", name, name), strings.Repeat(name, i), 0o640)
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("to/"+name[:min(len(name), 100)], filepath.Join(from, "tree", name, "link")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(t, from+"/tree/empty", "", 0o444)
+		write(t, from+"/tree/script", "#!/bin/sh\n", 0o755)
+		sparse := write(t, from+"/tree/sparse", "head", 0o600)
+		f, err := os.OpenFile(sparse, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = f.WriteAt([]byte("middle"), 3<<20); err == nil {
+			err = f.Truncate(20 << 20)
+		}
+		if f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(from+"/tree/locked", 0o555); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(from+"/tree/locked", old, old); err != nil {
+			t.Fatal(err)
+		}
+		// Twice: the second time over what is there.
+		for range 2 {
+			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/tree/."}, Into: there, Recursive: true, Preserve: true})
+			copyFiles(t, transfer.Copy{From: m, To: &transfer.Local{}, Paths: []string{there + "/."}, Into: here + "/back", Recursive: true, Preserve: true})
+			sameTrees(t, from+"/tree", there)
+			sameTrees(t, from+"/tree", here+"/back")
+		}
+		for _, dir := range []string{there, here + "/back"} {
+			for path, mode := range map[string]os.FileMode{"empty": 0o444, "script": 0o755, "locked": 0o555, "-rf/-rf": 0o640} {
+				info, err := os.Stat(filepath.Join(dir, path))
+				if err != nil || info.Mode().Perm() != mode {
+					t.Errorf("%s/%s: %v, %v, want %v", dir, path, info.Mode(), err, mode)
+				}
+			}
+			for _, path := range []string{"a b/a b", "locked"} {
+				if info, err := os.Stat(filepath.Join(dir, path)); err != nil || !info.ModTime().Equal(old) {
+					t.Errorf("%s/%s: %v, %v, want %v", dir, path, info.ModTime(), err, old)
+				}
+			}
+		}
+		if m.About().Via != "shell" {
+			if info, err := os.Stat(there + "/sparse"); err != nil || info.Sys().(*syscall.Stat_t).Blocks > 4<<20/512 {
+				t.Errorf("the sparse file has %d blocks", info.Sys().(*syscall.Stat_t).Blocks)
+			}
+		}
+	})
+}
+
+// Where a copy goes is what cp does.
+func TestTransferWhere(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		from := t.TempDir()
+		write(t, from+"/a", "a", 0o644)
+		write(t, from+"/d/b", "b", 0o644)
+		tests := []struct {
+			name      string
+			paths     []string
+			into      string
+			recursive bool
+			code      string
+			want      string // a file of the result
+		}{
+			{"a file gets a name", []string{"a"}, "new", false, "", "new"},
+			{"a file goes into a directory", []string{"a"}, "dir", false, "", "dir/a"},
+			{"a slash wants a directory", []string{"a"}, "new/", false, "file.not_found", ""},
+			{"a file is replaced", []string{"a"}, "file", false, "", "file"},
+			{"a slash behind a file", []string{"a"}, "file/", false, "file.not_directory", ""},
+			{"several want a directory", []string{"a", "d/b"}, "new", false, "file.not_found", ""},
+			{"several go into a directory", []string{"a", "d/b"}, "dir", false, "", "dir/b"},
+			{"a directory gets a name", []string{"d"}, "new", true, "", "new/b"},
+			{"a directory goes into one", []string{"d/"}, "dir", true, "", "dir/d/b"},
+			{"what is in a directory", []string{"d/."}, "dir", true, "", "dir/b"},
+			{"a directory wants -r", []string{"d"}, "dir", false, "file.is_directory", ""},
+			{"a directory on a file", []string{"d"}, "file", true, "file.not_directory", ""},
+			{"a file on a directory", []string{"d/."}, "clash", true, "file.is_directory", ""},
+			{"a source that is not there", []string{"no"}, "dir", false, "file.not_found", ""},
+			{"no directory for it", []string{"a"}, "no/new", false, "file.not_found", ""},
+		}
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				there := t.TempDir()
+				write(t, there+"/file", "before", 0o600)
+				write(t, there+"/dir/x", "x", 0o600)
+				write(t, there+"/clash/b/x", "x", 0o600)
+				var paths []string
+				for _, p := range test.paths {
+					paths = append(paths, from+"/"+p)
+				}
+				for _, c := range []transfer.Copy{{From: &transfer.Local{}, To: m}, {From: m, To: &transfer.Local{}}} {
+					c.Paths, c.Into, c.Recursive = paths, there+"/"+test.into, test.recursive
+					r := run(t, c)
+					if got := codes(r); got != test.code {
+						t.Errorf("%s: %q, want %q: %v %v", r.To.Via, got, test.code, r.Err, r.Problems)
+					}
+					if test.want != "" {
+						if _, err := os.Stat(there + "/" + test.want); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+		}
+	})
+}
+
+// Each thing that goes wrong has a name, and nothing is lost by it.
+func TestTransferRefused(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		local := &transfer.Local{}
+		t.Run("special files", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			write(t, from+"/d/a", "a", 0o644)
+			if err := syscall.Mkfifo(from+"/d/fifo", 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, transfer.Copy{From: m, To: local, Paths: []string{from + "/d"}, Into: there, Recursive: true})
+			if codes(r) != "file.special" || r.Files != 1 || !strings.Contains(r.Problems[0].Err.Error(), "d/fifo is no regular file (a FIFO)") {
+				t.Errorf("%+v", r)
+			}
+		})
+		t.Run("symlinks", func(t *testing.T) {
+			from := t.TempDir()
+			write(t, from+"/d/a", "a", 0o644)
+			for name, target := range map[string]string{"file": "a", "loop": "loop", "up": ".", "gone": "nowhere"} {
+				if err := os.Symlink(target, from+"/d/"+name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for links, want := range map[transfer.Links]string{transfer.KeepLinks: "", transfer.SkipLinks: "", transfer.FollowLinks: "followed"} {
+				there := t.TempDir()
+				r := run(t, transfer.Copy{From: m, To: local, Paths: []string{from + "/d/."}, Into: there, Recursive: true, Links: links})
+				switch {
+				case links == transfer.KeepLinks:
+					sameTrees(t, from+"/d", there)
+				case links == transfer.SkipLinks:
+					holds(t, there, "a")
+				case r.Failed < 3: // loop, gone, and up in itself without end
+					t.Errorf("%s: %+v", want, r)
+				}
+				if links != transfer.FollowLinks && !r.OK() {
+					t.Errorf("%v: %+v", links, r)
+				}
+			}
+		})
+		t.Run("a directory into itself", func(t *testing.T) {
+			from := t.TempDir()
+			write(t, from+"/d/a", "a", 0o644)
+			if r := run(t, transfer.Copy{From: m, To: m, Paths: []string{from + "/d"}, Into: from + "/d/e", Recursive: true}); codes(r) != "file.failed" {
+				t.Errorf("%+v", r)
+			}
+			holds(t, from+"/d", "a")
+		})
+		t.Run("exclude and dry run", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			for _, path := range []string{"d/a.o", "d/a.c", "d/.git/x", "d/s/a.o", "d/s/t/z"} {
+				write(t, from+"/"+path, "x", 0o644)
+			}
+			c := transfer.Copy{From: local, To: m, Paths: []string{from + "/d"}, Into: there, Recursive: true, Exclude: []string{"*.o", ".git", "s/t"}, DryRun: true}
+			if r := run(t, c); !r.OK() || r.Files != 1 || r.Skipped != 4 {
+				t.Errorf("%+v", r)
+			}
+			holds(t, there)
+			c.DryRun = false
+			if r := run(t, c); !r.OK() || r.Files != 1 {
+				t.Errorf("%+v", r)
+			}
+			holds(t, there+"/d", "a.c", "s")
+		})
+		t.Run("globs", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			for _, path := range []string{"x1/a.log", "x2/b.log", "x2/.c.log", "y/d.log", "*.log"} {
+				write(t, from+"/"+path, path, 0o644)
+			}
+			for pattern, want := range map[string][]string{"/x?/*.log": {"a.log", "b.log"}, "/[y]/d.*": {"d.log"}, "/*.log": {"*.log"}} {
+				there := t.TempDir()
+				if r := run(t, transfer.Copy{From: m, To: local, Glob: true, Paths: []string{from + pattern}, Into: there}); !r.OK() {
+					t.Errorf("%s: %+v", pattern, r)
+				}
+				holds(t, there, want...)
+			}
+			if r := run(t, transfer.Copy{From: m, To: local, Glob: true, Paths: []string{from + "/z*"}, Into: there}); codes(r) != "file.not_found" {
+				t.Errorf("%+v", r)
+			}
+		})
+		t.Run("what vanishes and what changes", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			write(t, there+"/a", "before", 0o600)
+			path := write(t, from+"/a", strings.Repeat("x", 8<<20), 0o644)
+			shrink := &moved{limit: 1, then: func() { os.Truncate(path, 5<<20) }}
+			if r := run(t, transfer.Copy{From: m, To: local, Paths: []string{path}, Into: there, Watch: shrink}); codes(r) != "file.changed" {
+				t.Errorf("%+v", r)
+			}
+			if b, err := os.ReadFile(there + "/a"); err != nil || string(b) != "before" {
+				t.Errorf("%v, %d bytes", err, len(b))
+			}
+			holds(t, there, "a")
+		})
+		t.Run("a log that grows", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			path := write(t, from+"/log", strings.Repeat("x", 6<<20), 0o644)
+			grow := &moved{limit: 1, then: func() {
+				f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+				if err == nil {
+					_, err = f.WriteString("more")
+					f.Close()
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}}
+			if r := run(t, transfer.Copy{From: m, To: local, Paths: []string{path}, Into: there, Watch: grow}); !r.OK() || r.Bytes != 6<<20 {
+				t.Errorf("%+v", r)
+			}
+		})
+		t.Run("a file that is made up as it is read", func(t *testing.T) {
+			there := t.TempDir()
+			if r := run(t, transfer.Copy{From: m, To: local, Paths: []string{"/proc/version"}, Into: there}); !r.OK() {
+				t.Errorf("%+v", r)
+			}
+			sameFiles(t, "/proc/version", there+"/version")
+		})
+	})
+}
+
+// A disk that is full, and one that is read-only.
+func TestTransferDisk(t *testing.T) {
+	if os.Getuid() != 0 {
+		sshdtest.Skip(t, "mounting a small file system needs root")
+	}
+	large := largeFile(t, 4<<20)
+	tree := smallFiles(t, 500)
+	dirs := make(map[string]string) // mounted before the servers start, which see nothing of later mounts
+	for _, via := range []string{"local", "sftp", "shell"} {
+		dirs[via] = t.TempDir()
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "none", dirs[via]).CombinedOutput(); err != nil {
+			sshdtest.Skip(t, "mount: %v: %s", err, out)
+		}
+		t.Cleanup(func() { exec.Command("umount", "-l", dirs[via]).Run() })
+	}
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		dir := dirs[m.About().Via]
+		write(t, dir+"/large", "before", 0o600)
+		r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{large}, Into: dir})
+		if !strings.HasPrefix(codes(r), "file.no_space") || r.Files != 0 {
+			t.Errorf("large: %+v", r)
+		}
+		if b, err := os.ReadFile(dir + "/large"); err != nil || string(b) != "before" {
+			t.Errorf("%v, %d bytes", err, len(b))
+		}
+		holds(t, dir, "large")
+		r = run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{tree}, Into: dir, Recursive: true})
+		if !strings.HasPrefix(codes(r), "file.no_space") {
+			t.Errorf("tree: %s: %+v", codes(r), r)
+		}
+		parts, _ := filepath.Glob(dir + "/tree/*/.*.part")
+		if len(parts) > 0 {
+			t.Errorf("left behind: %q", parts)
+		}
+		if out, err := exec.Command("mount", "-o", "remount,ro", dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		r = run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{large}, Into: dir + "/other"})
+		if got := codes(r); got != "file.read_only" {
+			t.Errorf("read-only: %s: %v", got, r.Problems)
+		}
+	})
+}
