@@ -160,7 +160,9 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 		p.perm = &perm
 	}
 	if spec.Old != "" {
-		p.calls = append(p.calls, r.client.Fsetstat(p.handle, sftp.Attr{}.WithSize(spec.At)))
+		if err := r.client.Fsetstat(p.handle, sftp.Attr{}.WithSize(spec.At)).Done(ctx); err != nil {
+			return p, r.problem("write", spec.Path, err)
+		}
 	}
 	return p, nil
 }
@@ -220,15 +222,23 @@ func (p *remotePart) settleFirst(ctx context.Context) error {
 	return nil
 }
 
+// orderly reports whether the server processes requests about one file in their
+// order, as it must. OpenSSH does; what is built on others' libraries may not.
+func (r *Remote) orderly() bool { return r.client.Has("fsync@openssh.com") }
+
 // Finish implements [Part]. All its requests go at once. A small file is read
 // back among them, which costs no round trip.
 func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	client := p.remote.client
+	if !p.remote.orderly() {
+		if err := p.settleAll(ctx); err != nil {
+			return false, err
+		}
+	}
 	small := int64(len(p.whole)) == p.offset
 	var back *sftp.Call
-	into := make([]byte, 0)
-	if small && len(p.whole) > 0 {
-		into = make([]byte, len(p.whole))
+	into := make([]byte, len(p.whole))
+	if small && len(into) > 0 {
 		back = client.ReadAt(p.handle, into, 0)
 	}
 	if p.holes {
@@ -245,21 +255,37 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	}
 	p.calls = append(p.calls, client.CloseHandle(p.handle))
 	p.closed = true
+	if err := p.settleAll(ctx); err != nil || back == nil {
+		return small && err == nil, err
+	}
+	n, err := back.Data(ctx)
+	if err == nil && bytes.Equal(into[:n], p.whole) {
+		return true, nil
+	}
+	return p.again(ctx)
+}
+
+func (p *remotePart) settleAll(ctx context.Context) error {
 	for len(p.calls) > 0 {
 		if err := p.settleFirst(ctx); err != nil {
-			return false, err
+			return err
 		}
 	}
-	if back != nil {
-		n, err := back.Data(ctx)
-		if err != nil && err != io.EOF {
-			return false, p.remote.problem("read back", p.spec.Path, err)
-		}
-		if !bytes.Equal(into[:n], p.whole) {
-			return false, mismatch(p.remote.name, p.spec.Path)
-		}
+	return nil
+}
+
+// again looks a second time: a server may have read before it wrote.
+func (p *remotePart) again(ctx context.Context) (bool, error) {
+	stored, err := p.remote.Open(ctx, p.path, Info{Size: p.offset}, 0)
+	if err != nil {
+		return false, err
 	}
-	return small, nil
+	defer stored.Close()
+	b, err := io.ReadAll(stored)
+	if err == nil && !bytes.Equal(b, p.whole) {
+		err = mismatch(p.remote.name, p.spec.Path)
+	}
+	return err == nil, err
 }
 
 // Commit implements [Part].

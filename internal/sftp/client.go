@@ -59,7 +59,8 @@ type Call struct {
 }
 
 // New greets the server behind r and w. closing must end both; Close calls it,
-// and so does the end of the context during the greeting.
+// and so do errors and the end of the context during the greeting, more than
+// once and concurrently.
 func New(ctx context.Context, r io.Reader, w io.Writer, closing func()) (*Client, error) {
 	c := &Client{w: w, closing: closing, extensions: map[string]bool{}, maxRead: safeBlock, maxWrite: safeBlock, calls: map[uint32]*Call{}}
 	c.changed.L = &c.mu

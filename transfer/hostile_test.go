@@ -1,0 +1,152 @@
+package transfer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	server "github.com/pkg/sftp"
+
+	"gateway/gateway"
+	"gateway/internal/sftp"
+	"gateway/transport"
+)
+
+// over returns the files of a server that runs in this process and no programs.
+func over(t *testing.T, handlers server.Handlers) *Remote {
+	t.Helper()
+	near, far := net.Pipe()
+	s := server.NewRequestServer(far, handlers)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	c, err := sftp.New(t.Context(), near, near, func() { near.Close() })
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Remote{name: "web1", client: c, hasher: newHasher(func(context.Context, string) (*transport.Pipe, error) {
+		return nil, fmt.Errorf("no programs here")
+	})}
+	t.Cleanup(func() {
+		r.hasher.close()
+		c.Close()
+		<-served
+		s.Close()
+	})
+	return r
+}
+
+// A server that runs no programs has what it stored read back.
+func TestReadBack(t *testing.T) {
+	r := over(t, server.InMemHandler())
+	from, here := t.TempDir(), t.TempDir()
+	for name, size := range map[string]int{"empty": 0, "small": 100, "edge": Small, "over": Small + 1, "large": 3<<20 + 1} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(strings.Repeat("0123456789abcde", size/15+1)[:size]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []Copy{
+		{From: &Local{}, To: r, Paths: []string{from}, Into: "/tree", Recursive: true},
+		{From: &Local{}, To: r, Paths: []string{from + "/."}, Into: "/tree", Recursive: true},
+		{From: r, To: &Local{}, Paths: []string{"/tree"}, Into: here + "/back", Recursive: true},
+	} {
+		if report := c.Run(t.Context()); !report.OK() || report.Checked != 5 {
+			t.Fatalf("%+v", report)
+		}
+	}
+	for _, name := range []string{"empty", "small", "edge", "over", "large"} {
+		want, _ := os.ReadFile(filepath.Join(from, name))
+		got, err := os.ReadFile(filepath.Join(here, "back", name))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s: %v, %d bytes of %d", name, err, len(got), len(want))
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(here, "back"))
+	if err != nil || len(entries) != 5 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// liar is a server's file system that makes things up.
+type liar struct {
+	entries func(dir string) []fs.FileInfo
+}
+
+type entry struct {
+	name string
+	mode fs.FileMode
+	size int64
+}
+
+func (e entry) Name() string       { return e.name }
+func (e entry) Size() int64        { return e.size }
+func (e entry) Mode() fs.FileMode  { return e.mode }
+func (e entry) ModTime() time.Time { return time.Unix(0, 0) }
+func (e entry) IsDir() bool        { return e.mode.IsDir() }
+func (e entry) Sys() any           { return nil }
+
+type entries []fs.FileInfo
+
+func (l entries) ListAt(into []fs.FileInfo, offset int64) (int, error) {
+	if offset >= int64(len(l)) {
+		return 0, io.EOF
+	}
+	return copy(into, l[offset:]), nil
+}
+
+func (l liar) Filelist(r *server.Request) (server.ListerAt, error) {
+	switch r.Method {
+	case "List":
+		return entries(l.entries(r.Filepath)), nil
+	case "Readlink":
+		return entries{entry{name: "/etc"}}, nil
+	}
+	return entries{entry{name: "d", mode: fs.ModeDir | 0o755}}, nil
+}
+
+func (l liar) Fileread(*server.Request) (io.ReaderAt, error) { return strings.NewReader("evil"), nil }
+
+// A server cannot lead a copy out of where it belongs, nor keep it for ever.
+func TestLiar(t *testing.T) {
+	file := func(name string) fs.FileInfo { return entry{name, 0o644, 4} }
+	link := func(name string) fs.FileInfo { return entry{name, fs.ModeSymlink | 0o777, 4} }
+	dir := func(name string) fs.FileInfo { return entry{name, fs.ModeDir | 0o755, 0} }
+	tests := map[string]struct {
+		entries func(dir string) []fs.FileInfo
+		code    string
+	}{
+		"a way up":           {func(string) []fs.FileInfo { return []fs.FileInfo{file("../evil")} }, codeUnsafe},
+		"a way down":         {func(string) []fs.FileInfo { return []fs.FileInfo{file("x/evil")} }, codeUnsafe},
+		"an absolute path":   {func(string) []fs.FileInfo { return []fs.FileInfo{file("/evil")} }, codeUnsafe},
+		"no name":            {func(string) []fs.FileInfo { return []fs.FileInfo{file("")} }, codeUnsafe},
+		"a NUL":              {func(string) []fs.FileInfo { return []fs.FileInfo{file("a\x00b")} }, codeUnsafe},
+		"a link and a dir":   {func(string) []fs.FileInfo { return []fs.FileInfo{link("x"), dir("x")} }, codeUnsafe},
+		"a size that is not": {func(string) []fs.FileInfo { return []fs.FileInfo{entry{"x", 0o644, 1 << 50}} }, codeChanged},
+		"no bottom":          {func(string) []fs.FileInfo { return []fs.FileInfo{dir("d")} }, codeFailed},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := liar{test.entries}
+			r := over(t, server.Handlers{FileGet: l, FileList: l})
+			above := t.TempDir()
+			c := Copy{From: r, To: &Local{}, Paths: []string{"d"}, Into: above + "/into", Recursive: true}
+			report := c.Run(t.Context())
+			if report.Failed == 0 || gateway.Code(report.Problems[0].Err) != test.code {
+				t.Errorf("%+v, want %s", report, test.code)
+			}
+			found, err := os.ReadDir(above)
+			if err != nil || len(found) != 1 {
+				t.Errorf("%v, %v", found, err)
+			}
+			if evil, _ := filepath.Glob(above + "/into/*evil*"); len(evil) > 0 {
+				t.Errorf("made: %q", evil)
+			}
+		})
+	}
+}
