@@ -277,7 +277,7 @@ func (v *cpText) summary(r *cpResult) string {
 	text := fmt.Sprintf("%s %s, %s in %s", what, plural(r.Files, "file"), size(r.Bytes), seconds(r.Duration))
 	if v.copying.flags.dryRun {
 		text = fmt.Sprintf("%s %s, %s", what, plural(r.Files, "file"), size(r.Bytes))
-	} else if r.Duration > 0 && r.Bytes > 0 {
+	} else if r.Duration > 0 && r.Bytes >= 1<<20 { // less says nothing about the way
 		text += fmt.Sprintf(" (%s/s)", size(int64(float64(r.Bytes)/r.Duration.Seconds())))
 	}
 	for _, part := range []struct {
