@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},
 	"fleet":                   {"gateway", "hosts", "session", "transport"},
 	"runs":                    {"transport"},
-	"transfer":                {"gateway", "internal/sftp", "transport"},
+	"transfer":                {"gateway", "transport"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
@@ -49,7 +49,6 @@ var allowed = map[string][]string{
 	"script/report":           {"fleet", "gateway", "script"},
 	"internal/fdpass":         nil,
 	"internal/redact":         nil,
-	"internal/sftp":           nil,
 	"internal/config":         {"hosts"},
 	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
 	// For tests and measuring only, so nothing above names them.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"syscall"
+	"time"
+
+	"github.com/pkg/sftp"
 
 	"gateway/gateway"
-	"gateway/internal/sftp"
 	"gateway/transport"
 )
 
@@ -15,22 +17,16 @@ import (
 type Remote struct {
 	name       string
 	connection *gateway.Connection
-	client     *sftp.Client
+	link       *link
 	hasher     *hasher
 }
-
-// maxEntries bounds a directory: a machine could go on for ever.
-const maxEntries = 1 << 20
-
-// errEndless is what a directory is that has more.
-var errEndless = errors.New("it has more than a million entries")
 
 // openRemote begins to speak sftp over a pipe of a connection, which it closes
 // if that fails.
 func openRemote(ctx context.Context, c *gateway.Connection, pipe *transport.Pipe) (*Remote, error) {
 	name := c.Host.Name
 	go drain(pipe.Stderr) // ends with the pipe
-	client, err := sftp.New(ctx, pipe.Stdout, pipe.Stdin, func() { pipe.Close() })
+	link, err := newLink(ctx, pipe)
 	if err != nil {
 		c.Close()
 		return nil, &transport.Error{
@@ -38,7 +34,7 @@ func openRemote(ctx context.Context, c *gateway.Connection, pipe *transport.Pipe
 			Hint: "what a profile writes without being asked breaks sftp",
 		}
 	}
-	return &Remote{name: name, connection: c, client: client, hasher: newHasher(c.Pipe)}, nil
+	return &Remote{name: name, connection: c, link: link, hasher: newHasher(c.Pipe)}, nil
 }
 
 // About implements [Machine].
@@ -46,7 +42,7 @@ func (r *Remote) About() About { return About{Name: r.name, Via: viaSFTP} }
 
 // Close implements [Machine].
 func (r *Remote) Close() error {
-	r.client.Close()
+	r.link.close()
 	r.hasher.close()
 	return r.connection.Close()
 }
@@ -66,48 +62,52 @@ func at(path string) string {
 
 // Stat implements [Tree].
 func (r *Remote) Stat(ctx context.Context, path string, follow bool) (Info, error) {
-	call := r.client.Lstat
+	call := r.link.Lstat
 	if follow {
-		call = r.client.Stat
+		call = r.link.Stat
 	}
-	attr, err := call(at(path)).Attr(ctx)
+	info, err := get(ctx, r.link, func() (fs.FileInfo, error) { return call(at(path)) })
 	if err != nil {
 		return Info{}, r.problem("look at", path, err)
 	}
 	_, name := split(path)
-	return remoteInfo(name, attr), nil
+	return remoteInfo(name, info), nil
 }
 
-func remoteInfo(name string, attr sftp.Attr) Info {
-	info := Info{Name: name, Mode: attr.Mode(), Size: attr.Size}
-	info.Accessed, info.Modified = attr.Times()
+func remoteInfo(name string, stat fs.FileInfo) Info {
+	info := Info{Name: name, Mode: stat.Mode(), Size: stat.Size(), Modified: stat.ModTime()}
+	if all, ok := stat.Sys().(*sftp.FileStat); ok {
+		info.Accessed = time.Unix(int64(all.Atime), 0)
+	}
 	return info
 }
 
 // List implements [Tree].
 func (r *Remote) List(ctx context.Context, dir string, each func(Info) error) error {
-	seen := make(map[string]bool)
-	err := r.client.ReadDir(ctx, at(dir), func(e sftp.Entry) error {
-		if e.Name == "." || e.Name == ".." {
-			return nil
-		}
-		if err := checkName(r.name, dir, e.Name); err != nil {
+	found, err := r.link.list(ctx, at(dir))
+	if err != nil {
+		return r.problem("list", dir, err)
+	}
+	seen := make(map[string]bool, len(found))
+	for _, entry := range found {
+		name := entry.Name()
+		if err := checkName(r.name, dir, name); err != nil {
 			return err
 		}
-		if seen[e.Name] {
-			return refuse(codeUnsafe, "", "%s has two entries called %q", Show(r.name, dir), e.Name)
+		if seen[name] {
+			return refuse(codeUnsafe, "", "%s has two entries called %q", Show(r.name, dir), name)
 		}
-		if seen[e.Name] = true; len(seen) > maxEntries {
-			return errEndless
+		seen[name] = true
+		if err := each(remoteInfo(name, entry)); err != nil {
+			return err
 		}
-		return each(remoteInfo(e.Name, e.Attr))
-	})
-	return r.problem("list", dir, err)
+	}
+	return nil
 }
 
 // Readlink implements [Tree].
 func (r *Remote) Readlink(ctx context.Context, path string) (string, error) {
-	target, err := r.client.Readlink(ctx, at(path))
+	target, err := get(ctx, r.link, func() (string, error) { return r.link.ReadLink(at(path)) })
 	return target, r.problem("read the symlink", path, err)
 }
 
@@ -128,17 +128,29 @@ func (r *Remote) Hashes(ctx context.Context) bool {
 
 // Mkdir implements [Target].
 func (r *Remote) Mkdir(ctx context.Context, path string, perm fs.FileMode) error {
-	err := r.client.Mkdir(at(path), sftp.Attr{}.WithMode(perm)).Done(ctx)
+	err := r.link.do(ctx, func() error {
+		if err := r.link.Mkdir(at(path)); err != nil {
+			return err
+		}
+		made, err := r.link.Lstat(at(path))
+		if err != nil {
+			return err
+		}
+		if perm &= made.Mode().Perm(); perm == made.Mode().Perm() {
+			return nil
+		}
+		return r.link.Chmod(at(path), perm)
+	})
 	return r.problem("make the directory", path, r.explain(ctx, path, err))
 }
 
 // Symlink implements [Target].
 func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 	part := partPath(at(path))
-	err := r.client.Symlink(target, part).Done(ctx)
+	err := r.link.do(ctx, func() error { return r.link.Symlink(target, part) })
 	if err == nil {
 		if err = r.rename(ctx, part, at(path)); err != nil {
-			r.client.Remove(part)
+			r.link.begin(func() (int, error) { return 0, r.link.Remove(part) })
 		}
 	}
 	return r.problem("make the symlink", path, r.explain(ctx, path, err))
@@ -147,55 +159,64 @@ func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 // rename puts one file in the place of another, at one stroke where the server
 // can.
 func (r *Remote) rename(ctx context.Context, from, to string) error {
-	err := r.client.Rename(from, to).Done(ctx)
-	if err == nil || r.client.Has("posix-rename@openssh.com") {
-		return err
+	if r.link.has("posix-rename@openssh.com") {
+		return r.link.do(ctx, func() error { return r.link.PosixRename(from, to) })
 	}
-	info, gone := r.client.Lstat(to).Attr(ctx)
-	if gone != nil || info.Mode().IsDir() {
-		return err
-	}
-	if removed := r.client.Remove(to).Done(ctx); removed != nil {
-		return err
-	}
-	return r.client.Rename(from, to).Done(ctx)
+	return r.link.do(ctx, func() error {
+		err := r.link.Rename(from, to)
+		if err == nil {
+			return nil
+		}
+		info, gone := r.link.Lstat(to)
+		if gone != nil || info.IsDir() || r.link.Remove(to) != nil {
+			return err
+		}
+		return r.link.Rename(from, to)
+	})
 }
 
 // Chattr implements [Target].
 func (r *Remote) Chattr(ctx context.Context, path string, attr Attr) error {
-	err := r.client.Setstat(at(path), wireAttr(attr)).Done(ctx)
+	err := r.link.do(ctx, func() error {
+		if attr.Perm != nil {
+			if err := r.link.Chmod(at(path), *attr.Perm); err != nil {
+				return err
+			}
+		}
+		return r.link.chtimes(at(path), attr)
+	})
 	return r.problem("change the attributes of", path, err)
 }
 
-func wireAttr(attr Attr) sftp.Attr {
-	var wire sftp.Attr
-	if attr.Perm != nil {
-		wire = wire.WithMode(*attr.Perm)
+func (l *link) chtimes(path string, attr Attr) error {
+	if attr.Modified.IsZero() {
+		return nil
 	}
-	if !attr.Modified.IsZero() {
-		wire = wire.WithTimes(orElse(attr.Accessed, attr.Modified), attr.Modified)
-	}
-	return wire
+	return l.Chtimes(path, orElse(attr.Accessed, attr.Modified), attr.Modified)
 }
+
+// readOnly is SSH_FXE_STATVFS_ST_RDONLY; PROTOCOL of OpenSSH, section 4.3.
+const readOnly = 1
 
 // explain finds out what "Failure" stands for, which is all that servers say
 // about most causes.
 func (r *Remote) explain(ctx context.Context, path string, err error) error {
-	status := new(sftp.Status)
-	if !errors.As(err, &status) || status.Code != sftp.StatusFailure {
+	var status *sftp.StatusError
+	if !errors.As(err, &status) || status.FxCode() != sftp.ErrSSHFxFailure {
 		return err
 	}
 	dir, _ := split(path)
-	if r.client.Has("statvfs@openssh.com") {
-		room, failed := r.client.Room(ctx, at(dir))
+	if r.link.has("statvfs@openssh.com") {
+		free, failed := get(ctx, r.link, func() (*sftp.StatVFS, error) { return r.link.StatVFS(at(dir)) })
 		switch {
-		case failed == nil && room.ReadOnly:
+		case failed == nil && free.Flag&readOnly != 0:
 			return syscall.EROFS
-		case failed == nil && (room.Bytes < Small || room.Files == 0):
+		case failed == nil && (free.Bavail*free.Frsize < Small || free.Favail == 0 && free.Files > 0):
 			return syscall.ENOSPC
 		}
 	}
-	if info, failed := r.client.Lstat(path).Attr(ctx); failed == nil && info.Mode().IsDir() {
+	info, failed := get(ctx, r.link, func() (fs.FileInfo, error) { return r.link.Lstat(at(path)) })
+	if failed == nil && info.IsDir() {
 		return syscall.EISDIR
 	}
 	return err

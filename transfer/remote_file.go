@@ -5,8 +5,9 @@ import (
 	"context"
 	"io"
 	"io/fs"
+	"os"
 
-	"gateway/internal/sftp"
+	"github.com/pkg/sftp"
 )
 
 // ahead is how many bytes of a file are asked for before they are needed. A
@@ -15,15 +16,12 @@ const ahead = 4 << 20
 
 // Open implements [Source].
 func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (Content, error) {
-	h, err := r.client.Open(ctx, at(path), sftp.Read, sftp.Attr{})
+	file, err := get(ctx, r.link, func() (*sftp.File, error) { return r.link.Open(at(path)) })
 	if err != nil {
 		return nil, r.problem("read", path, err)
 	}
-	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, handle: h, offset: from, asked: from}
+	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, offset: from, asked: from}
 	c.ask()
-	if info.Size <= Small {
-		c.after = r.client.Fstat(h) // answered behind the reads, without a wait of its own
-	}
 	return c, nil
 }
 
@@ -33,8 +31,7 @@ type remoteContent struct {
 	ctx    context.Context
 	path   string
 	info   Info
-	handle sftp.Handle
-	after  *sftp.Call // what the file is behind the reads; nil: not asked yet
+	file   *sftp.File
 
 	offset int64  // of what Read gives next
 	asked  int64  // up to where reads have been sent
@@ -46,15 +43,14 @@ type remoteContent struct {
 }
 
 type read struct {
-	call *sftp.Call
+	call *pending
 	into []byte
 }
 
 // ask sends what may be under way. A size of 0 may be that of a file that is
 // made up while it is read, as in /proc.
 func (c *remoteContent) ask() {
-	most, _ := c.remote.client.Blocks()
-	most = min(most, block)
+	most := c.remote.link.block
 	for !c.ended && len(c.reads) < ahead/most {
 		want := int64(most)
 		if c.info.Size > 0 {
@@ -65,13 +61,14 @@ func (c *remoteContent) ask() {
 		if want <= 0 {
 			return
 		}
-		var buffer []byte
+		var into []byte
 		if n := len(c.free); n > 0 {
-			buffer, c.free = c.free[n-1][:want], c.free[:n-1]
+			into, c.free = c.free[n-1][:want], c.free[:n-1]
 		} else {
-			buffer = make([]byte, want)
+			into = make([]byte, want)
 		}
-		c.reads = append(c.reads, read{c.remote.client.ReadAt(c.handle, buffer, c.asked), buffer})
+		from := c.asked
+		c.reads = append(c.reads, read{c.remote.link.begin(func() (int, error) { return c.file.ReadAt(into, from) }), into})
 		c.asked += want
 	}
 }
@@ -79,7 +76,7 @@ func (c *remoteContent) ask() {
 // Read implements [io.Reader].
 func (c *remoteContent) Read(b []byte) (int, error) {
 	for len(c.rest) == 0 {
-		if c.buffer != nil && cap(c.buffer) >= block {
+		if c.buffer != nil && cap(c.buffer) >= c.remote.link.block {
 			c.free = append(c.free, c.buffer[:cap(c.buffer)])
 		}
 		c.buffer = nil
@@ -88,26 +85,15 @@ func (c *remoteContent) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		}
 		first := c.reads[0]
-		n, err := first.call.Data(c.ctx)
-		if err == io.EOF || err == nil && n == 0 {
-			c.ended, c.reads = true, nil
-			return 0, io.EOF
-		}
+		c.reads = c.reads[1:]
+		n, err := first.call.wait(c.ctx)
 		if err != nil {
 			c.ended, c.reads = true, nil
+		}
+		if err != nil && err != io.EOF {
 			return 0, c.remote.problem("read", c.path, err)
 		}
 		c.rest, c.buffer = first.into[:n], first.into
-		if n < len(first.into) && c.info.Size > 0 { // servers may give less than they are asked for
-			more := first.into[n:]
-			into := make([]byte, len(more))
-			c.reads[0] = read{c.remote.client.ReadAt(c.handle, into, c.offset+int64(n)), into}
-		} else {
-			c.reads = c.reads[1:]
-			if c.info.Size == 0 {
-				c.asked = c.offset + int64(n)
-			}
-		}
 	}
 	n := copy(b, c.rest)
 	c.rest = c.rest[n:]
@@ -117,72 +103,112 @@ func (c *remoteContent) Read(b []byte) (int, error) {
 
 // Changed implements [Content].
 func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
-	if c.after == nil {
-		c.after = c.remote.client.Fstat(c.handle)
-	}
-	attr, err := c.after.Attr(ctx)
+	now, err := get(ctx, c.remote.link, c.file.Stat)
 	if err != nil {
 		return false, c.remote.problem("look at", c.path, err)
 	}
-	_, modified := attr.Times()
-	return attr.Size != c.info.Size || !modified.Equal(c.info.Modified), nil
+	return now.Size() != c.info.Size || !now.ModTime().Equal(c.info.Modified), nil
 }
 
-// Close implements [io.Closer].
+// Close implements [io.Closer]. Nobody waits for the server.
 func (c *remoteContent) Close() error {
-	c.remote.client.CloseHandle(c.handle)
 	c.ended, c.reads = true, nil
+	c.remote.link.begin(func() (int, error) { return 0, c.file.Close() })
 	return nil
 }
 
 // Create implements [Target].
 func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	p := &remotePart{remote: r, ctx: ctx, spec: spec, path: partPath(at(spec.Path)), offset: spec.At}
-	flags := uint32(sftp.Read | sftp.Write | sftp.Create | sftp.Excl)
-	if spec.Old != "" {
+	call := r.link.begin(func() (_ int, err error) {
+		p.file, err = p.open()
+		return 0, err
+	})
+	_, err := call.wait(ctx)
+	if err == nil {
+		return p, nil
+	}
+	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+		defer cancel()
+		if _, failed := call.wait(late); failed == nil {
+			return p, context.Cause(ctx)
+		}
+	}
+	return nil, r.problem("write", spec.Path, r.explain(ctx, spec.Path, err))
+}
+
+// open makes the file. The server gives it all permissions but those of its
+// umask: where it is to have less, nobody else may read what comes.
+func (p *remotePart) open() (*sftp.File, error) {
+	l := p.remote.link
+	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL
+	if p.spec.Old != "" {
 		// Under a name of one's own it is nobody else's to go on with.
-		if err := r.client.Rename(at(spec.Old), p.path).Done(ctx); err != nil {
-			return nil, r.problem("take over", spec.Old, err)
+		if err := l.Rename(at(p.spec.Old), p.path); err != nil {
+			return nil, err
 		}
-		flags = sftp.Read | sftp.Write
+		flags = os.O_RDWR
 	}
-	var err error
-	p.handle, err = r.client.Open(ctx, p.path, flags, sftp.Attr{}.WithMode(spec.Perm|0o600))
+	file, err := l.OpenFile(p.path, flags)
 	if err != nil {
-		return nil, r.problem("write", spec.Path, r.explain(ctx, spec.Path, err))
+		return nil, err
 	}
-	if narrow := 0o600 &^ spec.Perm; narrow != 0 { // the umask has spoken, and we took more
-		attr, err := r.client.Fstat(p.handle).Attr(ctx)
-		if err != nil {
-			return p, r.problem("write", spec.Path, err)
-		}
-		perm := attr.Mode().Perm() &^ narrow
-		p.perm = &perm
+	if p.spec.Old != "" {
+		err = file.Truncate(p.spec.At)
 	}
-	if spec.Old != "" {
-		if err := r.client.Fsetstat(p.handle, sftp.Attr{}.WithSize(spec.At)).Done(ctx); err != nil {
-			return p, r.problem("write", spec.Path, err)
+	if err == nil && p.spec.Perm != onlyOwner {
+		var made fs.FileInfo
+		if made, err = file.Stat(); err == nil {
+			p.made, p.perm = made.Mode().Perm(), lessUmask(p.spec.Perm, made.Mode())
 		}
 	}
-	return p, nil
+	if err == nil && p.spec.Perm&0o044 != 0o044 {
+		err = file.Chmod(onlyOwner)
+		p.made = onlyOwner
+	}
+	if err != nil {
+		_ = file.Close()
+		if p.spec.Old == "" {
+			_ = l.Remove(p.path) // the error says what is wrong
+		}
+		return nil, err
+	}
+	return file, nil
+}
+
+// onlyOwner is what nobody else may read.
+const onlyOwner fs.FileMode = 0o600
+
+// lessUmask takes from perm what the umask took from a file that was made to be
+// read and written by all. Who may not read it may not run it.
+func lessUmask(perm, made fs.FileMode) fs.FileMode {
+	return perm & (made.Perm() | made.Perm()&0o444>>2)
 }
 
 // underway is how many writes wait for their answers.
-const underway = 64
+const underway = 32
 
 type remotePart struct {
 	remote *Remote
 	ctx    context.Context
 	spec   Spec
 	path   string
-	handle sftp.Handle
-	perm   *fs.FileMode
+	file   *sftp.File
+	made   fs.FileMode // the permissions that it has
+	perm   fs.FileMode // those that it is to have by itself; 0: they are set
 	closed bool
 
 	offset int64
-	calls  []*sftp.Call // writes without an answer yet
-	holes  bool         // the last bytes may have been left out
-	whole  []byte       // all of a small file
+	calls  []write // without an answer yet
+	free   [][]byte
+	holes  bool   // the last bytes may have been left out
+	whole  []byte // all of a small file
+}
+
+type write struct {
+	call *pending
+	from []byte
 }
 
 // Path implements [Part].
@@ -198,94 +224,102 @@ func (p *remotePart) Write(b []byte) (int, error) {
 		p.offset += int64(total)
 		return total, nil
 	}
-	_, most := p.remote.client.Blocks()
 	for len(b) > 0 {
-		n := min(len(b), most)
-		p.calls = append(p.calls, p.remote.client.WriteAt(p.handle, b[:n], p.offset))
-		p.offset += int64(n)
-		b = b[n:]
-		if len(p.calls) > underway {
-			if err := p.settleFirst(p.ctx); err != nil {
-				return 0, err
-			}
+		n := min(len(b), p.remote.link.block)
+		if err := p.write(b[:n]); err != nil {
+			return 0, err
 		}
+		b = b[n:]
 	}
 	return total, nil
 }
 
-func (p *remotePart) settleFirst(ctx context.Context) error {
-	call := p.calls[0]
-	p.calls = p.calls[1:]
-	if err := call.Done(ctx); err != nil {
-		return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
-	}
-	return nil
-}
-
-// orderly reports whether the server processes requests about one file in their
-// order, as it must. OpenSSH does; what is built on others' libraries may not.
-func (r *Remote) orderly() bool { return r.client.Has("fsync@openssh.com") }
-
-// Finish implements [Part]. All its requests go at once. A small file is read
-// back among them, which costs no round trip.
-func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
-	client := p.remote.client
-	if !p.remote.orderly() {
-		if err := p.settleAll(ctx); err != nil {
-			return false, err
-		}
-	}
-	small := int64(len(p.whole)) == p.offset
-	var back *sftp.Call
-	into := make([]byte, len(p.whole))
-	if small && len(into) > 0 {
-		back = client.ReadAt(p.handle, into, 0)
-	}
-	if p.holes {
-		p.calls = append(p.calls, client.Fsetstat(p.handle, sftp.Attr{}.WithSize(p.offset)))
-	}
-	if attr.Perm == nil {
-		attr.Perm = p.perm
-	}
-	if !attr.empty() {
-		p.calls = append(p.calls, client.Fsetstat(p.handle, wireAttr(attr)))
-	}
-	if !small && client.Has("fsync@openssh.com") {
-		p.calls = append(p.calls, client.Fsync(p.handle))
-	}
-	p.calls = append(p.calls, client.CloseHandle(p.handle))
-	p.closed = true
-	if err := p.settleAll(ctx); err != nil || back == nil {
-		return small && err == nil, err
-	}
-	n, err := back.Data(ctx)
-	if err == nil && bytes.Equal(into[:n], p.whole) {
-		return true, nil
-	}
-	return p.again(ctx)
-}
-
-func (p *remotePart) settleAll(ctx context.Context) error {
-	for len(p.calls) > 0 {
-		if err := p.settleFirst(ctx); err != nil {
+// write sends a copy of b: the caller goes on to use it.
+func (p *remotePart) write(b []byte) error {
+	if len(p.calls) >= underway {
+		if err := p.settleFirst(p.ctx); err != nil {
 			return err
 		}
 	}
+	var from []byte
+	if n := len(p.free); n > 0 {
+		from, p.free = p.free[n-1], p.free[:n-1]
+	}
+	from = append(from[:0], b...)
+	offset := p.offset
+	p.calls = append(p.calls, write{p.remote.link.begin(func() (int, error) { return p.file.WriteAt(from, offset) }), from})
+	p.offset += int64(len(b))
 	return nil
 }
 
-// again looks a second time: a server may have read before it wrote.
-func (p *remotePart) again(ctx context.Context) (bool, error) {
-	stored, err := p.remote.Open(ctx, p.path, Info{Size: p.offset}, 0)
+func (p *remotePart) settleFirst(ctx context.Context) error {
+	first := p.calls[0]
+	p.calls = p.calls[1:]
+	if _, err := first.call.wait(ctx); err != nil {
+		return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+	}
+	p.free = append(p.free, first.from)
+	return nil
+}
+
+// Finish implements [Part]. A small file is read back.
+func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
+	for len(p.calls) > 0 {
+		if err := p.settleFirst(ctx); err != nil {
+			return false, err
+		}
+	}
+	link := p.remote.link
+	if p.holes {
+		if err := link.do(ctx, func() error { return p.file.Truncate(p.offset) }); err != nil {
+			return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+		}
+	}
+	small := int64(len(p.whole)) == p.offset
+	if small && len(p.whole) > 0 {
+		back, err := get(ctx, link, func() ([]byte, error) {
+			into := make([]byte, len(p.whole))
+			n, err := p.file.ReadAt(into, 0)
+			if err == io.EOF {
+				err = nil
+			}
+			return into[:n], err
+		})
+		if err != nil {
+			return false, p.remote.problem("read back", p.spec.Path, err)
+		}
+		if !bytes.Equal(back, p.whole) {
+			return false, mismatch(p.remote.name, p.spec.Path)
+		}
+	}
+	err := link.do(ctx, func() error { return p.end(attr, !small) })
 	if err != nil {
-		return false, err
+		return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 	}
-	defer stored.Close()
-	b, err := io.ReadAll(stored)
-	if err == nil && !bytes.Equal(b, p.whole) {
-		err = mismatch(p.remote.name, p.spec.Path)
+	p.closed = true
+	return small, nil
+}
+
+// end gives the file its attributes and closes it.
+func (p *remotePart) end(attr Attr, sync bool) error {
+	l := p.remote.link
+	if attr.Perm == nil && p.perm != 0 && p.perm != p.made {
+		attr.Perm = &p.perm
 	}
-	return err == nil, err
+	if attr.Perm != nil {
+		if err := p.file.Chmod(*attr.Perm); err != nil {
+			return err
+		}
+	}
+	if sync && l.has("fsync@openssh.com") {
+		if err := p.file.Sync(); err != nil {
+			return err
+		}
+	}
+	if err := p.file.Close(); err != nil {
+		return err
+	}
+	return l.chtimes(p.path, attr)
 }
 
 // Commit implements [Part].
@@ -296,17 +330,15 @@ func (p *remotePart) Commit(ctx context.Context) error {
 
 // Abandon implements [Part].
 func (p *remotePart) Abandon(keep bool) {
-	client := p.remote.client
-	var last *sftp.Call
-	if !p.closed {
-		last = client.CloseHandle(p.handle)
-	}
-	if !keep {
-		last = client.Remove(p.path)
-	}
-	if last != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), parting)
-		defer cancel()
-		_ = last.Done(ctx) // there is nobody left to tell
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	defer cancel()
+	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell
+		if !p.closed {
+			_ = p.file.Close()
+		}
+		if keep {
+			return nil
+		}
+		return p.remote.link.Remove(p.path)
+	})
 }

@@ -11,8 +11,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pkg/sftp"
+
 	"gateway/gateway"
-	"gateway/internal/sftp"
 	"gateway/transport"
 )
 
@@ -203,7 +204,7 @@ func parseStat(line string) (Info, error) {
 			return Info{}, wrong
 		}
 	}
-	return Info{Mode: sftp.Mode(uint32(n[0])), Size: n[1], Accessed: time.Unix(n[2], 0), Modified: time.Unix(n[3], 0)}, nil
+	return Info{Mode: (&sftp.FileStat{Mode: uint32(n[0])}).FileMode(), Size: n[1], Accessed: time.Unix(n[2], 0), Modified: time.Unix(n[3], 0)}, nil
 }
 
 // List implements [Tree].

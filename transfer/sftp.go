@@ -1,0 +1,234 @@
+package transfer
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+
+	"github.com/pkg/sftp"
+
+	"gateway/transport"
+)
+
+// A link is a client of one server. The library's calls know no context and do
+// not say why a connection ended; the link's do.
+type link struct {
+	*sftp.Client
+	in    *incoming
+	calls sync.WaitGroup
+	block int // how much is read or written by one request
+}
+
+// maxRequest is more than any request here has: the library is not to split
+// them.
+const maxRequest = 255 << 10
+
+// safeBlock is what every server reads and writes at once;
+// draft-ietf-secsh-filexfer-02, section 3.
+const safeBlock = 32 << 10
+
+// newLink greets the server behind a pipe, which belongs to the link.
+func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
+	l := &link{in: &incoming{from: pipe.Stdout}, block: safeBlock}
+	stop := context.AfterFunc(ctx, func() { pipe.Close() })
+	var err error
+	l.Client, err = sftp.NewClientPipe(l.in, hangup{pipe}, sftp.MaxPacketUnchecked(maxRequest))
+	if !stop() && err != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		pipe.Close()
+		return nil, err
+	}
+	if l.has("limits@openssh.com") { // such a server takes 255 KiB
+		l.block = block
+	}
+	return l, nil
+}
+
+// hangup is a pipe's stdin. Its end is the pipe's.
+type hangup struct{ pipe *transport.Pipe }
+
+func (h hangup) Write(b []byte) (int, error) { return h.pipe.Stdin.Write(b) }
+func (h hangup) Close() error                { return h.pipe.Close() }
+
+func (l *link) has(extension string) bool {
+	_, ok := l.HasExtension(extension)
+	return ok
+}
+
+// close ends the connection, and with it all calls.
+func (l *link) close() {
+	_ = l.Close() // there is nobody left to tell
+	l.calls.Wait()
+}
+
+// A pending is a call that is under way. One that nobody waits for goes on until
+// it is answered or the link is closed.
+type pending struct {
+	done chan struct{}
+	n    int
+	err  error
+}
+
+// begin starts a call.
+func (l *link) begin(call func() (int, error)) *pending {
+	p := &pending{done: make(chan struct{})}
+	l.calls.Go(func() {
+		defer close(p.done)
+		n, err := call()
+		p.n, p.err = n, l.in.explain(err)
+	})
+	return p
+}
+
+func (p *pending) wait(ctx context.Context) (int, error) {
+	select {
+	case <-p.done:
+		return p.n, p.err
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// do makes a call and waits for its end, or the context's.
+func (l *link) do(ctx context.Context, call func() error) error {
+	_, err := l.begin(func() (int, error) { return 0, call() }).wait(ctx)
+	return err
+}
+
+// get is do for a call that returns something.
+func get[T any](ctx context.Context, l *link, call func() (T, error)) (T, error) {
+	var got T
+	err := l.do(ctx, func() (err error) {
+		got, err = call()
+		return err
+	})
+	if err != nil { // the call may still be at work on got
+		var none T
+		return none, err
+	}
+	return got, nil
+}
+
+// maxListed bounds what a server sends while a directory is listed: the library
+// keeps all of it, and a server could go on for ever.
+const maxListed = 128 << 20
+
+var errEndless = errors.New("it has hundreds of thousands of entries, or no end")
+
+// list lists a directory.
+func (l *link) list(ctx context.Context, dir string) ([]fs.FileInfo, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer l.in.limit(cancel)()
+	found, err := get(ctx, l, func() ([]fs.FileInfo, error) { return l.ReadDirContext(ctx, dir) })
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return found, err
+}
+
+// incoming is what the server sends. It notes why that ends, and counts what
+// comes of lists.
+type incoming struct {
+	from io.Reader
+
+	head   [5]byte // of a packet: its length and type
+	filled int
+	left   int // of the packet's body
+
+	mu     sync.Mutex
+	err    error           // guarded by mu
+	listed int64           // guarded by mu
+	limits map[*limit]bool // of the lists that are under way; guarded by mu
+}
+
+// A limit ends a list when too much has come since it began.
+type limit struct {
+	at  int64
+	end context.CancelCauseFunc
+}
+
+// limit sets one, until the returned function is called.
+func (in *incoming) limit(end context.CancelCauseFunc) (lift func()) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	l := &limit{in.listed + maxListed, end}
+	if in.limits == nil {
+		in.limits = make(map[*limit]bool)
+	}
+	in.limits[l] = true
+	return func() {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		delete(in.limits, l)
+	}
+}
+
+// count adds to what has come of lists.
+func (in *incoming) count(n int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.listed += int64(n)
+	for l := range in.limits {
+		if in.listed > l.at {
+			l.end(errEndless)
+		}
+	}
+}
+
+// typeName is that of an answer with names.
+const typeName = 104
+
+func (in *incoming) Read(b []byte) (int, error) {
+	n, err := in.from.Read(b)
+	in.follow(b[:n])
+	if err != nil {
+		in.mu.Lock()
+		in.err = err
+		in.mu.Unlock()
+	}
+	return n, err
+}
+
+// follow follows the packets.
+func (in *incoming) follow(b []byte) {
+	for len(b) > 0 {
+		if in.left == 0 {
+			n := copy(in.head[in.filled:], b)
+			b = b[n:]
+			if in.filled += n; in.filled < len(in.head) {
+				return
+			}
+			in.filled = 0
+			in.left = int(max(binary.BigEndian.Uint32(in.head[:]), 1)) - 1
+			if in.head[4] == typeName {
+				in.count(in.left)
+			}
+			continue
+		}
+		n := min(in.left, len(b))
+		in.left -= n
+		b = b[n:]
+	}
+}
+
+// explain puts the cause in place of the end of a connection.
+func (in *incoming) explain(err error) error {
+	if !errors.Is(err, sftp.ErrSSHFxConnectionLost) {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.err == nil:
+		return err
+	case in.err == io.EOF:
+		return errors.New("the server has ended the connection")
+	}
+	return in.err
+}
