@@ -32,7 +32,7 @@ const safeBlock = 32 << 10
 
 // newLink greets the server behind a pipe, which belongs to the link.
 func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
-	l := &link{in: &incoming{from: pipe.Stdout}, block: safeBlock}
+	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock}
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	var err error
 	l.Client, err = sftp.NewClientPipe(l.in, hangup{pipe}, sftp.MaxPacketUnchecked(maxRequest))
@@ -136,6 +136,7 @@ func (l *link) list(ctx context.Context, dir string) ([]fs.FileInfo, error) {
 // comes of lists.
 type incoming struct {
 	from io.Reader
+	most int64 // of a list
 
 	head   [5]byte // of a packet: its length and type
 	filled int
@@ -157,7 +158,7 @@ type limit struct {
 func (in *incoming) limit(end context.CancelCauseFunc) (lift func()) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	l := &limit{in.listed + maxListed, end}
+	l := &limit{in.listed + in.most, end}
 	if in.limits == nil {
 		in.limits = make(map[*limit]bool)
 	}
