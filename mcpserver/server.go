@@ -120,7 +120,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		defer s.here.seen(call, s.config.Absent)()
 		result, err = next(ctx, method, req)
-		if r, ok := result.(*mcp.CallToolResult); ok && r.IsError && r.StructuredContent == nil {
+		if r, ok := result.(*mcp.CallToolResult); ok && r != nil && r.IsError && r.StructuredContent == nil {
 			return failure(s.badArguments(call.Params.Name, r)), nil
 		}
 		return result, err

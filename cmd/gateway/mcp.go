@@ -7,10 +7,10 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 
 	"gateway/daemon/client"
@@ -72,7 +72,7 @@ address without a host is this machine only.`,
 			}
 			server := mcpserver.New(config, stdioScope)
 			defer server.Close()
-			err = server.Run(cmd.Context(), &mcp.StdioTransport{})
+			err = server.Run(cmd.Context(), mcpserver.Stdio(os.Stdin, os.Stdout))
 			if errors.Is(err, io.EOF) {
 				return nil
 			}

@@ -1,0 +1,186 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxLine bounds a message, and is more than maxArguments: who brings too much
+	// of them is told so.
+	maxLine = maxBody
+	// maxCalls is how many calls of a client may be unanswered. Each of them may
+	// hold an answer that the client does not read.
+	maxCalls = 64
+)
+
+// Stdio returns the transport to one client over two pipes. A line that is no
+// message is answered with an error and ends nothing, and a client that does
+// not read is not read from.
+func Stdio(in io.ReadCloser, out io.Writer) mcp.Transport { return &stdio{in, out} }
+
+type stdio struct {
+	in  io.ReadCloser
+	out io.Writer
+}
+
+// Connect implements [mcp.Transport].
+func (s *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
+	out := &wholeWriter{out: s.out}
+	in := &lines{Closer: s.in, in: bufio.NewReaderSize(s.in, 64<<10), out: out}
+	connection, err := (&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: -1}).Connect(ctx)
+	return &bounded{Connection: connection, calls: make(chan struct{}, maxCalls)}, err
+}
+
+// A wholeWriter writes lines of several writers one after the other.
+type wholeWriter struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Close implements [io.Closer]. The pipe is the program's.
+func (w *wholeWriter) Close() error { return nil }
+
+func (w *wholeWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.Write(b)
+}
+
+// lines passes on the lines that are messages.
+type lines struct {
+	io.Closer
+	in   *bufio.Reader
+	out  io.Writer
+	rest []byte // of the line that is being passed on
+}
+
+// Read implements [io.Reader].
+func (l *lines) Read(b []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.next()
+		if why := refusal(line); why != nil {
+			if err := l.refuse(line, why); err != nil {
+				return 0, err
+			}
+		} else if err == nil || len(line) > 0 {
+			l.rest = line
+		}
+		if err != nil && len(l.rest) == 0 {
+			return 0, err
+		}
+	}
+	n := copy(b, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// errLong is why a line was not kept.
+var errLong = fmt.Errorf("a message of more than %d MiB", maxLine>>20)
+
+// next reads a line. One that is too long comes as its beginning, which is no
+// message.
+func (l *lines) next() (line []byte, err error) {
+	for err = bufio.ErrBufferFull; errors.Is(err, bufio.ErrBufferFull); {
+		var piece []byte
+		piece, err = l.in.ReadSlice('\n')
+		if len(line) <= maxLine {
+			line = append(line, piece...)
+		}
+	}
+	return line, err
+}
+
+// refusal returns why a line is no message; nil for one, and for an empty line.
+func refusal(line []byte) error {
+	line = bytes.TrimSpace(line)
+	switch {
+	case len(line) == 0:
+		return nil
+	case len(line) > maxLine:
+		return errLong
+	case !json.Valid(line):
+		return errors.New("it is not JSON")
+	case line[0] != '[':
+		_, err := jsonrpc.DecodeMessage(line)
+		return err
+	}
+	var batch []json.RawMessage
+	if err := json.Unmarshal(line, &batch); err != nil {
+		return err
+	}
+	if len(batch) == 0 {
+		return errors.New("an empty batch")
+	}
+	for _, message := range batch {
+		if _, err := jsonrpc.DecodeMessage(message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse answers a line that is no message, as JSON-RPC 2.0, section 5 has it.
+func (l *lines) refuse(line []byte, why error) error {
+	code, id := jsonrpc.CodeInvalidRequest, json.RawMessage("null")
+	var message struct{ ID json.RawMessage }
+	switch {
+	case len(line) > maxLine || !json.Valid(line):
+		code = jsonrpc.CodeParseError
+	case json.Unmarshal(line, &message) == nil && len(message.ID) > 0 && message.ID[0] != '{' && message.ID[0] != '[':
+		id = message.ID
+	}
+	type failure struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	answer, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   failure         `json:"error"`
+	}{"2.0", id, failure{code, fmt.Sprintf("no message: %.200s", why)}})
+	if err == nil {
+		_, err = l.out.Write(append(answer, '\n'))
+	}
+	return err
+}
+
+// bounded reads no further call while too many are unanswered.
+type bounded struct {
+	mcp.Connection
+	calls chan struct{}
+}
+
+// Read implements [mcp.Connection].
+func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
+	message, err := b.Connection.Read(ctx)
+	if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
+		select {
+		case b.calls <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return message, err
+}
+
+// Write implements [mcp.Connection].
+func (b *bounded) Write(ctx context.Context, message jsonrpc.Message) error {
+	err := b.Connection.Write(ctx, message)
+	if _, ok := message.(*jsonrpc.Response); ok {
+		select {
+		case <-b.calls:
+		default: // it answers what was no call
+		}
+	}
+	return err
+}
