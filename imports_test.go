@@ -26,7 +26,7 @@ import (
 // anything.
 var allowed = map[string][]string{
 	".":                       nil,
-	"hosts":                   nil,
+	"hosts":                   {"internal/document"},
 	"transport":               nil,
 	"transport/local":         {"transport"},
 	"transport/ssh":           {"transport"},
@@ -45,11 +45,12 @@ var allowed = map[string][]string{
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
-	"script":                  {"fleet", "gateway", "hosts", "internal/redact", "session", "transport"},
+	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/redact", "session", "transport"},
 	"script/report":           {"fleet", "gateway", "script"},
+	"internal/document":       nil,
 	"internal/fdpass":         nil,
 	"internal/redact":         nil,
-	"internal/config":         {"hosts"},
+	"internal/config":         {"hosts", "internal/document"},
 	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
 	// For tests and measuring only, so nothing above names them.
 	"bench":             {"bench/lab", "bench/peer", "bench/report", "bench/work"},

@@ -1,17 +1,14 @@
 package hosts
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/internal/document"
 )
 
 // A reader turns the YAML nodes of one inventory file into values and notes
@@ -36,7 +33,7 @@ func (r *reader) fail(n *yaml.Node, hint, format string, args ...any) bool {
 	if r.subject != "" {
 		message = r.subject + ": " + message
 	}
-	r.problems.add(&Error{Code: codeInventory, File: r.file, Line: n.Line, Message: message, Hint: hint})
+	r.problems.Add(&Error{Code: codeInventory, File: r.file, Line: n.Line, Message: message, Hint: hint})
 	return false
 }
 
@@ -44,42 +41,19 @@ func (r *reader) origin(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d%s", r.file, n.Line, r.layer)
 }
 
-// syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
-var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // document parses data, one YAML document, and returns its root; nil if it is
-// empty.
+// empty, or not one.
 func (r *reader) document(data []byte) *yaml.Node {
-	if len(data) > maxFile {
-		r.fail(&yaml.Node{}, "", "the file is larger than %d MiB", maxFile>>20)
-		return nil
+	root, mistake := document.Parse(data, maxFile)
+	switch {
+	case mistake != nil:
+		r.fail(&yaml.Node{Line: mistake.Line}, mistake.Hint, "%s", mistake.Message)
+	case root != nil:
+		// A value is looked at a few times. Only aliases that multiply each other
+		// make it more than that.
+		r.budget = 4*maxNames + 8*size(root)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, second yaml.Node
-	err := decoder.Decode(&document)
-	if err == nil {
-		if err = decoder.Decode(&second); err == nil {
-			r.fail(&second, "", "a second document in the file")
-			return nil
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		at := &yaml.Node{}
-		text := err.Error()
-		if form := syntaxForm.FindStringSubmatch(text); form != nil {
-			at.Line, _ = strconv.Atoi(form[1])
-			text = text[len(form[0]):]
-		}
-		r.fail(at, "indent with blanks, and close brackets and quotes", "not YAML: %s", text)
-		return nil
-	}
-	if len(document.Content) == 0 {
-		return nil
-	}
-	// A value is looked at a few times. Only aliases that multiply each other
-	// make it more than that.
-	r.budget = 4*maxNames + 8*size(&document)
-	return document.Content[0]
+	return root
 }
 
 // size counts the nodes that are written in the document.
@@ -212,17 +186,4 @@ func (r *reader) core(n *yaml.Node) bool {
 	return false
 }
 
-// but tells what a node is, where something else was wanted.
-func but(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return ", not a mapping"
-	case n.Kind == yaml.SequenceNode:
-		return ", not a list"
-	case n.ShortTag() == "!!null":
-		return ": it has no value"
-	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
-		return ", not something tagged " + brief(n.Tag)
-	}
-	return ", not text"
-}
+func but(n *yaml.Node) string { return document.Instead(n, brief) }

@@ -3,7 +3,8 @@ package hosts
 import (
 	"errors"
 	"fmt"
-	"strings"
+
+	"gateway/internal/document"
 )
 
 // ErrUnknown: a name that is in no inventory. Every [Error] with the code
@@ -63,50 +64,11 @@ func (e *Error) Is(target error) bool {
 	return target == ErrUnknown && e.Code == codeUnknown
 }
 
-// maxErrors is how many errors of an inventory are told at once.
-const maxErrors = 10
-
 // problems collects what is wrong with an inventory.
-type problems struct {
-	list    []*Error
-	dropped int
-}
+type problems struct{ document.Problems[*Error] }
 
-func (p *problems) add(e *Error) {
-	if p.full() {
-		p.dropped++
-		return
-	}
-	p.list = append(p.list, e)
-}
-
-// full reports whether more would only be counted.
-func (p *problems) full() bool { return len(p.list) == maxErrors }
-
-func (p *problems) any() bool { return len(p.list) > 0 }
-
-// err returns nil, the only error, or one that has a line for each.
 func (p *problems) err() error {
-	switch len(p.list) {
-	case 0:
-		return nil
-	case 1:
-		return p.list[0]
-	}
-	var (
-		lines  []string
-		causes []error
-	)
-	for _, e := range p.list {
-		line := e.Error()
-		if e.Hint != "" {
-			line += ": " + e.Hint
-		}
-		lines = append(lines, line)
-		causes = append(causes, e)
-	}
-	if p.dropped > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", p.dropped))
-	}
-	return &Error{Code: codeInventory, Message: strings.Join(lines, "\n"), Err: errors.Join(causes...)}
+	return p.Err(func(message string, all error) error {
+		return &Error{Code: codeInventory, Message: message, Err: all}
+	})
 }

@@ -13,7 +13,7 @@ const maxMemberships = 1 << 21
 func (b *builder) inventory() (*Inventory, error) {
 	// A name whose definition has a problem would look like one that nobody
 	// defined: what follows makes sense only when all is read.
-	if b.problems.any() {
+	if b.problems.Len() > 0 {
 		return nil, b.problems.err()
 	}
 	l := &linker{builder: b, inv: &Inventory{index: make(map[string]int), groupIndex: make(map[string]int)}}
@@ -25,7 +25,7 @@ func (b *builder) inventory() (*Inventory, error) {
 		l.inv.groupIndex[g.name] = i
 	}
 	for _, step := range []func(){l.references, l.cycles, l.groups, l.layers, l.jumps} {
-		if step(); b.problems.any() {
+		if step(); b.problems.Len() > 0 {
 			return nil, b.problems.err()
 		}
 	}
@@ -44,7 +44,7 @@ type linker struct {
 }
 
 func (l *linker) problem(at place, hint, format string, args ...any) {
-	l.problems.add(&Error{Code: codeInventory, File: at.file, Line: at.line, Message: fmt.Sprintf(format, args...), Hint: hint})
+	l.problems.Add(&Error{Code: codeInventory, File: at.file, Line: at.line, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // references resolves the names in groups.
@@ -55,7 +55,7 @@ func (l *linker) references() {
 	for i, g := range l.builder.groups {
 		for _, ref := range g.hosts {
 			host, ok := l.inv.index[ref.name]
-			if !ok && l.problems.full() {
+			if !ok && l.problems.Full() {
 				return // to search for what is near takes time
 			}
 			if !ok {
@@ -70,7 +70,7 @@ func (l *linker) references() {
 		}
 		for _, ref := range g.groups {
 			child, ok := l.inv.groupIndex[ref.name]
-			if !ok && l.problems.full() {
+			if !ok && l.problems.Full() {
 				return
 			}
 			if !ok {
@@ -178,7 +178,7 @@ func (l *linker) jumps() {
 		if at == nil {
 			continue
 		}
-		if l.problems.full() {
+		if l.problems.Full() {
 			return
 		}
 		for _, word := range at.Jump {

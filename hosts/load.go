@@ -24,7 +24,7 @@ func Load(paths ...string) (*Inventory, error) {
 	for _, path := range paths {
 		data, err := readFile(path)
 		if err != nil {
-			b.problems.add(err)
+			b.problems.Add(err)
 			continue
 		}
 		b.file(path, data)

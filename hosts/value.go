@@ -293,7 +293,7 @@ func (r *reader) duration(n *yaml.Node) (time.Duration, bool) {
 // env reads variables. Their values are not shown in errors: people keep
 // secrets there.
 func (r *reader) env(n *yaml.Node, h *Host) bool {
-	before := len(r.problems.list)
+	before := r.problems.Len()
 	for key, entry := range r.mapping(n) {
 		if !envNameForm.MatchString(key) {
 			r.fail(entry.key, "letters, digits and _, not starting with a digit", "%s is not a variable's name", brief(key))
@@ -314,7 +314,7 @@ func (r *reader) env(n *yaml.Node, h *Host) bool {
 		h.Env[key] = value.Value
 		h.set("env."+key, r.origin(entry.value))
 	}
-	return len(r.problems.list) == before
+	return r.problems.Len() == before
 }
 
 func (r *reader) tags(n *yaml.Node, h *Host) bool {

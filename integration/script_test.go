@@ -395,7 +395,7 @@ func TestScriptIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_ = cmd.Wait() // the status says it
+	_ = cmd.Wait()                                       // the status says it
 	if took := time.Since(begun); took > 3*time.Second { // one, and a machine with other things to do
 		t.Errorf("it took %v to leave", took)
 	}

@@ -1,9 +1,9 @@
 package script
 
 import (
-	"errors"
 	"fmt"
-	"strings"
+
+	"gateway/internal/document"
 )
 
 // Error is what is wrong with a script. Its code is script.invalid.
@@ -42,45 +42,9 @@ func (e *Error) ErrorCode() string { return "script.invalid" }
 // ErrorHint returns the remedy, or the empty string.
 func (e *Error) ErrorHint() string { return e.Hint }
 
-// maxErrors is how many errors of a script are told at once.
-const maxErrors = 10
-
 // problems collects what is wrong with a script.
-type problems struct {
-	list    []*Error
-	dropped int
-}
+type problems struct{ document.Problems[*Error] }
 
-func (p *problems) add(e *Error) {
-	if len(p.list) == maxErrors {
-		p.dropped++
-		return
-	}
-	p.list = append(p.list, e)
-}
-
-// err returns nil, the only error, or one that has a line for each.
 func (p *problems) err() error {
-	switch len(p.list) {
-	case 0:
-		return nil
-	case 1:
-		return p.list[0]
-	}
-	var (
-		lines  []string
-		causes []error
-	)
-	for _, e := range p.list {
-		line := e.Error()
-		if e.Hint != "" {
-			line += ": " + e.Hint
-		}
-		lines = append(lines, line)
-		causes = append(causes, e)
-	}
-	if p.dropped > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", p.dropped))
-	}
-	return &Error{Message: strings.Join(lines, "\n"), Err: errors.Join(causes...)}
+	return p.Err(func(message string, all error) error { return &Error{Message: message, Err: all} })
 }

@@ -61,7 +61,7 @@ func Parse(file string, data []byte) (*Script, error) {
 		r.findRegisters(root)
 		object(r, root, scriptFields, s)
 	}
-	if len(r.problems.list) == 0 && len(s.Steps) == 0 {
+	if r.problems.Len() == 0 && len(s.Steps) == 0 {
 		r.fail(&yaml.Node{Line: 1, Column: 1}, "steps: [{run: …}]", "no steps")
 	}
 	if err := r.problems.err(); err != nil {
@@ -121,7 +121,7 @@ func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
 	if has(node, "until") && !has(node, "retry") {
 		all = r.fail(n, "retry: {times: 30, delay: 2s}", "until needs retry, which says how often")
 	}
-	if has(node, "retry") && s.Retry.Times == 0 && len(r.problems.list) == 0 {
+	if has(node, "retry") && s.Retry.Times == 0 && r.problems.Len() == 0 {
 		all = r.fail(n, "retry: {times: 3, delay: 2s}", "retry has no times")
 	}
 	if s.Name == "" {

@@ -1,11 +1,7 @@
 package script
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/document"
 )
 
 // maxFile is the largest script, in bytes; nodes bounds what aliases make of it.
@@ -45,60 +42,20 @@ func (r *reader) fail(n *yaml.Node, hint, format string, args ...any) bool {
 	if r.subject != "" {
 		message = r.subject + ": " + message
 	}
-	r.problems.add(&Error{File: r.file, Line: n.Line, Column: n.Column, Message: message, Hint: hint})
+	r.problems.Add(&Error{File: r.file, Line: n.Line, Column: n.Column, Message: message, Hint: hint})
 	return false
 }
-
-// syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
-var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // document parses data, one YAML document, and returns its root; nil if it is
 // empty, or not one.
 func (r *reader) document(data []byte) *yaml.Node {
-	start := &yaml.Node{Line: 1, Column: 1}
-	if len(data) > maxFile {
-		r.fail(start, "", "the file is larger than %d MiB", maxFile>>20)
-		return nil
-	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, second yaml.Node
-	err := decoder.Decode(&document)
-	if err == nil {
-		if err = decoder.Decode(&second); err == nil {
-			r.fail(&second, "", "a second document in the file")
-			return nil
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		text := err.Error()
-		if form := syntaxForm.FindStringSubmatch(text); form != nil {
-			text = text[len(form[0]):]
-			if line, _ := strconv.Atoi(form[1]); line > 0 {
-				// Of what its parser finds, and not its scanner, yaml/v3 counts lines from 0.
-				if strings.HasPrefix(text, "did not find expected") {
-					line++
-				}
-				start = &yaml.Node{Line: line, Column: firstColumn(data, line)}
-			}
-		}
-		r.fail(start, "indent with blanks, and close brackets and quotes", "not YAML: %s", text)
+	root, mistake := document.Parse(data, maxFile)
+	if mistake != nil {
+		r.fail(&yaml.Node{Line: max(mistake.Line, 1), Column: max(mistake.Column, 1)}, mistake.Hint, "%s", mistake.Message)
 		return nil
 	}
 	r.budget = maxNodes
-	if len(document.Content) == 0 {
-		return nil
-	}
-	return document.Content[0]
-}
-
-// firstColumn returns where the text of a line begins.
-func firstColumn(data []byte, line int) int {
-	lines := bytes.SplitN(data, []byte("\n"), line+1)
-	if line > len(lines) {
-		return 1
-	}
-	text := lines[line-1]
-	return len(text) - len(bytes.TrimLeft(text, " \t")) + 1
+	return root
 }
 
 // resolve returns the node that n is or, as an alias, stands for.
@@ -259,20 +216,7 @@ func (r *reader) whole(n *yaml.Node, low, high int) (int, bool) {
 	return number, true
 }
 
-// but tells what a node is, where something else was wanted.
-func but(n *yaml.Node) string {
-	switch {
-	case n.Kind == yaml.MappingNode:
-		return ", not a mapping"
-	case n.Kind == yaml.SequenceNode:
-		return ", not a list"
-	case n.ShortTag() == "!!null":
-		return ": it has no value"
-	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
-		return ", not something tagged " + brief(n.Tag)
-	}
-	return ", not text"
-}
+func but(n *yaml.Node) string { return document.Instead(n, brief) }
 
 // brief quotes a text for a message, cut where it is long.
 func brief(s string) string {

@@ -146,7 +146,7 @@ func TestMistakes(t *testing.T) {
 	tests := []struct {
 		name, text, environ, want, hint string
 	}{
-		{name: "syntax", text: "a: b\nc: [\n", want: "FILE:2: not YAML: "},
+		{name: "syntax", text: "a: b\nc: [\n", want: "FILE:2: not YAML: ", hint: "indent with blanks, and close brackets and quotes"},
 		{name: "unknown", text: "output: json\n\ninventroy: x\n", want: `FILE:3: unknown key "inventroy"`, hint: "did you mean inventory?"},
 		{name: "unknown and far", text: "verbose: true", want: `FILE:1: unknown key "verbose"`},
 		{name: "twice", text: "quiet: true\nquiet: true\n", want: "FILE:2: quiet is already at line 1"},

@@ -1,21 +1,19 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/document"
 )
 
 // maxFile is the largest configuration file, in bytes.
@@ -141,33 +139,16 @@ func readAll(path string) ([]byte, error) {
 	return data, err
 }
 
-// syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
-var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // parse returns the root of a document; nil if it is empty.
 func parse(path string, data []byte) (*yaml.Node, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var document, second yaml.Node
-	err := decoder.Decode(&document)
-	if err == nil {
-		if err = decoder.Decode(&second); err == nil {
-			return nil, &Error{File: path, Line: second.Line, Message: "a second document in the file"}
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		e := &Error{File: path, Err: err}
-		text := err.Error()
-		if form := syntaxForm.FindStringSubmatch(text); form != nil {
-			e.Line, _ = strconv.Atoi(form[1])
-			text = text[len(form[0]):]
-		}
-		e.Message = "not YAML: " + text
-		return nil, e
-	}
-	if len(document.Content) == 0 || document.Content[0].ShortTag() == "!!null" {
+	root, mistake := document.Parse(data, maxFile)
+	switch {
+	case mistake != nil:
+		return nil, &Error{File: path, Line: mistake.Line, Message: mistake.Message, Hint: mistake.Hint, Err: mistake.Err}
+	case root == nil || root.ShortTag() == "!!null":
 		return nil, nil
 	}
-	return document.Content[0], nil
+	return root, nil
 }
 
 func unreadable(file File, err error) *Error {

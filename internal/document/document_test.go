@@ -1,0 +1,63 @@
+package document_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gateway/internal/document"
+)
+
+func TestParse(t *testing.T) {
+	for _, test := range []struct {
+		name, text   string
+		line, column int
+		message      string // empty: a document
+	}{
+		{"empty", "", 0, 0, ""},
+		{"a comment", "# nothing\n", 0, 0, ""},
+		{"a mapping", "a: 1\n", 0, 0, ""},
+		{"two", "a: 1\n---\nb: 2\n", 2, 1, "a second document in the file"},
+		{"of the scanner", "a: 1\n\tb: 2\n", 2, 2, "not YAML: found a tab character that violates indentation"},
+		{"of the parser", "a: 1\nb:\n  - c\n  d: e\n", 3, 3, "not YAML: did not find expected '-' indicator"},
+		{"at the end", "a: 1\nb: [\n", 2, 1, "not YAML: did not find expected node content"},
+		{"bytes", "\x00\x01", 0, 0, "not YAML: control characters are not allowed"},
+		{"too large", strings.Repeat("#", 1<<20+1), 0, 0, "the file is larger than 1 MiB"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			root, mistake := document.Parse([]byte(test.text), 1<<20)
+			switch {
+			case mistake == nil && test.message != "":
+				t.Errorf("no mistake, want %s", test.message)
+			case mistake != nil && (root != nil || mistake.Line != test.line || mistake.Column != test.column || mistake.Message != test.message):
+				t.Errorf("got %+v, want %d:%d: %s", mistake, test.line, test.column, test.message)
+			}
+		})
+	}
+}
+
+type problem struct{ text, hint string }
+
+func (p *problem) Error() string     { return p.text }
+func (p *problem) ErrorHint() string { return p.hint }
+
+func TestProblems(t *testing.T) {
+	var p document.Problems[*problem]
+	several := func(message string, all error) error { return fmt.Errorf("%s (%w)", message, all) }
+	if err := p.Err(several); err != nil {
+		t.Errorf("got %v, want none", err)
+	}
+	first := &problem{"f:1: bad", "do better"}
+	p.Add(first)
+	if err := p.Err(several); err != error(first) {
+		t.Errorf("got %v, want the only one", err)
+	}
+	for range 11 {
+		p.Add(&problem{"f:2: worse", ""})
+	}
+	err := p.Err(several)
+	if !errors.Is(err, first) || !strings.HasPrefix(err.Error(), "f:1: bad: do better\nf:2: worse\n") || !strings.Contains(err.Error(), "\nand 2 more (") || p.Len() != 10 || !p.Full() {
+		t.Errorf("got %v, want ten and two more", err)
+	}
+}
