@@ -223,11 +223,23 @@ func controlMark(kind byte, nonce, payload string) string {
 //
 // Where the client is gone but its link is not, neither is the terminal: a
 // shell that does not listen is killed then, see [endLine].
+//
+// A hang-up is lost on a process that is about to become a program and has the
+// shell's handlers yet, and misses one that is started meanwhile. So it is
+// repeated for what would have ended of it, but for what a handler has started:
+// below a process that has one, or later than the hang-up and not by the shell.
 func (k *keeper) arm(pid int) error {
-	return k.control(fmt.Sprintf(`h=%d; read -r l </proc/$h/stat && set -- ${l##*) } && s=$4 && j=${20}; `+
-		`gone() { k=; for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `+
-		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; `+
-		`if [ "$z" ]; then { sleep 2; read -r l </proc/$h/stat && set -- ${l##*) } && [ "${20}" = "$j" ] && kill -KILL $h; } 3>&- 4>&- 5<&- 6<&- & fi; }`, pid))
+	return k.control(fmt.Sprintf(`h=%d; read -r l </proc/$h/stat && set -- ${l##*) } && s=$4 && j=${20}; `, pid) +
+		`missed() { while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done <$p/status || return 1; ` +
+		`q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*) } && [ "$4" = "$s" ]; do ` +
+		`while read -r m v; do case $m in SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done </proc/$q/status; q=$2; b=${20}; done; ` +
+		`[ $q = $h ] || [ $b -le $t ]; }; ` +
+		`gone() { if [ "$z" ]; then { sleep 2; read -r l </proc/$h/stat && set -- ${l##*) } && [ "${20}" = "$j" ] && kill -KILL $h; } 5<&- 6<&- & fi; ` +
+		`for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; ` +
+		`for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; ` +
+		`[ "$4" = "$s" ] || continue; y=1; [ $n = 0 ] || missed "$@" || continue; k="$k ${p#/proc/}"; done; ` +
+		`[ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y" ] || break; ` +
+		`[ $n != 0 ] || { read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; }`)
 }
 
 // disarm says that the shell has ended in order: its jobs may go on. A stopped
