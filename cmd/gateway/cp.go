@@ -206,25 +206,14 @@ func many(selector string) (bool, error) {
 func (c *copying) run(ctx context.Context, selector string, args []string) error {
 	a := c.app
 	c.view = a.newCPView(c)
-	var err error
 	if !c.flags.dryRun {
-		if c.journal, err = a.runs().Begin("cp", selector, strings.Join(args, " "), c.names, nil); err != nil {
-			a.warn(fmt.Sprintf("the run is not remembered: %v", err))
-		}
-		leave := func(status int) { _ = c.journal.Close(status) } // there is no time left to tell
-		a.leaving.Store(&leave)
+		c.journal = a.beginRun("cp", selector, strings.Join(args, " "), c.names, nil)
 	}
 	begun := time.Now()
 	results, why := c.all(ctx)
 	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: cpStatus(ctx, results, why)}
 	if c.journal != nil {
-		saved := c.journal.Close(s.status)
-		if saved == nil && a.runs().Dir != "" {
-			s.run = c.journal.ID()
-		}
-		if saved != nil {
-			a.warn(fmt.Sprintf("the run is not remembered: %v", saved))
-		}
+		s.run = a.endRun(c.journal, s.status)
 	}
 	c.view.end(s)
 	return ended(s.status)

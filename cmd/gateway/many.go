@@ -106,11 +106,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	}
 	unread := a.unread(f)
 	unread.warn()
-	if m.journal, err = a.runs().Begin("exec", selector, c.Text, m.names, passedOn(f.env)); err != nil {
-		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
-	}
-	leave := func(status int) { _ = m.journal.Close(status) } // there is no time left to tell
-	a.leaving.Store(&leave)
+	m.journal = a.beginRun("exec", selector, c.Text, m.names, passedOn(f.env))
 	begun := time.Now()
 	m.line = a.showProgress(m.names)
 	results, why := fleet.Exec{Hosts: m.names, Plan: f.many.plan, Text: c.Text, Run: m.exec, Done: m.done}.Results(ctx)
@@ -210,13 +206,7 @@ func (m *manyRun) finish(ctx context.Context, s *summary) error {
 			s.status = statusFailed
 		}
 	}
-	saved := m.journal.Close(s.status)
-	if saved == nil && a.runs().Dir != "" {
-		s.run = m.journal.ID()
-	}
-	if saved != nil {
-		a.warn(fmt.Sprintf("the run is not remembered: %v", saved))
-	}
+	s.run = a.endRun(m.journal, s.status)
 	if v, ok := m.view.(*eventsView); ok {
 		s.emit(v)
 	} else if a.config.Output == "text" && !a.config.Quiet && a.out.failed() == nil {
@@ -228,6 +218,30 @@ func (m *manyRun) finish(ctx context.Context, s *summary) error {
 // runs returns where runs are remembered.
 func (a *app) runs() runs.Store {
 	return runs.Store{Dir: stateDir(a.source.Environ, "runs")}
+}
+
+// beginRun begins the record of a run, which is also closed when a signal leaves
+// no time for more.
+func (a *app) beginRun(verb, selector, command string, names, secrets []string) *runs.Journal {
+	journal, err := a.runs().Begin(verb, selector, command, names, secrets)
+	if err != nil {
+		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+	}
+	leave := func(status int) { _ = journal.Close(status) } // there is no time left to tell
+	a.leaving.Store(&leave)
+	return journal
+}
+
+// endRun closes the record and returns the run's id; empty if it is not
+// remembered.
+func (a *app) endRun(journal *runs.Journal, status int) (id string) {
+	switch err := journal.Close(status); {
+	case err != nil:
+		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+	case a.runs().Dir != "":
+		return journal.ID()
+	}
+	return ""
 }
 
 // A planned command is what would run on one host.

@@ -219,12 +219,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	if r.reports.events != nil {
 		r.runner.Observe = both(r.runner.Observe, r.reports.events.observer())
 	}
-	var err error
-	if r.journal, err = a.runs().Begin("run", r.selector, r.file, r.names, nil); err != nil {
-		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
-	}
-	leave := func(status int) { _ = r.journal.Close(status) } // there is no time left to tell
-	a.leaving.Store(&leave)
+	r.journal = a.beginRun("run", r.selector, r.file, r.names, nil)
 	r.arrange(ctx)
 	if err := r.reports.begin(r.runner.Secrets); err != nil {
 		a.warn(err.Error())
@@ -286,13 +281,7 @@ func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 			s.status = statusFailed
 		}
 	}
-	saved := r.journal.Close(s.status)
-	if saved == nil && a.runs().Dir != "" {
-		s.run = r.journal.ID()
-	}
-	if saved != nil {
-		a.warn(fmt.Sprintf("the run is not remembered: %v", saved))
-	}
+	s.run = a.endRun(r.journal, s.status)
 	r.view.end(s)
 	if r.reports.events != nil {
 		r.reports.events.end(s)
