@@ -205,6 +205,26 @@ func TestAuthFails(t *testing.T) {
 	}
 }
 
+// TestUnlockingTakesItsTime: what this machine does is not the peer's delay.
+func TestUnlockingTakesItsTime(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	c := config(s)
+	c.Identities = []ssh.Identity{{Path: s.Key.Encrypted(t, "right"), Passphrase: secret("right")}}
+	var err error
+	for range 5 { // the machine may become slower
+		c.ConnectTimeout = time.Minute
+		begun := time.Now()
+		dial(t, c)
+		c.ConnectTimeout = time.Since(begun) / 2 // most of it went into the key
+		var tr *ssh.Transport
+		if tr, err = ssh.Dial(t.Context(), c); err == nil {
+			tr.Close()
+			return
+		}
+	}
+	t.Errorf("Dial = %v", err)
+}
+
 // passwordServer accepts a password, on a server of which no account is
 // touched.
 func passwordServer(t *testing.T, lines ...string) (*sshdtest.Server, ssh.Config) {

@@ -197,8 +197,10 @@ func (k *keyring) addLocked(id Identity, data []byte, pub gossh.PublicKey) {
 // the machine meanwhile.
 const maxTyped = 3
 
-// unlock decrypts a key.
+// unlock decrypts a key, while the clock stands still: a person may have to
+// think, and the key's derivation takes a busy machine seconds.
 func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
+	defer k.clock.pause()()
 	name := id.name()
 	hint := "set passphrase for this host, add the key to an agent, or run it at a terminal"
 	tries := 1
@@ -213,9 +215,7 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 		}
 	}
 	for range tries {
-		resume := k.clock.pause()
 		passphrase, err := secret(k.ctx, name)
-		resume()
 		var coded interface{ ErrorCode() string }
 		switch {
 		case errors.As(err, &coded) && coded.ErrorCode() == codeSecret:
