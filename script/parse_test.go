@@ -34,6 +34,7 @@ var wrong = []struct {
 	{"unknown key of a step", "steps:\n  - run: a\n    regsiter: x\n", `s.yaml:3:5: step 1: unknown key "regsiter"`, "did you mean register?", false},
 	{"another tool's key", "steps:\n  - run: a\n    become: true\n", `s.yaml:3:5: step 1: unknown key "become"`, "did you mean sudo?", false},
 	{"key twice", "steps:\n  - run: a\n    run: b\n", `s.yaml:3:5: step 1: "run" is already at line 2`, "", true},
+	{"a list as key", "steps:\n  - run: a\n    ? [name]\n    : x\n", "s.yaml:3:7: step 1: a key must be plain text", "", true},
 	{"merge", "steps:\n  - &a {run: a}\n  - {<<: *a, name: x}\n", "s.yaml:3:6: step 2 (x): << is not supported: write the keys out", "", true},
 	{"no run", "steps:\n  - name: nothing\n", "s.yaml:2:5: step 1 (nothing): has no run", "say what it runs: run: TEXT", false},
 	{"empty run", "steps:\n  - run: ''\n", "s.yaml:2:10: step 1: run: is empty", "", false},
@@ -44,6 +45,7 @@ var wrong = []struct {
 	{"NUL", "steps:\n  - run: \"a\\0b\"\n", "s.yaml:2:10: step 1: run: holds a NUL byte, which no shell can read", "", true},
 	{"name twice", "steps:\n  - {name: a, run: a}\n  - {name: a, run: b}\n", "s.yaml:3:5: step 2 (a): a step at line 2 has the same name", "each name may stand once: --start-at and reports go by it", true},
 	{"name twice, in always", "steps:\n  - {name: a, run: a}\nalways:\n  - {name: a, run: b}\n", "s.yaml:4:5: always 1 (a): a step at line 2 has the same name", "", true},
+	{"empty name", "steps:\n  - {name: '', run: b}\n", "s.yaml:2:12: step 1: name: is empty", "leave the key out", false},
 	{"name of two lines", "steps:\n  - {name: \"a\\nb\", run: b}\n", "s.yaml:2:12: step 1 (a b): name: must be one line", "", false},
 	{"duration", "steps:\n  - run: a\n    timeout: soon\n", `s.yaml:3:14: step 1: timeout: "soon" is not a duration`, "90s, 1m30s, or whole seconds", false},
 	{"negative duration", "steps:\n  - {run: a, timeout: -3s}\n", `s.yaml:2:23: step 1: timeout: "-3s" is not a duration`, "", false},
@@ -53,6 +55,7 @@ var wrong = []struct {
 	{"no exit", "steps:\n  - {run: a, expect: {exit: []}}\n", "s.yaml:2:29: step 1: expect: exit: is empty", "leave the key out", false},
 	{"expectation", "steps:\n  - run: a\n    expect:\n      stdout: {contain: x}\n", `s.yaml:4:16: step 1: expect: stdout: unknown key "contain"`, "did you mean contains?", false},
 	{"no expectation", "steps:\n  - run: a\n    expect: {stdout: {}}\n", "s.yaml:3:22: step 1: expect: stdout: needs one of contains, matches, equals", "", true},
+	{"empty expectation", "steps:\n  - run: a\n    expect: {stdout: {contains: ''}}\n", "s.yaml:3:33: step 1: expect: stdout: contains: is empty", "leave the key out", true},
 	{"pattern", "steps:\n  - run: a\n    expect: {stderr: {matches: '(a'}}\n", `s.yaml:3:32: step 1: expect: stderr: matches: "(a" is not a regular expression: missing closing ): `, "put the pattern in single quotes, and a backslash before what stands for itself", true},
 	{"prompt", "steps:\n  - run: a\n    answer: [{prompt: '[sudo', send: x}]\n", `s.yaml:3:23: step 1: answer: prompt: "[sudo" is not a regular expression: missing closing ]: `, "", true},
 	{"answer without prompt", "steps:\n  - run: a\n    answer: [{send: x}]\n", "s.yaml:3:14: step 1: answer: has no prompt", "an answer is {prompt: PATTERN, send: TEXT}", false},
@@ -61,6 +64,7 @@ var wrong = []struct {
 	{"answer as mapping", "steps:\n  - run: a\n    answer: {prompt: x, send: y}\n", "s.yaml:3:13: step 1: answer: must be a list, not a mapping", "put - before each item", false},
 	{"unknown secret", "secrets: {token: env:T}\nsteps:\n  - run: a\n    answer: [{prompt: x, send: secret:tokne}]\n", `s.yaml:4:32: step 1: answer: send: no secret named "tokne"`, "did you mean token?", true},
 	{"secret itself", "secrets:\n  token: hunter2hunter2\nsteps: [{run: a}]\n", "s.yaml:2:10: secrets: token must be a reference, never the secret itself", "write env:NAME, file:PATH or cmd:COMMAND", false},
+	{"secret as list", "secrets:\n  token: [hunter2]\nsteps: [{run: a}]\n", "s.yaml:2:10: secrets: token must be a reference", "write env:NAME, file:PATH or cmd:COMMAND", false},
 	{"secret's name", "secrets: {a-b: env:T}\nsteps: [{run: a}]\n", `s.yaml:1:11: secrets: "a-b" is not a variable's name`, "letters, digits and _, not a digit first", false},
 	{"variable's name", "vars: {1a: x}\nsteps: [{run: a}]\n", `s.yaml:1:8: vars: "1a" is not a variable's name`, "", false},
 	{"name of the shell's own", "vars: {PATH: x}\nsteps: [{run: a}]\n", "s.yaml:1:8: vars: PATH has a meaning of its own", "choose another name", true},
@@ -123,6 +127,10 @@ func TestAliasesAreBounded(t *testing.T) {
 	}
 	if _, err := script.Parse("s.yaml", []byte("steps: [{run: a}]\nvars:\n  v: x\n"+text)); err == nil {
 		t.Error("Parse = nil")
+	}
+	many := "steps:\n  - &s {run: a, env: {A: b}}\n" + strings.Repeat("  - *s\n", 1<<16)
+	if _, err := script.Parse("s.yaml", []byte(many)); err == nil || !strings.Contains(err.Error(), "aliases make the file too large") {
+		t.Errorf("Parse = %.300v, want too large", err)
 	}
 	steps := "steps:\n  - &s {run: a}\n" + strings.Repeat("  - *s\n", 3)
 	if s, err := script.Parse("s.yaml", []byte(steps)); err != nil || len(s.Steps) != 4 {

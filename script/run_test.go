@@ -311,6 +311,8 @@ func TestReadSecrets(t *testing.T) {
 		"env:MISSING": "s.yaml:1:14: secret p: env:MISSING: the variable is not set",
 		"file:nope":   "s.yaml:1:14: secret p: file:" + mustAbs(t, "nope") + ": no such file or directory",
 		"cmd:false":   "s.yaml:1:14: secret p: cmd:…: exit status 1",
+
+		`cmd:printf "abcd\000"`: "s.yaml:1:14: secret p: holds a NUL byte, which no shell can read",
 	} {
 		s, err := script.Parse("s.yaml", []byte("secrets: {p: '"+reference+"'}\nsteps: [{run: a}]\n"))
 		if err != nil {
