@@ -46,6 +46,11 @@ bench: deps build ## side by side with what others use: bench/results, README's 
 	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
 	bin/bench -readme README.md $(BENCHFLAGS)
 
+.PHONY: bench-check
+bench-check: deps ## counts of a command (allocations, system calls, bytes, round trips) against bench/baseline.json; RENEW=1 writes it
+	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
+	bin/bench -check bench/baseline.json $(if $(RENEW),-renew)
+
 .PHONY: fuzz
 fuzz: ## all fuzz targets, FUZZTIME=30s each
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | while IFS=: read -r file target; do \

@@ -53,7 +53,8 @@ var allowed = map[string][]string{
 	"internal/config":         {"hosts", "internal/document"},
 	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
 	// For tests and measuring only, so nothing above names them.
-	"bench":             {"bench/lab", "bench/peer", "bench/report", "bench/work"},
+	"bench":             {"bench/count", "bench/lab", "bench/peer", "bench/report", "bench/work"},
+	"bench/count":       {"bench/lab", "gateway", "session", "transport", "transport/local"},
 	"bench/lab":         {"gateway", "hosts", "internal/netsim", "internal/sshdtest"},
 	"bench/peer":        {"bench/lab", "daemon/api", "daemon/client", "gateway", "session", "transport", "transport/local"},
 	"bench/report":      {"bench/peer", "bench/rounds", "bench/work"},

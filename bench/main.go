@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"gateway/bench/count"
 	"gateway/bench/lab"
 	"gateway/bench/peer"
 	"gateway/bench/report"
@@ -26,9 +27,12 @@ import (
 
 // options are the flags.
 type options struct {
-	works, out, readme, program, modules, child, peers string
-	quick                                              bool
-	bytes                                              int64
+	works, out, readme, program, modules, peers string
+	quick                                       bool
+	bytes                                       int64
+	check                                       string
+	renew                                       bool
+	child, commands                             string
 }
 
 func main() {
@@ -41,7 +45,10 @@ func main() {
 	flag.StringVar(&o.modules, "modules", "bin/peers", "the `directory` in which npm has installed the MCP servers")
 	flag.BoolVar(&o.quick, "quick", false, "small counts, to see that it works")
 	flag.Int64Var(&o.bytes, "bytes", 0, "how much output, and how large a file (default 1 GiB, quick 32 MiB)")
+	flag.StringVar(&o.check, "check", "", "measure nothing: compare counts with those in this `file`")
+	flag.BoolVar(&o.renew, "renew", false, "with -check: write the file")
 	flag.StringVar(&o.child, "child", "", "for the program itself")
+	flag.StringVar(&o.commands, "commands", "", "for the program itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
@@ -53,8 +60,13 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.child != "" {
+	switch {
+	case o.child != "":
 		return obey(ctx, o.child)
+	case o.commands != "":
+		return count.Obey(ctx, o.commands)
+	case o.check != "":
+		return check(ctx, o)
 	}
 	if ran, err := lab.Isolate(); ran {
 		return err

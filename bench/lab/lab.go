@@ -5,7 +5,6 @@ package lab
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"gateway/internal/netsim"
@@ -149,9 +148,13 @@ func (l *Lab) server(opts sshdtest.Options) (*sshdtest.Server, error) {
 // SetTrip sets how long a round trip to the far site takes.
 func (l *Lab) SetTrip(d time.Duration) { l.link.setDelay(d / 2) }
 
-// Temp makes a directory that ends with the lab.
-func (l *Lab) Temp(name string) (string, error) {
-	return os.MkdirTemp(l.dir, filepath.Base(name))
+// Carried is how many bytes have gone to the far site and come from it. It is
+// known of a proxy alone.
+func (l *Lab) Carried() (up, down int64) {
+	if s, ok := l.link.(slow); ok {
+		return s.Bytes(netsim.Up), s.Bytes(netsim.Down)
+	}
+	return 0, 0
 }
 
 // Close ends the servers and removes every file.

@@ -110,7 +110,7 @@ func (l *loop) Run(_ context.Context, command string) (string, error) {
 	}
 }
 
-func (l *loop) Close() { l.close() }
+func (l *loop) Close() { _ = l.close() } // nothing is left to do about it
 
 // begin waits for the shell.
 func (l *loop) begin() (*loop, error) {

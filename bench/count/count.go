@@ -1,0 +1,227 @@
+// Package count counts what a command costs in things that do not depend on the
+// machine: allocations, system calls, bytes and round trips. A baseline in the
+// repository holds what they are to be.
+package count
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"gateway/bench/lab"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// Counts are the figures, by name.
+type Counts map[string]float64
+
+// The names, and by how much each may be more than the baseline: a part of it, and
+// a number. What schedulers decide (how many reads a packet is cut into) moves by a
+// tenth from run to run; what the code decides does not move at all.
+var tolerances = []struct {
+	name       string
+	part, more float64
+}{
+	{"allocations of a command, over SSH", 0.1, 2},
+	{"allocations of a command, on this machine", 0.1, 2},
+	{"bytes allocated by a command, over SSH", 0.15, 512},
+	{"bytes allocated by a command, on this machine", 0.15, 512},
+	{"bytes typed for a command", 0, 8},
+	{"bytes up the wire for a command", 0.02, 16},
+	{"bytes down the wire for a command", 0.05, 32},
+	{"system calls of gateway for a command, over SSH", 0.25, 2},
+	{"system calls of gateway for a command, on this machine", 0.25, 2},
+	{"system calls of the shell for a command", 0.2, 2},
+	{"round trips of a command", 0, 0.3},
+	{"round trips of a session on a warm connection", 0, 0.4},
+	{"round trips from nothing to the first result", 0, 0.9},
+}
+
+const (
+	warmUp  = 50
+	counted = 300
+)
+
+// command is the one that is counted.
+var command = session.Command{Text: "echo hi"}
+
+// rounds is how often everything is counted. The least counts: a busy machine only
+// ever adds, as when a session decides that its host is too slow for a short frame.
+const rounds = 2
+
+// Take counts everything. self is this program, which strace starts again.
+func Take(ctx context.Context, l *lab.Lab, self string) (Counts, error) {
+	least := Counts{}
+	for range rounds {
+		c := Counts{}
+		if err := errors.Join(c.memory(ctx, l), c.typed(ctx), c.wire(ctx, l), c.calls(l, self), c.trips(ctx, l)); err != nil {
+			return nil, err
+		}
+		for name, value := range c {
+			if old, known := least[name]; !known || value < old {
+				least[name] = value
+			}
+		}
+	}
+	return least, nil
+}
+
+// dial makes a connection to a site's first host.
+func dial(ctx context.Context, s *lab.Site) (transport.Transport, error) {
+	g, err := s.Gateway()
+	if err != nil {
+		return nil, err
+	}
+	host, err := g.Resolve(ctx, s.First().Name)
+	if err != nil {
+		return nil, err
+	}
+	target, err := g.Target(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.Dial(ctx, target, gateway.Caller{})
+}
+
+// within opens a session, has it do a few commands, and gives it to do.
+func within(ctx context.Context, t transport.Transport, do func(run func() error) error) error {
+	s, err := session.Open(ctx, t, session.Config{Shell: lab.Shell})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	run := func() error {
+		r, err := s.Run(ctx, command)
+		if err == nil && string(r.Stdout) != "hi\n" {
+			err = fmt.Errorf("%q came", r.Stdout)
+		}
+		return err
+	}
+	if err := repeat(warmUp, run); err != nil {
+		return err
+	}
+	return do(run)
+}
+
+func repeat(n int, run func() error) error {
+	for range n {
+		if err := run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Counts) memory(ctx context.Context, l *lab.Lab) error {
+	far, err := dial(ctx, l.Near)
+	if err != nil {
+		return err
+	}
+	defer far.Close()
+	for where, t := range map[string]transport.Transport{"over SSH": far, "on this machine": local.New(local.Config{})} {
+		err := within(ctx, t, func(run func() error) error {
+			defer debug.SetGCPercent(debug.SetGCPercent(-1)) // it empties the pools
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			err := repeat(counted, run)
+			runtime.ReadMemStats(&after)
+			c["allocations of a command, "+where] = float64(after.Mallocs-before.Mallocs) / counted
+			c["bytes allocated by a command, "+where] = float64(after.TotalAlloc-before.TotalAlloc) / counted
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typed counts what is written to the shell's terminal.
+func (c Counts) typed(ctx context.Context) error {
+	t := &typist{Transport: local.New(local.Config{})}
+	return within(ctx, t, func(run func() error) error {
+		before := t.bytes.Load()
+		err := repeat(counted, run)
+		c["bytes typed for a command"] = float64(t.bytes.Load()-before) / counted
+		return err
+	})
+}
+
+// wire counts what goes through the proxy, with the protocol's own.
+func (c Counts) wire(ctx context.Context, l *lab.Lab) error {
+	t, err := dial(ctx, l.Far)
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	return within(ctx, t, func(run func() error) error {
+		up, down := l.Carried()
+		err := repeat(counted, run)
+		moreUp, moreDown := l.Carried()
+		c["bytes up the wire for a command"] = float64(moreUp-up) / counted
+		c["bytes down the wire for a command"] = float64(moreDown-down) / counted
+		return err
+	})
+}
+
+// trip is long enough for a busy machine to be no tenth of it.
+const trip = 100 * time.Millisecond
+
+func (c Counts) trips(ctx context.Context, l *lab.Lab) error {
+	warm, err := dial(ctx, l.Far)
+	if err != nil {
+		return err
+	}
+	defer warm.Close()
+	return within(ctx, warm, func(run func() error) error {
+		l.SetTrip(trip)
+		defer l.SetTrip(0)
+		var open []func() error // what is closed when nobody looks at the clock
+		defer func() {
+			for _, end := range slices.Backward(open) {
+				_ = end() // nothing depends on it
+			}
+		}()
+		enter := func(t transport.Transport) (*session.Session, error) {
+			s, err := session.Open(ctx, t, session.Config{Shell: lab.Shell})
+			if err == nil {
+				open = append(open, s.Close)
+			}
+			return s, err
+		}
+		for name, do := range map[string]func() error{
+			"round trips of a command": run,
+			"round trips of a session on a warm connection": func() error {
+				_, err := enter(warm)
+				return err
+			},
+			"round trips from nothing to the first result": func() error {
+				t, err := dial(ctx, l.Far)
+				if err != nil {
+					return err
+				}
+				open = append(open, t.Close)
+				s, err := enter(t)
+				if err != nil {
+					return err
+				}
+				_, err = s.Run(ctx, command)
+				return err
+			},
+		} {
+			begun := time.Now()
+			if err := do(); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			c[name] = float64(time.Since(begun)) / float64(trip)
+		}
+		return nil
+	})
+}
