@@ -173,3 +173,15 @@ func TestInterruptOnTerminalWithEcho(t *testing.T) {
 		}
 	})
 }
+
+// TestDeadlineWhileNobodyTakesTheOutput: a caller that is slow is no dead link.
+func TestDeadlineWhileNobodyTakesTheOutput(t *testing.T) {
+	s := open(t, session.Config{Shell: "sh"})
+	free := make(chan struct{})
+	time.AfterFunc(2500*time.Millisecond, func() { close(free) })
+	r, err := s.Run(t.Context(), session.Command{Text: "yes | head -c 1000000; yes >&2", Merge: true, Timeout: 300 * time.Millisecond, Output: func(session.Stream, []byte) { <-free }})
+	if r.Verdict != session.TimedOut || r.Ended {
+		t.Errorf("got %s, ended %v, %v; want timed_out, and a session that lives", r.Verdict, r.Ended, err)
+	}
+	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+}

@@ -39,7 +39,7 @@ type run struct {
 	veil     veil
 	pursued  chan Level // see pursuit
 
-	delivering atomic.Int32 // how many of its streams are within Command.Output
+	delivering atomic.Int32 // how many of its streams wait for the caller, or for a disk
 
 	// Used by the goroutine of Run only.
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
@@ -63,6 +63,8 @@ func (r *run) cut(from Stream) bool { return r.progress.closed[from] && !r.progr
 
 // write takes bytes of the command.
 func (r *run) write(from Stream, b []byte) {
+	r.delivering.Add(1)
+	defer r.delivering.Add(-1)
 	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
 	if from == Terminal && r.draws {
@@ -117,9 +119,7 @@ func (r *run) deliver(from Stream, b []byte) {
 		from = r.shown()
 	}
 	if r.outputs[from].write(b) && r.command.Output != nil {
-		r.delivering.Add(1)
 		r.command.Output(from, b)
-		r.delivering.Add(-1)
 	}
 }
 
