@@ -2,10 +2,13 @@ package session_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gateway/session"
 )
@@ -82,5 +85,56 @@ func keeperIsKilled(t *testing.T, env map[string]string) {
 			r, err := s.Run(t.Context(), session.Command{Text: "pwd"})
 			return err == nil && string(r.Stdout) == "/usr\n"
 		})
+	})
+}
+
+// A job that no text shows may hold what the frame has open. It holds up neither
+// the next command nor the session's end.
+func TestJobOfAFunction(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		gate := filepath.Join(t.TempDir(), "gate")
+		if err := os.WriteFile(gate, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(t, s, "f() { (while [ -e "+gate+" ]; do sleep 0.1; done) >/dev/null 2>&1 & }")
+		for range 4 {
+			if r := run(t, s, "f; echo on"); string(r.Stdout) != "on\n" || r.ExitCode != 0 {
+				t.Errorf("a command with a job: %d %q %q", r.ExitCode, r.Stdout, r.Stderr)
+			}
+		}
+		if err := os.Remove(gate); err != nil {
+			t.Fatal(err)
+		}
+		if r := run(t, s, "echo on"); string(r.Stdout) != "on\n" {
+			t.Errorf("after the jobs: %q %q", r.Stdout, r.Stderr)
+		}
+	})
+}
+
+// A frame leaves its line before it has set the prompt anew: the next one does.
+func TestPromptOfATextThatIsLeft(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		run(t, s, "true")
+		for range 2 {
+			r, err := s.Run(t.Context(), session.Command{Text: "PS1='$ '; sleep 100", Timeout: 300 * time.Millisecond})
+			if r.Verdict != session.TimedOut || r.Ended {
+				t.Fatalf("got %s, ended %v, %v, want timed_out", r.Verdict, r.Ended, err)
+			}
+		}
+		want(t, run(t, s, "echo on"), 0, "on\n", "")
+		want(t, run(t, s, "echo on"), 0, "on\n", "")
+	})
+}
+
+// A shell with few descriptors runs what it can as it did before.
+func TestFewDescriptors(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if strings.HasSuffix(s.Shell(), "yash") {
+			return // it keeps its own from 100 on
+		}
+		run(t, s, "true")
+		want(t, run(t, s, "n=$(ulimit -S -n); ulimit -S -n 20"), 0, "", "")
+		want(t, run(t, s, "echo a; (exit 3)"), 3, "a\n", "")
+		want(t, run(t, s, "ulimit -S -n $n"), 0, "", "")
 	})
 }
