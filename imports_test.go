@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"internal/statements":     nil,
 	"session/conformance":     {"session"},
 	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/statements"},
-	"daemon":                  {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/transcript"},
+	"daemon":                  {"daemon/api", "gateway", "hosts", "session", "transport", "internal/fdpass", "internal/transcript"},
 	"fleet":                   {"gateway", "hosts", "session", "transport"},
 	"runs":                    {"transport"},
 	"transfer":                {"gateway", "transport"},

@@ -17,6 +17,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/gateway"
+	"gateway/hosts"
 	"gateway/internal/transcript"
 	"gateway/session"
 	"gateway/transport"
@@ -293,13 +294,16 @@ func (d *Daemon) notFound(scope, name string) error {
 	for _, s := range d.list(scope, false) {
 		names = append(names, s.Name)
 	}
-	hint := "open one with gateway session open HOST"
-	if len(names) > 0 {
-		slices.Sort(names)
-		if len(names) > 10 {
-			names = append(names[:10], "…")
-		}
-		hint = "there are " + strings.Join(names, ", ")
+	slices.Sort(names)
+	hint := hosts.DidYouMean(name, "", names)
+	switch {
+	case hint != "":
+	case len(names) == 0:
+		hint = "open one with gateway session open HOST"
+	case len(names) == 1:
+		hint = "there is " + names[0]
+	default:
+		hint = "there are " + hosts.FoldNames(names)
 	}
 	return &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no session %q", name), Hint: hint}
 }

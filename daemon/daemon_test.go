@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -555,6 +556,20 @@ func TestWhoIsAttachedIsAlone(t *testing.T) {
 	run(t, c, "work", "echo free")
 }
 
+// Who writes requests of their own is told that they are not what JSON is.
+func TestRequestIsText(t *testing.T) {
+	d, err := daemon.New(daemon.Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/sessions/work/commands", strings.NewReader("{\"command\":\"echo \xff\"}"))
+	answer := httptest.NewRecorder()
+	d.Handler().ServeHTTP(answer, request)
+	if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "not valid UTF-8") {
+		t.Errorf("answered %d %s", answer.Code, answer.Body)
+	}
+}
+
 func TestEventsOfAllSessions(t *testing.T) {
 	c := start(t, daemon.Config{})("")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -591,6 +606,14 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"until": func() error { _, err := c.Wait(t.Context(), "work", api.Wait{Until: "noon"}); return err },
 		"keys":  func() error { return c.Send(t.Context(), "work", api.Input{Keys: []string{"ctrl-q-q"}}) },
 		"level": func() error { return c.Interrupt(t.Context(), "work", api.Interrupt{Level: "hard"}) },
+		"a command that is no UTF-8": func() error {
+			_, err := c.Run(t.Context(), "work", api.Run{Text: "touch caf\xe9"})
+			return err
+		},
+		"an environment that is no UTF-8": func() error {
+			return c.Exec(t.Context(), "work", api.Run{Text: "true", Env: map[string]string{"A": "\xff"}}, nil)
+		},
+		"a text that is no UTF-8": func() error { return c.Send(t.Context(), "work", api.Input{Text: "\xff"}) },
 	} {
 		if err := call(); gateway.Code(err) != "usage" {
 			t.Errorf("%s: %v, want usage", name, err)

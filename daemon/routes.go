@@ -1,15 +1,18 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"runtime"
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
@@ -80,13 +83,19 @@ func (q *request) context() context.Context { return q.r.Context() }
 
 // body reads the request's JSON. What the API does not know is refused.
 func (q *request) body(into any) error {
-	decoder := json.NewDecoder(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+	var tooLong *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLong):
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: the request is longer than %d MiB", maxBody>>20), Hint: "move large data as a file"}
+	case err != nil:
+		return err
+	case !utf8.Valid(data): // a decoder would put U+FFFD there, without a word
+		return &transport.Error{Code: "usage", Message: "daemon: the request is not valid UTF-8"}
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		var tooLong *http.MaxBytesError
-		if errors.As(err, &tooLong) {
-			return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: the request is longer than %d MiB", maxBody>>20), Hint: "move large data as a file"}
-		}
 		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: request: %v", err)}
 	}
 	return nil

@@ -163,7 +163,7 @@ func TestAgentGivesNoPassword(t *testing.T) {
 	}
 
 	asks = a.do("run", args{"session": "s", "command": `read -rs -p 'Password: ' p </dev/tty; echo "got $p"`})
-	line := regexp.MustCompile(`gateway session answer [\w-]+`).FindString(asks.Next)
+	line := regexp.MustCompile(`gateway session answer [\w.-]+`).FindString(asks.Next)
 	if o := h.feed(t, "hunter2\n", strings.Fields(line)[1:]...); o.status != 0 {
 		t.Errorf("%s: %+v", line, o)
 	}

@@ -182,7 +182,7 @@ func clip(text string) string {
 func next(a *answer, command api.Command, s api.Session, timeout time.Duration) string {
 	switch {
 	case command.State == string(api.WaitingInput) && command.Prompt != nil && command.Prompt.Kind == "password":
-		return fmt.Sprintf("it asks for a password, which is a person's or the inventory's: ask them to run gateway session answer %s, or interrupt it; then wait with id %s", s.ID, a.ID)
+		return fmt.Sprintf("it asks for a password, which is a person's or the inventory's: ask them to run gateway session answer %s, or interrupt it; then wait with id %[1]s", a.ID)
 	case command.State == string(api.WaitingInput):
 		return fmt.Sprintf("it waits for input: answer with send (id %s), or interrupt it", a.ID)
 	case !command.Over():

@@ -76,7 +76,7 @@ func (c *call) mayType(t target, in sendArgs) error {
 	case p != nil && p.Kind == "password" && (in.Text != "" || slices.ContainsFunc(in.Keys, func(k string) bool { return !slices.Contains(controls, strings.ToLower(k)) })):
 		return &transport.Error{
 			Code: "cmd.needs_input", Message: fmt.Sprintf("it asks for a password (%s): that is not yours to give", plain(p.Text)),
-			Hint: fmt.Sprintf("ask a person to run gateway session answer %s, or have the inventory refer to it; or interrupt the command", t.session.ID),
+			Hint: fmt.Sprintf("ask a person to run gateway session answer %s, or have the inventory refer to it; or interrupt the command", t.command.ID),
 		}
 	}
 	return nil

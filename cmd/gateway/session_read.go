@@ -74,6 +74,8 @@ func (f *readFlags) check(cmd *cobra.Command) error {
 		return usage(cmd, "", "--head, --tail and --grep exclude each other")
 	case f.follow && (f.headSet || f.grep != ""):
 		return usage(cmd, "to wait for a line there is gateway session wait --until match=REGEX", "--follow goes with --tail and --since only")
+	case !isRegexp(f.grep):
+		return usage(cmd, "expressions are RE2: no backreferences, no lookaround", "--grep: %q is no regular expression", f.grep)
 	case f.context != 0 && f.grep == "":
 		return usage(cmd, "", "--context is for --grep")
 	case f.since < 0 || f.head < 0 || f.tail < 0 || f.context < 0:
@@ -82,6 +84,11 @@ func (f *readFlags) check(cmd *cobra.Command) error {
 		return usage(cmd, "", "--stream: %q is not one of stdout, stderr or terminal", f.stream)
 	}
 	return nil
+}
+
+func isRegexp(text string) bool {
+	_, err := regexp.Compile(text)
+	return err == nil
 }
 
 // commandID is what the daemon calls a command: its session's id and a number.

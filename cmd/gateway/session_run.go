@@ -214,7 +214,7 @@ func (e *execution) answer(ctx context.Context, a answered) {
 		e.refuse(ctx, a.err)
 		return
 	}
-	err := e.client.Send(ctx, e.session, api.Input{Text: a.text, Enter: true, Secret: true})
+	err := e.client.Send(ctx, e.session, api.Input{Text: a.text, Enter: true, Secret: true, Command: e.command.ID})
 	if err != nil {
 		e.app.warn("the answer was not typed: " + err.Error()) // the command has gone on without it
 	}
@@ -259,7 +259,7 @@ func (e *execution) unfinished(ctx context.Context, state api.State, prompt stri
 		what, hint := "it still runs", e.goOn()
 		if state == api.WaitingInput {
 			what = fmt.Sprintf("it waits for input at %q", prompt)
-			hint += ", gateway session answer " + e.session
+			hint = fmt.Sprintf("its id is %s: gateway session answer %[1]s, then gateway session wait %[1]s", e.command.ID)
 		}
 		e.app.out.say("gateway: " + visible(what) + "\nhint: " + hint)
 		return r

@@ -75,6 +75,9 @@ func (c *Client) Close(ctx context.Context, name string) (s api.Session, err err
 
 // Run starts a command. It does not wait for its end.
 func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api.Command, err error) {
+	if err := checkRun(run); err != nil {
+		return command, err
+	}
 	return command, c.call(ctx, http.MethodPost, sessionPath(name)+"/commands", run, &command)
 }
 
@@ -82,6 +85,9 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 // is its result, unless there is an error. The end of ctx ends the call, not the
 // command.
 func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(api.Event) error) error {
+	if err := checkRun(run); err != nil {
+		return err
+	}
 	return stream(ctx, c, http.MethodPost, sessionPath(name)+"/commands?follow=1", run, each)
 }
 
@@ -93,6 +99,9 @@ func (c *Client) Command(ctx context.Context, id string, limit int) (command api
 
 // Send types to the command that runs.
 func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
+	if err := checkInput(input); err != nil {
+		return err
+	}
 	return c.call(ctx, http.MethodPost, sessionPath(name)+"/input", input, nil)
 }
 
@@ -268,6 +277,9 @@ type caller struct {
 // Open opens a session. Questions and secret references on the way are the
 // caller's to answer.
 func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (api.Session, error) {
+	if err := checkPlace(open.Cwd, open.Env); err != nil {
+		return api.Session{}, err
+	}
 	if who.Secret == nil {
 		who.Secret = gateway.Secret
 	}

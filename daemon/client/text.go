@@ -1,0 +1,39 @@
+package client
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"gateway/daemon/api"
+	"gateway/transport"
+)
+
+// JSON puts U+FFFD where a text is not UTF-8, without a word: the host would get
+// something else than the caller meant.
+
+func checkRun(r api.Run) error {
+	if err := checkText("the command", "write such bytes as printf does: \"$(printf 'caf\\351')\"", r.Text); err != nil {
+		return err
+	}
+	return checkPlace(r.Cwd, r.Env)
+}
+
+func checkPlace(cwd string, env map[string]string) error {
+	words := []string{cwd}
+	for name, value := range env {
+		words = append(words, name, value)
+	}
+	return checkText("the directory or the environment", "set it with a command", words...)
+}
+
+func checkInput(in api.Input) error {
+	return checkText("the text", "", in.Text)
+}
+
+func checkText(what, hint string, words ...string) error {
+	if slices.ContainsFunc(words, func(word string) bool { return !utf8.ValidString(word) }) {
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("%s is not valid UTF-8", what), Hint: hint}
+	}
+	return nil
+}
