@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
 	"gateway/internal/fdpass"
 	"gateway/transport"
 )
@@ -177,7 +178,7 @@ func (l *loan) start(ctx context.Context, t transport.Transport, borrow api.Borr
 		return nil, nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: lend: %d pipes came, want %d", len(l.files), want)}
 	}
 	if borrow.Terminal == nil {
-		pipe, err := t.Pipe(ctx, string(borrow.Command))
+		pipe, err := openPipe(ctx, t, borrow)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -192,6 +193,13 @@ func (l *loan) start(ctx context.Context, t transport.Transport, borrow api.Borr
 	}
 	l.program = terminal
 	return keyboard{terminal}, []io.Reader{terminal}, nil
+}
+
+func openPipe(ctx context.Context, t transport.Transport, borrow api.Borrow) (*transport.Pipe, error) {
+	if borrow.Subsystem == "" {
+		return t.Pipe(ctx, string(borrow.Command))
+	}
+	return gateway.Subsystem(ctx, t, borrow.Subsystem)
 }
 
 // keyboard is a terminal's input, whose end is the terminal's end only.

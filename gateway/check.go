@@ -146,7 +146,7 @@ func (c *check) sftp(ctx context.Context, t transport.Transport) {
 	if _, remote := t.(transport.Remote); !remote {
 		return // this machine: files are files
 	}
-	pipe, err := subsystem(ctx, t, "sftp")
+	pipe, err := Subsystem(ctx, t, "sftp")
 	if err != nil {
 		_ = c.failed("sftp", err) // commands run without it
 		return

@@ -13,11 +13,11 @@ type Connection struct {
 	transport.Transport
 	Host    hosts.Host
 	gateway *Gateway
+	warm    *Target // it is somebody else's connection to this target
 }
 
-// Connect connects to a host, as USER if that is not empty. It makes a
-// connection of its own: one that somebody lends starts commands and nothing
-// else.
+// Connect returns a warm connection to a host if there is one, else one of its
+// own; as USER if that is not empty.
 func (g *Gateway) Connect(ctx context.Context, name, user string) (*Connection, error) {
 	host, err := g.Resolve(ctx, name)
 	if err != nil {
@@ -26,11 +26,20 @@ func (g *Gateway) Connect(ctx context.Context, name, user string) (*Connection, 
 	if err := As(&host, user); err != nil {
 		return nil, err
 	}
-	t, err := g.connect(ctx, host)
+	target, err := g.Target(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	return &Connection{Transport: t, Host: host, gateway: g}, nil
+	c := &Connection{Host: host, gateway: g}
+	if t, ok := g.warm(ctx, target); ok {
+		c.Transport, c.warm = t, &target
+		return c, nil
+	}
+	c.Transport, err = g.dial(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Close closes the connection and what was started on it.
@@ -40,12 +49,26 @@ func (c *Connection) Close() error {
 }
 
 // Subsystem starts a subsystem such as sftp. The error's code is
-// file.no_subsystem where there is none.
+// file.no_subsystem where there is none. It comes first, and not beside other
+// calls: where a warm connection has failed meanwhile, one of its own takes its
+// place.
 func (c *Connection) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
-	return subsystem(ctx, c.Transport, name)
+	pipe, err := Subsystem(ctx, c.Transport, name)
+	if err == nil || c.warm == nil || !linkFailed(err) || ctx.Err() != nil {
+		return pipe, err
+	}
+	own, dialErr := c.gateway.dial(ctx, *c.warm)
+	if dialErr != nil {
+		return nil, dialErr
+	}
+	c.gateway.release(c.Transport)
+	c.Transport, c.warm = own, nil
+	return Subsystem(ctx, own, name)
 }
 
-func subsystem(ctx context.Context, t transport.Transport, name string) (*transport.Pipe, error) {
+// Subsystem starts a subsystem on a transport that knows them. The error's code
+// is file.no_subsystem where there is none.
+func Subsystem(ctx context.Context, t transport.Transport, name string) (*transport.Pipe, error) {
 	over, ok := t.(interface {
 		Subsystem(context.Context, string) (*transport.Pipe, error)
 	})

@@ -125,6 +125,9 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if c.fromMany || c.toMany {
 		ask, policy = nil, policyStrict
 	}
+	if !a.config.NoDaemon {
+		a.warm = a.borrower(ask != nil)
+	}
 	c.gateway = a.open(inv, ask, policy)
 	defer c.gateway.Close()
 	selector := c.to.Selector

@@ -32,7 +32,9 @@ type Lend struct {
 // Borrow starts a program. Its pipes are stdin, stdout and stderr, or for a
 // terminal what is typed and what it shows.
 type Borrow struct {
-	Command  []byte          `json:"command_base64"`
+	Command []byte `json:"command_base64"`
+	// Subsystem is started in place of a command; empty: none.
+	Subsystem string          `json:"subsystem,omitempty"`
 	Terminal *BorrowTerminal `json:"terminal,omitempty"`
 }
 

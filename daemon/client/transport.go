@@ -70,7 +70,17 @@ func (t *Transport) Close() error {
 
 // Pipe implements [transport.Transport].
 func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	l, err := t.open(ctx, api.Borrow{Command: []byte(command)}, 3)
+	return t.pipe(ctx, api.Borrow{Command: []byte(command)})
+}
+
+// Subsystem starts a subsystem such as sftp. The error's code is
+// file.no_subsystem where there is none.
+func (t *Transport) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
+	return t.pipe(ctx, api.Borrow{Subsystem: name})
+}
+
+func (t *Transport) pipe(ctx context.Context, borrow api.Borrow) (*transport.Pipe, error) {
+	l, err := t.open(ctx, borrow, 3)
 	if err != nil {
 		return nil, err
 	}
