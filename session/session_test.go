@@ -371,7 +371,8 @@ func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				run(t, s, "cd /usr; V=kept; f() { echo $V; }")
 				begun := time.Now()
-				r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 300 * time.Millisecond})
+				nobody := func(*session.Prompt) {} // leaves the reader waiting
+				r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 300 * time.Millisecond, Waiting: nobody})
 				if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" {
 					t.Errorf("got %s %q %q, %v, want timed_out with the partial output", r.Verdict, r.Stdout, r.Stderr, err)
 				}
