@@ -78,6 +78,9 @@ type dialect struct {
 	ended string
 	// mend is what a shell needs after its line was left.
 	mend string
+	// leads: an interrupt has to meet it before its programs, whose end by one
+	// gives a subshell a status of 2, and a pipeline any.
+	leads bool
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
 	// frame is put into every frame, before the text.
@@ -124,6 +127,7 @@ var ksh = dialect{
 	// one: of what follows, it waits for no last program. The next one ends that.
 	// An interrupt may also leave SIGINT blocked, until it starts a program.
 	mend:      ":|/bin/sh -c :;",
+	leads:     true,
 	rouse:     "VTALRM",
 	strayBody: true,
 	debugs:    true,

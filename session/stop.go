@@ -128,8 +128,11 @@ func (s *Session) press(r *run, keys, signal string) {
 		s.typeKeys(keys)
 		return
 	}
+	if signal == "INT" && s.dialect.leads {
+		s.signalShell(r, signal)
+	}
 	s.signal(r, signal)
-	if signal == "INT" {
+	if signal == "INT" && !s.dialect.leads {
 		s.signalShell(r, signal)
 	}
 }
