@@ -76,39 +76,16 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 				t.Run(c.ID, func(t *testing.T) {
 					m.note(at, failed)
 					problems := runner.Run(t.Context(), c)
-					if reason := conformance.Open(c.ID, shell); reason != "" && len(problems) > 0 {
-						m.note(at, pending+reason)
-						t.Logf("%s: open: %s: %q", c.Name, reason, problems)
-						return
-					}
-					what := passed
-					if len(problems) > 0 {
-						what = second + problems[0]
-						problems = again(t, c, problems, newRunner(t, tr, shell))
-					}
 					for _, problem := range problems {
 						t.Errorf("%s: %s", c.Name, problem)
 					}
 					if len(problems) == 0 {
-						m.note(at, what)
+						m.note(at, passed)
 					}
 				})
 			}
 		})
 	}
-}
-
-// again runs a case once more, alone in a session of its own: what an earlier
-// case left on the terminal late is not this one's. The matrix has what had gone
-// wrong.
-func again(t *testing.T, c conformance.Case, problems []string, runner *conformance.Runner) []string {
-	t.Helper()
-	t.Logf("%s: once more, alone, after %q", c.Name, problems)
-	defer runner.Close()
-	if err := runner.Start(t.Context()); err != nil {
-		return append(problems, err.Error())
-	}
-	return runner.Run(t.Context(), c)
 }
 
 // newRunner opens sessions with a scratch directory of their own.

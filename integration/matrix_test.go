@@ -20,10 +20,8 @@ type matrix struct {
 
 // What stands in a cell, if it is no reason.
 const (
-	passed  = "ok"
-	failed  = "FAILED"
-	pending = "open: "       // and why
-	second  = "second try: " // and what was wrong with the first
+	passed = "ok"
+	failed = "FAILED"
 )
 
 func (m *matrix) note(at spot, what string) {
@@ -35,30 +33,18 @@ func (m *matrix) note(at spot, what string) {
 	m.cells[at] = what
 }
 
-// summary counts all spots, and names those that took a second try.
+// summary counts all spots.
 func (m *matrix) summary() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	counts := map[string]int{}
-	var again []string
-	for at, what := range m.cells {
-		switch {
-		case strings.HasPrefix(what, second):
-			again = append(again, fmt.Sprintf("- %s in %s, %s: %s", at.id, at.shell, at.machine, strings.TrimPrefix(what, second)))
-			what = passed
-		case strings.HasPrefix(what, pending):
-			what = pending
-		case what != passed && what != failed:
+	for _, what := range m.cells {
+		if what != passed && what != failed {
 			what = "n.a."
 		}
 		counts[what]++
 	}
-	text := fmt.Sprintf("%d cells: %d ok, %d n.a., %d open, %d %s.", len(m.cells), counts[passed], counts["n.a."], counts[pending], counts[failed], failed)
-	if len(again) > 0 {
-		slices.Sort(again)
-		text += fmt.Sprintf(" %d of them came out right at the second try only, alone:\n\n%s", len(again), strings.Join(again, "\n"))
-	}
-	return text
+	return fmt.Sprintf("%d cells: %d ok, %d n.a., %d %s.", len(m.cells), counts[passed], counts["n.a."], counts[failed], failed)
 }
 
 // markdown returns the matrix: the groups by shell and machine, then the cases
@@ -67,7 +53,7 @@ func (m *matrix) markdown(shells []string, all []machine) string {
 	var b strings.Builder
 	groups := conformance.Groups()
 	b.WriteString("# Conformance\n\nWritten by `make conformance`. Every case of [session/conformance](../session/conformance) runs in every shell on every way to a machine.\n" +
-		"A number is how many cases came out as they must; *n.a.* are those that a shell or a machine can't have by its nature, *open* those that are known to go wrong.\n\n" +
+		"A number is how many cases came out as they must; *n.a.* are those that a shell or a machine can't have by its nature.\n\n" +
 		m.summary() + "\n\n")
 	b.WriteString("| shell | machine |")
 	for _, g := range groups {
@@ -114,15 +100,13 @@ func each(words []string, format string) (texts []string) {
 
 // count sums a group up.
 func (m *matrix) count(g conformance.Group, shell, machine string) string {
-	var good, bad, unsolved, other int
+	var good, bad, other int
 	for _, c := range g.Cases {
 		switch what := m.cells[spot{c.ID, shell, machine}]; {
-		case what == passed, strings.HasPrefix(what, second):
+		case what == passed:
 			good++
 		case what == failed, what == "":
 			bad++
-		case strings.HasPrefix(what, pending):
-			unsolved++
 		default:
 			other++
 		}
@@ -130,9 +114,6 @@ func (m *matrix) count(g conformance.Group, shell, machine string) string {
 	text := fmt.Sprintf("%d ok", good)
 	if other > 0 {
 		text += fmt.Sprintf(", %d n.a.", other)
-	}
-	if unsolved > 0 {
-		text += fmt.Sprintf(", %d open", unsolved)
 	}
 	if bad > 0 {
 		text += fmt.Sprintf(", %d %s", bad, failed)
@@ -146,14 +127,11 @@ func (m *matrix) cell(id, shell string, all []machine, notes *[]string) string {
 	var bad, marks []string
 	for _, machine := range all {
 		switch what := m.cells[spot{id, shell, machine.name}]; {
-		case what == passed, strings.HasPrefix(what, second):
+		case what == passed:
 			good = true
 		case what == failed, what == "":
 			bad = append(bad, failed+" ("+machine.name+")")
 		default:
-			if strings.HasPrefix(what, pending) {
-				bad = append(bad, "open ("+machine.name+")")
-			}
 			i := slices.Index(*notes, what)
 			if i < 0 {
 				i = len(*notes)
