@@ -99,6 +99,9 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.press(r, quit, "QUIT"); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second},
+		// An earlier one may have taken the end of the line that is typed below, within
+		// its quotes: the shell then reads on.
+		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
 	}
 	if r.keeper == nil {
 		ladder = ladder[:2] // nobody sends signals
