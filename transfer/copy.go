@@ -176,6 +176,9 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if h, ok := r.To.(interface{ Hashes(context.Context) bool }); ok && !r.DryRun {
+		go h.Hashes(ctx) // so that it is ready when it is needed; ends with the context
+	}
 	w := newWalk(r)
 	for _, source := range paths {
 		info, err := r.From.Stat(ctx, source, true)

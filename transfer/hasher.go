@@ -208,6 +208,10 @@ func (h *hasher) answer(batch []*question) {
 		err = fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), scripts)
 	}
 	if err != nil {
+		if h.shell != nil { // the next one may do better
+			h.shell.close()
+			h.shell = nil
+		}
 		for _, q := range batch {
 			q.err = err
 		}

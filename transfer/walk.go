@@ -82,7 +82,7 @@ func (w *walk) done() {
 func (w *walk) next(ctx context.Context, from *[]task, last bool) (task, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(*from) == 0 || last && len(w.files) > maxWaiting {
+	for len(*from) == 0 {
 		if w.open == 0 || ctx.Err() != nil {
 			return task{}, false
 		}
@@ -158,11 +158,21 @@ func (w *walk) dir(ctx context.Context, t task) {
 			w.Watch.Found(info.Size)
 		}
 		w.add(sub)
-		return nil
+		return w.drained(ctx)
 	})
 	if err != nil && ctx.Err() == nil {
 		w.failed(ctx, t.from, t.to, err)
 	}
+}
+
+// drained waits while too many files wait.
+func (w *walk) drained(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.files) > maxWaiting && ctx.Err() == nil {
+		w.changed.Wait()
+	}
+	return context.Cause(ctx)
 }
 
 // mkdir makes the directory of a task, unless it is there.
