@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	gossh "golang.org/x/crypto/ssh"
+
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 	"gateway/transfer"
@@ -117,5 +119,80 @@ func BenchmarkTransfer(b *testing.B) {
 			func(b *testing.B) time.Duration {
 				return scaled(b, sftpProgram(b, s, port, "get -R "+part+" "+fresh(here)))
 			})
+	}
+}
+
+// highWater runs a program and returns how much memory it has had, in MiB. What
+// the kernel says when it is over counts the parent before the exec as well.
+func highWater(b *testing.B, cmd *exec.Cmd) int64 {
+	b.Helper()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	var most int64
+	for {
+		select {
+		case err := <-ended:
+			if err != nil {
+				b.Fatal(err)
+			}
+			return most
+		case <-tick.C:
+		}
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)) // none: it has ended
+		if _, rest, ok := strings.Cut(string(status), "VmHWM:"); ok {
+			if kib, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64); err == nil {
+				most = max(most, kib>>10)
+			}
+		}
+	}
+}
+
+// maxClient is what gateway cp may take of memory, in MiB.
+const maxClient = 64
+
+// BenchmarkTransferMemory measures the memory of the program, which must not
+// depend on what it copies.
+func BenchmarkTransferMemory(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "gateway")
+	if out, err := exec.Command("go", "build", "-o", program, "gateway/cmd/gateway").CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	s := sshdtest.Start(b, sshdtest.Options{})
+	tree, large := smallFiles(b, 2000), largeFile(b, 256<<20)
+	for _, rtt := range []time.Duration{0, 20 * time.Millisecond} {
+		port := s.Port
+		if rtt > 0 {
+			port = netsim.Start(b, s.Addr, rtt/2).Port()
+		}
+		home, dir := b.TempDir(), memoryDir(b)
+		if err := os.MkdirAll(home+"/.config/gateway", 0o700); err != nil {
+			b.Fatal(err)
+		}
+		inventory := fmt.Sprintf("hosts:\n  web1: {addr: 127.0.0.1, port: %d, user: %s, identity: %s, host_key: %q, agent: false}\n",
+			port, s.User, s.KeyFile, gossh.FingerprintSHA256(s.HostKey))
+		if err := os.WriteFile(home+"/.config/gateway/hosts.yaml", []byte(inventory), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		for name, args := range map[string][]string{
+			"put/large": {large, "web1:" + dir + "/up"}, "get/large": {"web1:" + large, dir + "/down"},
+			"put/small": {"-r", tree, "web1:" + dir + "/up-tree"}, "get/small": {"-r", "web1:" + tree, dir + "/down-tree"},
+		} {
+			b.Run(fmt.Sprintf("rtt=%v/%s", rtt, name), func(b *testing.B) {
+				var most int64
+				for b.Loop() {
+					cmd := exec.Command(program, append([]string{"cp"}, args...)...)
+					cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GATEWAY_SSH_CONFIG=off", "CI=true"}
+					most = max(most, highWater(b, cmd))
+				}
+				if b.ReportMetric(float64(most), "MiB"); most >= maxClient {
+					b.Errorf("%d MiB, want less than %d", most, maxClient)
+				}
+			})
+		}
 	}
 }

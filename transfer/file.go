@@ -18,8 +18,8 @@ var (
 )
 
 // maxWeight is what a file takes of the budget at most: it is about what is
-// under way of it.
-const maxWeight = ahead
+// under way of it, over two channels.
+const maxWeight = 2 * ahead
 
 // file copies a regular file.
 func (w *walk) file(ctx context.Context, t task) {
@@ -267,8 +267,14 @@ func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err erro
 	if whole == 0 {
 		return path, 0, nil
 	}
-	if same, err := f.sameRange(ctx, path, 0, whole); err != nil || same {
-		return path, whole, err
+	// What was under way when it was cut short may have left a gap before the end.
+	for _, until := range []int64{whole, whole - gap} {
+		if until <= 0 {
+			continue
+		}
+		if same, err := f.sameRange(ctx, path, 0, until); err != nil || same {
+			return path, until, err
+		}
 	}
 	for at+segment <= whole {
 		same, err := f.sameRange(ctx, path, at, at+segment)
@@ -282,6 +288,9 @@ func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err erro
 	}
 	return path, at, nil
 }
+
+// gap is how much can have been under way of a part, in whole steps.
+const gap = (underway*block/step + 1) * step
 
 func (f *fileCopy) sameRange(ctx context.Context, part string, from, to int64) (bool, error) {
 	var theirs Sum

@@ -18,6 +18,7 @@ type Remote struct {
 	name       string
 	connection *gateway.Connection
 	link       *link
+	second     secondLink
 	hasher     *hasher
 }
 
@@ -42,6 +43,7 @@ func (r *Remote) About() About { return About{Name: r.name, Via: viaSFTP} }
 
 // Close implements [Machine].
 func (r *Remote) Close() error {
+	r.second.close()
 	r.link.close()
 	r.hasher.close()
 	return r.connection.Close()

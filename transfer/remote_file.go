@@ -12,7 +12,7 @@ import (
 
 // ahead is how many bytes of a file are asked for before they are needed. A
 // channel's window has 2 MiB.
-const ahead = 4 << 20
+const ahead = 3 << 20
 
 // Open implements [Source].
 func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (Content, error) {
@@ -21,6 +21,8 @@ func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (
 		return nil, r.problem("read", path, err)
 	}
 	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, offset: from, asked: from}
+	c.lanes.first = lane{r.link, file}
+	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from)
 	c.ask()
 	return c, nil
 }
@@ -32,6 +34,7 @@ type remoteContent struct {
 	path   string
 	info   Info
 	file   *sftp.File
+	lanes  lanes
 
 	offset int64  // of what Read gives next
 	asked  int64  // up to where reads have been sent
@@ -51,7 +54,11 @@ type read struct {
 // made up while it is read, as in /proc.
 func (c *remoteContent) ask() {
 	most := c.remote.link.block
-	for !c.ended && len(c.reads) < ahead/most {
+	depth := ahead / most
+	if c.lanes.second.Load() != nil {
+		depth *= 2
+	}
+	for !c.ended && len(c.reads) < depth {
 		want := int64(most)
 		if c.info.Size > 0 {
 			want = min(want, c.info.Size-c.asked)
@@ -67,8 +74,8 @@ func (c *remoteContent) ask() {
 		} else {
 			into = make([]byte, want)
 		}
-		from := c.asked
-		c.reads = append(c.reads, read{c.remote.link.begin(func() (int, error) { return c.file.ReadAt(into, from) }), into})
+		from, lane := c.asked, c.lanes.next()
+		c.reads = append(c.reads, read{lane.link.begin(func() (int, error) { return lane.file.ReadAt(into, from) }), into})
 		c.asked += want
 	}
 }
@@ -113,6 +120,9 @@ func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
 // Close implements [io.Closer]. Nobody waits for the server.
 func (c *remoteContent) Close() error {
 	c.ended, c.reads = true, nil
+	if second := c.lanes.settle(); second != nil {
+		second.link.begin(func() (int, error) { return 0, second.file.Close() })
+	}
 	c.remote.link.begin(func() (int, error) { return 0, c.file.Close() })
 	return nil
 }
@@ -126,6 +136,8 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	})
 	_, err := call.wait(ctx)
 	if err == nil {
+		p.lanes.first = lane{r.link, p.file}
+		p.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At)
 		return p, nil
 	}
 	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
@@ -187,7 +199,7 @@ func lessUmask(perm, made fs.FileMode) fs.FileMode {
 }
 
 // underway is how many writes wait for their answers.
-const underway = 32
+const underway = 48
 
 type remotePart struct {
 	remote *Remote
@@ -195,6 +207,7 @@ type remotePart struct {
 	spec   Spec
 	path   string
 	file   *sftp.File
+	lanes  lanes
 	made   fs.FileMode // the permissions that it has
 	perm   fs.FileMode // those that it is to have by itself; 0: they are set
 	closed bool
@@ -246,8 +259,8 @@ func (p *remotePart) write(b []byte) error {
 		from, p.free = p.free[n-1], p.free[:n-1]
 	}
 	from = append(from[:0], b...)
-	offset := p.offset
-	p.calls = append(p.calls, write{p.remote.link.begin(func() (int, error) { return p.file.WriteAt(from, offset) }), from})
+	offset, lane := p.offset, p.lanes.next()
+	p.calls = append(p.calls, write{lane.link.begin(func() (int, error) { return lane.file.WriteAt(from, offset) }), from})
 	p.offset += int64(len(b))
 	return nil
 }
@@ -270,6 +283,9 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		}
 	}
 	link := p.remote.link
+	if second := p.lanes.settle(); second != nil {
+		second.link.begin(func() (int, error) { return 0, second.file.Close() })
+	}
 	if p.holes {
 		if err := link.do(ctx, func() error { return p.file.Truncate(p.offset) }); err != nil {
 			return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
@@ -332,6 +348,9 @@ func (p *remotePart) Commit(ctx context.Context) error {
 func (p *remotePart) Abandon(keep bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), parting)
 	defer cancel()
+	if second := p.lanes.settle(); second != nil {
+		second.link.begin(func() (int, error) { return 0, second.file.Close() })
+	}
 	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell
 		if !p.closed {
 			_ = p.file.Close()

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/pkg/sftp"
 
@@ -20,6 +22,8 @@ type link struct {
 	in    *incoming
 	calls sync.WaitGroup
 	block int // how much is read or written by one request
+	// far is how long a round trip took, in nanoseconds; 0 until it is known.
+	far atomic.Int64
 }
 
 // maxRequest is more than any request here has: the library is not to split
@@ -46,6 +50,12 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 	if l.has("limits@openssh.com") { // such a server takes 255 KiB
 		l.block = block
 	}
+	begun := time.Now()
+	l.begin(func() (int, error) { // nobody waits for it
+		_, err := l.RealPath(".")
+		l.far.Store(int64(time.Since(begun)))
+		return 0, err
+	})
 	return l, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -209,6 +210,7 @@ func many(selector string) (bool, error) {
 func (c *copying) run(ctx context.Context, selector string, args []string) error {
 	a := c.app
 	c.view = a.newCPView(c)
+	debug.SetGCPercent(50) // most of the memory is buffers that are soon dropped
 	if !c.flags.dryRun {
 		c.journal = a.beginRun("cp", selector, strings.Join(args, " "), c.names, nil)
 	}

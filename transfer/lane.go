@@ -1,0 +1,115 @@
+package transfer
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/sftp"
+)
+
+// A channel's window lets 2 MiB be under way, which is 20 MB/s at 100 ms. So a
+// large file that goes far goes over two channels.
+const (
+	laneSize = 16 << 20
+	laneFar  = 5 * time.Millisecond
+)
+
+// A secondLink is a second channel to the same server, for all files.
+type secondLink struct {
+	mu    sync.Mutex
+	link  *link // guarded by mu
+	tried bool  // guarded by mu
+}
+
+func (s *secondLink) open(ctx context.Context, r *Remote) *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tried || r.connection == nil {
+		return s.link
+	}
+	s.tried = true
+	pipe, err := r.connection.Subsystem(ctx, "sftp")
+	if err == nil {
+		go drain(pipe.Stderr) // ends with the pipe
+		s.link, err = newLink(ctx, pipe)
+	}
+	if err != nil {
+		s.link = nil
+		s.tried = ctx.Err() == nil // whoever asks next may have more patience
+	}
+	return s.link
+}
+
+func (s *secondLink) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.link != nil {
+		s.link.close()
+	}
+}
+
+// A lane is a file that is open on a channel.
+type lane struct {
+	link *link
+	file *sftp.File
+}
+
+// lanes are the one or two of a file. The second one comes when it is open, so
+// that nobody waits for it.
+type lanes struct {
+	first   lane
+	second  atomic.Pointer[lane]
+	cancel  context.CancelFunc
+	opening sync.WaitGroup
+	turn    int
+}
+
+// widen opens a second lane, if it is worth it.
+func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, size int64) {
+	if size < laneSize || time.Duration(r.link.far.Load()) < laneFar {
+		return
+	}
+	ctx, l.cancel = context.WithCancel(ctx)
+	l.opening.Go(func() {
+		link := r.second.open(ctx, r)
+		if link == nil {
+			return
+		}
+		var file *sftp.File
+		call := link.begin(func() (_ int, err error) {
+			file, err = link.OpenFile(path, flags)
+			return 0, err
+		})
+		if _, err := call.wait(ctx); err == nil {
+			l.second.Store(&lane{link, file})
+			return
+		}
+		link.begin(func() (int, error) { // the first one does it all
+			if <-call.done; call.err != nil {
+				return 0, call.err
+			}
+			return 0, file.Close()
+		})
+	})
+}
+
+// next returns the lanes in turn.
+func (l *lanes) next() lane {
+	l.turn++
+	if second := l.second.Load(); second != nil && l.turn%2 == 0 {
+		return *second
+	}
+	return l.first
+}
+
+// settle ends the opening of a second lane, and returns it if there is one.
+func (l *lanes) settle() *lane {
+	if l.cancel == nil {
+		return nil
+	}
+	l.cancel()
+	l.opening.Wait()
+	return l.second.Swap(nil)
+}
