@@ -17,7 +17,7 @@ import (
 // A link that is cut again and again leaves no file under the name, and each
 // time the copy goes on where it was.
 func TestTransferCut(t *testing.T) {
-	const size = 96<<20 + 4321
+	const size = 64<<20 + 4321
 	large := largeFile(t, size)
 	s := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, s.Addr, 0)
@@ -40,7 +40,7 @@ func TestTransferCut(t *testing.T) {
 	}
 	var gone int64
 	for range 10 {
-		proxy.Truncate(netsim.Up, int64(1<<20+random.IntN(14<<20)), []netsim.How{netsim.RST, netsim.FIN}[random.IntN(2)])
+		proxy.Truncate(netsim.Up, int64(1<<20+random.IntN(9<<20)), []netsim.How{netsim.RST, netsim.FIN}[random.IntN(2)])
 		r := copyOnce(true)
 		if r.OK() || r.Err == nil {
 			t.Fatalf("a link that was cut: %+v", r)
@@ -68,27 +68,34 @@ func TestTransferCut(t *testing.T) {
 // A part that is no beginning of the file is used as far as it is one.
 func TestTransferWrongPart(t *testing.T) {
 	large := largeFile(t, 70<<20)
+	whole, err := os.ReadFile(large)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := sshdtest.Start(t, sshdtest.Options{})
-	m := filesOf(t, s, s.Port)
+	far := filesOf(t, s, s.Port)
 	for _, test := range []struct {
 		name    string
+		to      transfer.Machine
 		damage  int64
 		resumed int64
-	}{{"sound", -1, 66 << 20}, {"in the middle", 40 << 20, 32 << 20}, {"at the beginning", 0, 0}} {
+	}{
+		{"sound", far, -1, 66 << 20},
+		{"a gap near the end", far, 60 << 20, 59 << 20},
+		{"in the middle", &transfer.Local{}, 40 << 20, 32 << 20},
+		{"at the beginning", &transfer.Local{}, 0, 0},
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			there := t.TempDir()
 			part := filepath.Join(there, ".large.gateway-OLD.part")
-			b, err := os.ReadFile(large)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if b = b[:66<<20+17]; test.damage >= 0 {
+			b := append([]byte(nil), whole[:66<<20+17]...)
+			if test.damage >= 0 {
 				b[test.damage] ^= 1
 			}
 			if err := os.WriteFile(part, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{large}, Into: there, Resume: true})
+			r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: test.to, Paths: []string{large}, Into: there, Resume: true})
 			if r.Resumed != test.resumed {
 				t.Errorf("%d bytes were used, want %d", r.Resumed, test.resumed)
 			}

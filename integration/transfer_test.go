@@ -170,7 +170,7 @@ func copyFiles(t testing.TB, c transfer.Copy) *transfer.Report {
 
 // Trees and large files are the same afterwards, each way.
 func TestTransfer(t *testing.T) {
-	const size = 40<<20 + 12345
+	const size = 33<<20 + 12345
 	whole, few, large := smallFiles(t, 2000), smallFiles(t, 300), largeFile(t, size)
 	local := &transfer.Local{}
 	machines := []struct {

@@ -50,6 +50,9 @@ func problem(machine, doing, path string, err error) error {
 		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if errors.Is(err, errGone) {
+		return &transport.Error{Code: "link.lost", Message: fmt.Sprintf("transfer: %s: link lost: %v", machine, err), Err: err}
+	}
 	e := &transport.Error{Code: codeFailed, Err: err}
 	text := err.Error()
 	var inner *fs.PathError

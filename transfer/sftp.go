@@ -39,7 +39,7 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock}
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	var err error
-	l.Client, err = sftp.NewClientPipe(l.in, hangup{pipe}, sftp.MaxPacketUnchecked(maxRequest))
+	l.Client, err = sftp.NewClientPipe(l.in, hangup{pipe, l.in}, sftp.MaxPacketUnchecked(maxRequest))
 	if !stop() && err != nil {
 		err = context.Cause(ctx)
 	}
@@ -60,10 +60,20 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 }
 
 // hangup is a pipe's stdin. Its end is the pipe's.
-type hangup struct{ pipe *transport.Pipe }
+type hangup struct {
+	pipe *transport.Pipe
+	in   *incoming
+}
 
-func (h hangup) Write(b []byte) (int, error) { return h.pipe.Stdin.Write(b) }
-func (h hangup) Close() error                { return h.pipe.Close() }
+func (h hangup) Write(b []byte) (int, error) {
+	n, err := h.pipe.Stdin.Write(b)
+	if err != nil {
+		h.in.ended(err)
+	}
+	return n, err
+}
+
+func (h hangup) Close() error { return h.pipe.Close() }
 
 func (l *link) has(extension string) bool {
 	_, ok := l.HasExtension(extension)
@@ -199,11 +209,19 @@ func (in *incoming) Read(b []byte) (int, error) {
 	n, err := in.from.Read(b)
 	in.follow(b[:n])
 	if err != nil {
-		in.mu.Lock()
-		in.err = err
-		in.mu.Unlock()
+		in.ended(err)
 	}
 	return n, err
+}
+
+// ended notes why the connection has ended. What comes from the server says
+// more than what cannot be sent, so it may come later.
+func (in *incoming) ended(err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.err == nil || errors.Is(err, transport.ErrLost) {
+		in.err = err
+	}
 }
 
 // follow follows the packets.
@@ -228,18 +246,35 @@ func (in *incoming) follow(b []byte) {
 	}
 }
 
+// errGone is what the errors of calls match whose connection has ended.
+var errGone = errors.New("the connection has ended")
+
+// gone is why a connection has ended.
+type gone struct{ cause error }
+
+func (g gone) Error() string {
+	if g.cause == io.EOF {
+		return "the server has ended the connection"
+	}
+	return g.cause.Error()
+}
+
+func (g gone) Unwrap() error        { return g.cause }
+func (g gone) Is(target error) bool { return target == errGone }
+
 // explain puts the cause in place of the end of a connection.
 func (in *incoming) explain(err error) error {
-	if !errors.Is(err, sftp.ErrSSHFxConnectionLost) {
-		return err
+	var status *sftp.StatusError
+	if err == nil || err == io.EOF || errors.As(err, &status) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return err // the server has answered
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {
-	case in.err == nil:
-		return err
-	case in.err == io.EOF:
-		return errors.New("the server has ended the connection")
+	case in.err != nil:
+		return gone{in.err}
+	case errors.Is(err, sftp.ErrSSHFxConnectionLost):
+		return gone{err}
 	}
-	return in.err
+	return err
 }
