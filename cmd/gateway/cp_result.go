@@ -100,7 +100,9 @@ func (r *cpResult) MarshalJSON() ([]byte, error) {
 		ConnectMS  int64         `json:"connect_ms"`
 		Error      *errorJSON    `json:"error"`
 	}{
-		transferSchema, r.Host, r.Outcome, endJSON{r.From.Name, r.From.Via}, endJSON{r.To.Name, r.To.Via},
+		transferSchema, r.Host, r.Outcome,
+		endJSON{r.From.Name, r.From.Via},
+		endJSON{r.To.Name, r.To.Via},
 		r.Files, r.Checked, r.Dirs, r.Links, r.Unchanged, r.Skipped, r.Failed, r.Bytes, r.Resumed, r.Kept, problems,
 		started, r.Duration.Milliseconds(), r.Connect.Milliseconds(), errorOf(r.Err),
 	})
