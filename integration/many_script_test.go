@@ -28,12 +28,12 @@ always:
 // step that failed, the verdict and the code of that, and what the view says.
 var scripted = map[string]struct{ outcome, verdict, code, said, summary string }{
 	"web010": {"failed", "exited", "script.failed", "exit status 3", "mishap (line 8)"},
-	"web020": {"timed_out", "timed_out", "cmd.timeout", "after its timeout of 3s", "mishap (line 8)"},
+	"web020": {"timed_out", "timed_out", "cmd.timeout", "after its timeout of 3s", "mishap (line 8), cmd.timeout"},
 	"web030": {"not_started", "", "tcp.refused", "connection refused", "tcp.refused"},
 	"web040": {"not_started", "", "hostkey.changed", "host key of web040", "hostkey.changed"},
 	"web050": {"not_started", "", "ssh.handshake", "within 1s", "ssh.handshake"},
 	"web060": {"failed", "signaled", "script.failed", "died of signal KILL", "mishap (line 8)"},
-	"web070": {"unknown", "unknown", "link.lost", "link lost", "mishap (line 8)"},
+	"web070": {"unknown", "unknown", "link.lost", "link lost", "mishap (line 8), link.lost"},
 }
 
 type scriptedResult struct {

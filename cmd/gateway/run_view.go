@@ -199,6 +199,9 @@ func (v *scriptText) end(s *scriptSummary) {
 		what := ""
 		if failed := r.FirstFailure(); failed != nil {
 			what = fmt.Sprintf("%s (line %d)", oneLine(failed.Name, 60), cmp.Or(failed.FailedLine, failed.Line))
+			if code := gateway.Code(failed.Err); code != "" && code != "script.failed" {
+				what += ", " + code
+			}
 		}
 		if r.Err != nil {
 			what = gateway.Code(r.Err)
