@@ -77,6 +77,7 @@ func TestAgentBadInput(t *testing.T) {
 	if old := a.do("wait", args{"id": long.ID, "until": "exit"}); old.ID != long.ID || old.Verdict != "interrupted" {
 		t.Errorf("wait for a command that is over = %s", old.text)
 	}
+	a.refused("usage", "ends at cursor 6", "output", args{"id": long.ID, "cursor": 7})
 	if old := a.do("output", args{"id": long.ID}); old.Text != "begun\n" {
 		t.Errorf("output of a command that is over = %s", old.text)
 	}

@@ -114,7 +114,7 @@ func (c *call) result(command api.Command, s api.Session, in commandArgs) (any, 
 	}
 	var err error
 	if command.State == string(api.Running) && in.wait() > soon {
-		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: c.limit(in.MaxOutput)}, min(in.wait(), maxWait-time.Since(c.begun)))
+		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: c.limit(in.MaxOutput)}, min(in.wait()-soon, maxWait-time.Since(c.begun)))
 	}
 	if c.ctx.Err() != nil {
 		c.stop(command)

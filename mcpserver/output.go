@@ -185,6 +185,9 @@ func (c *call) output(in outputArgs) (any, error) {
 	if (in.Grep != "" && (in.Head > 0 || in.Tail > 0)) || (in.Grep == "" && in.Context > 0) {
 		return nil, usage("", "grep goes with context and cursor, head and tail go with each other and cursor")
 	}
+	if end := t.end(); int64(in.Cursor) > end {
+		return nil, usage("use the cursor of an earlier answer", "the output ends at cursor %d, before %d", end, in.Cursor)
+	}
 	q := api.Query{Command: in.ID, Stream: in.Stream, Since: int64(in.Cursor), Head: in.Head, Tail: in.Tail, Grep: in.Grep, Context: in.Context, Max: c.config.Output}
 	switch {
 	case in.Head+in.Tail > 0:
