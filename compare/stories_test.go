@@ -334,6 +334,7 @@ func cut(t *testing.T, p peer, m machine) cell {
 	go func() {
 		for t.Context().Err() == nil {
 			if _, err := os.Stat(mark); err == nil {
+				time.Sleep(200 * time.Millisecond) // until the client has heard that it runs
 				proxy.Cut(netsim.RST)
 				return
 			}
