@@ -68,7 +68,7 @@ func run(ctx context.Context, o options) error {
 	case o.check != "":
 		return check(ctx, o)
 	}
-	if ran, err := lab.Isolate(); ran {
+	if ran, err := lab.Isolate(ctx); ran {
 		return err
 	}
 	begun := time.Now()

@@ -157,6 +157,9 @@ func (l *Lab) Carried() (up, down int64) {
 	return 0, 0
 }
 
+// Defer calls f at the lab's end.
+func (l *Lab) Defer(f func()) { l.bed.Cleanup(f) }
+
 // Close ends the servers and removes every file.
 func (l *Lab) Close() {
 	l.bed.close()

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,14 +28,15 @@ const marker = "GATEWAY_BENCH_ISOLATED"
 // Isolate runs this program again in a network namespace of its own, where its
 // devices and addresses are nobody else's. ran says that it did, and that err is
 // how that ended. Where the system refuses a namespace it does nothing.
-func Isolate() (ran bool, err error) {
+func Isolate(ctx context.Context) (ran bool, err error) {
 	if os.Getenv(marker) != "" || !mayIsolate() {
 		return false, nil
 	}
-	cmd := exec.Command("unshare", append([]string{"-n", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", "/proc/self/exe"}, os.Args[1:]...)...)
+	cmd := exec.CommandContext(ctx, "unshare", append([]string{"-n", "sh", "-c", `ip link set lo up && exec "$@"`, "sh", "/proc/self/exe"}, os.Args[1:]...)...)
 	if cmd.Args[6], err = os.Executable(); err != nil {
 		return false, err
 	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it cleans up
 	cmd.Env = append(os.Environ(), marker+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return true, cmd.Run()

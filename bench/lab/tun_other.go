@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"time"
 )
@@ -19,4 +20,4 @@ func newWire(*bed) (*wire, error) { return nil, errors.New("not on this system")
 func (*wire) setDelay(time.Duration) {}
 
 // Isolate does nothing here.
-func Isolate() (ran bool, err error) { return false, nil }
+func Isolate(context.Context) (ran bool, err error) { return false, nil }

@@ -24,8 +24,8 @@ func adHoc(name, module, how string) Peer {
 				close:   func() { endMasters(s, 1) },
 			}}, nil
 		},
-		Cold: func(ctx context.Context, s *lab.Site, command string) (string, error) {
-			return told{each{command: func(text string) *exec.Cmd { return play(s, "ssh_config", module, 1, 1, text) }}}.Run(ctx, command)
+		Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
+			return whole(told{each{command: func(text string) *exec.Cmd { return play(s, "ssh_config", module, 1, 1, text) }}}.Run(ctx, command))
 		},
 	}
 }

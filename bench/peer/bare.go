@@ -27,13 +27,13 @@ var bare = []Peer{
 			client, err := dial(s)
 			return channels{client, client}, err
 		},
-		Cold: func(_ context.Context, s *lab.Site, command string) (string, error) {
+		Cold: func(_ context.Context, s *lab.Site, command string) (Cold, error) {
 			client, err := dial(s)
 			if err != nil {
-				return "", err
+				return Cold{}, err
 			}
-			defer client.Close()
-			return channel(client, command)
+			out, err := channel(client, command)
+			return Cold{out, func() { client.Close() }}, err
 		},
 		Again: againBare(true, func(c *gossh.Client) (Shell, error) { return channels{nil, c}, nil }),
 		Stream: func(_ context.Context, s *lab.Site) (Stream, error) {

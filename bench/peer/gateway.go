@@ -112,8 +112,8 @@ var ours = []Peer{
 		Local: func(_ context.Context, s *lab.Site) (Shell, error) {
 			return each{command: func(text string) *exec.Cmd { return cold(s, "localhost", text) }}, nil
 		},
-		Cold: func(ctx context.Context, s *lab.Site, command string) (string, error) {
-			return output(ctx, cold(s, s.First().Name, command))
+		Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
+			return whole(output(ctx, cold(s, s.First().Name, command)))
 		},
 		Stream: func(_ context.Context, s *lab.Site) (Stream, error) {
 			return programStream(func(text string) *exec.Cmd { return cold(s, s.First().Name, text) }), nil

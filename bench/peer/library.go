@@ -31,18 +31,17 @@ var engine = Peer{
 	Local: func(ctx context.Context, _ *lab.Site) (Shell, error) {
 		return openEngine(ctx, local.New(local.Config{}), nil)
 	},
-	Cold: func(ctx context.Context, s *lab.Site, command string) (string, error) {
+	Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
 		t, err := connect(ctx, s)
 		if err != nil {
-			return "", err
+			return Cold{}, err
 		}
-		defer t.Close()
-		e, err := openEngine(ctx, t, nil)
+		e, err := openEngine(ctx, t, t.Close)
 		if err != nil {
-			return "", err
+			return Cold{}, err
 		}
-		defer e.Close()
-		return e.Run(ctx, command)
+		out, err := e.Run(ctx, command)
+		return Cold{out, e.Close}, err
 	},
 	Again: func(ctx context.Context, s *lab.Site) (Again, error) {
 		t, err := connect(ctx, s)

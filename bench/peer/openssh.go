@@ -18,8 +18,8 @@ var openssh = []Peer{
 		Warm: func(_ context.Context, s *lab.Site) (Shell, error) {
 			return each{command: func(text string) *exec.Cmd { return ssh(s, "ssh_config", s.First().Name, text) }}, nil
 		},
-		Cold: func(ctx context.Context, s *lab.Site, command string) (string, error) {
-			return output(ctx, ssh(s, "ssh_config", s.First().Name, command))
+		Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
+			return whole(output(ctx, ssh(s, "ssh_config", s.First().Name, command)))
 		},
 		Stream: func(_ context.Context, s *lab.Site) (Stream, error) {
 			return programStream(func(text string) *exec.Cmd { return ssh(s, "ssh_config", s.First().Name, text) }), nil

@@ -30,9 +30,9 @@ type Peer struct {
 	Warm func(context.Context, *lab.Site) (Shell, error)
 	// Local is Warm on this machine; the site is only a home.
 	Local func(context.Context, *lab.Site) (Shell, error)
-	// Cold runs one command with everything that has to be made for it, and returns
-	// its output.
-	Cold func(ctx context.Context, site *lab.Site, command string) (string, error)
+	// Cold runs one command with everything that has to be made for it. Code leaves
+	// the cleaning up to Cold.Close; a program does its own, as its user waits for it.
+	Cold func(ctx context.Context, site *lab.Site, command string) (Cold, error)
 	// Again prepares a warm connection; each call of what it returns opens one more
 	// session there, runs a command, and closes it.
 	Again func(context.Context, *lab.Site) (Again, error)
@@ -55,6 +55,15 @@ type Shell interface {
 	Run(ctx context.Context, command string) (string, error)
 	Close()
 }
+
+// Cold is what a first command said.
+type Cold struct {
+	Out   string
+	Close func() // may be nil
+}
+
+// whole is a Cold that has cleaned up.
+func whole(out string, err error) (Cold, error) { return Cold{Out: out}, err }
 
 // Again opens one more session on a connection that is there.
 type Again struct {

@@ -24,6 +24,7 @@ var python = []Peer{
 
 // driven is a peer that a Python driver speaks for.
 func driven(name, script, how, module string, idles bool) Peer {
+	standing := map[*lab.Site]*driver{} // what is cold is the connection, not Python
 	p := Peer{
 		Name: name, How: how,
 		Version: says(lab.Python(), "-c", "import importlib.metadata as m; print('"+module+" ' + m.version('"+module+"'))"),
@@ -44,13 +45,17 @@ func driven(name, script, how, module string, idles bool) Peer {
 			}
 			return d, nil
 		},
-		Cold: func(ctx context.Context, s *lab.Site, command string) (string, error) {
-			d, err := drive(s, script)
-			if err != nil {
-				return "", err
+		Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
+			if standing[s] == nil {
+				d, err := drive(s, script)
+				if err != nil {
+					return Cold{}, err
+				}
+				standing[s] = d
+				s.Defer(d.Close)
 			}
-			defer d.Close()
-			return d.ask(ctx, "cold", command)
+			d := standing[s]
+			return whole(d.ask(ctx, "cold", command))
 		},
 	}
 	if idles {

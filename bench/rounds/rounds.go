@@ -12,6 +12,8 @@ import (
 type Contender struct {
 	Name string
 	Do   func(context.Context) error
+	// After, if there is one, cleans up behind Do. Its time does not count.
+	After func()
 }
 
 // A Plan says how much is measured.
@@ -74,8 +76,12 @@ func once(ctx context.Context, limit time.Duration, c Contender) (time.Duration,
 	defer cancel()
 	begun := time.Now()
 	err := c.Do(ctx)
+	took := time.Since(begun)
+	if c.After != nil {
+		c.After()
+	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return time.Since(begun), err
+	return took, err
 }

@@ -55,7 +55,9 @@ func (b *Bench) fanCold(ctx context.Context, n int) Table {
 	var contenders []rounds.Contender
 	for _, p := range able {
 		contenders = append(contenders, rounds.Contender{Name: p.Name, Do: func(ctx context.Context) error {
-			return complete(n)(p.Fan(ctx, b.Lab.Near, n, peer.Forks, speak))
+			c, err := p.Fan(ctx, b.Lab.Near, n, peer.Forks, speak)
+			b.peaks[peak{p.Name, n}] = c.Peak
+			return complete(n)(c, err)
 		}})
 	}
 	return Table{
@@ -65,7 +67,7 @@ func (b *Bench) fanCold(ctx context.Context, n int) Table {
 }
 
 func (b *Bench) fanPlan() rounds.Plan {
-	return rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Budget: b.span(12*time.Second, time.Second), Limit: 5 * time.Minute}
+	return rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Budget: b.span(8*time.Second, time.Second), Limit: 5 * time.Minute}
 }
 
 // complete makes an error of hosts that said nothing.
@@ -103,6 +105,9 @@ func (b *Bench) fanWarm(ctx context.Context, n int) Table {
 	}
 }
 
+// patience is after how much time nobody is tried once more.
+const patience = 10 * time.Second
+
 // refused counts the hosts that fail where a server turns some away: sshd begins to
 // at ten that have not logged in yet (MaxStartups 10:30:100).
 func (b *Bench) refused(ctx context.Context) Table {
@@ -119,7 +124,7 @@ func (b *Bench) refused(ctx context.Context) Table {
 	}
 	for _, p := range able {
 		var failed []float64
-		for range b.pick(3, 1) {
+		for begun := time.Now(); len(failed) < b.pick(3, 1) && time.Since(begun) < patience; {
 			within, cancel := context.WithTimeout(ctx, 5*time.Minute)
 			c, _ := p.Fan(within, site, n, n, speak) // its error is the hosts that failed
 			cancel()

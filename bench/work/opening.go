@@ -10,9 +10,6 @@ import (
 	"gateway/bench/rounds"
 )
 
-// far is the round trip at which openings are counted.
-const far = 100 * time.Millisecond
-
 // The titles that the targets speak of.
 const (
 	ColdNear  = "a first command with everything to be made for it, loopback"
@@ -25,14 +22,14 @@ const (
 
 // opening is work (c).
 func opening(ctx context.Context, b *Bench) []Table {
-	tables := []Table{b.cold(ctx, b.Lab.Near, ColdNear, "ms", 1, rounds.Plan{Rounds: b.pick(15, 2), Block: 1, Budget: b.span(10*time.Second, time.Second)})}
+	tables := []Table{b.cold(ctx, b.Lab.Near, ColdNear, "ms", 1, rounds.Plan{Rounds: b.pick(15, 2), Block: 1, Warm: b.pick(1, 0), Budget: b.span(6*time.Second, time.Second)})}
 	tables = append(tables, b.more(ctx, b.Lab.Near, ReadyNear, FirstNear, "ms", 1, b.pick(30, 3))...)
-	real, err := b.farAway(far)
+	real, err := b.farAway(Trips[b.pick(1, 0)])
 	if err != nil {
 		return append(tables, Table{Title: ColdFar, Unit: "round trips", Note: err.Error()})
 	}
 	defer b.Lab.SetTrip(0)
-	tables = append(tables, b.cold(ctx, b.Lab.Far, ColdFar, "round trips", 1/real, rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Budget: b.span(15*time.Second, time.Second)}))
+	tables = append(tables, b.cold(ctx, b.Lab.Far, ColdFar, "round trips", 1/real, rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Warm: b.pick(1, 0), Budget: b.span(8*time.Second, time.Second)}))
 	tables = append(tables, b.more(ctx, b.Lab.Far, ReadyFar, FirstFar, "round trips", 1/real, b.pick(8, 2))...)
 	for i := 3; i < len(tables); i++ {
 		tables[i].Note = fmt.Sprintf("a round trip takes %.1f ms", real)
@@ -44,9 +41,19 @@ func (b *Bench) cold(ctx context.Context, site *lab.Site, title, unit string, sc
 	able, missing := b.able(func(p peer.Peer) bool { return p.Cold != nil })
 	var contenders []rounds.Contender
 	for _, p := range able {
-		contenders = append(contenders, rounds.Contender{Name: p.Name, Do: func(ctx context.Context) error {
-			return said("hi")(p.Cold(ctx, site, "echo hi"))
-		}})
+		var c peer.Cold
+		contenders = append(contenders, rounds.Contender{
+			Name: p.Name,
+			Do: func(ctx context.Context) (err error) {
+				c, err = p.Cold(ctx, site, "echo hi")
+				return said("hi")(c.Out, err)
+			},
+			After: func() {
+				if c.Close != nil {
+					c.Close()
+				}
+			},
+		})
 	}
 	b.Log("  cold")
 	return Table{Title: title, Unit: unit, Rows: append(rows(rounds.Run(ctx, plan, contenders), scale), missing...)}

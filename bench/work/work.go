@@ -45,6 +45,8 @@ type Bench struct {
 	Log func(format string, args ...any)
 	// Self starts this program as a child that holds idle sessions, or fans out.
 	Self func(args ...string) (Child, error)
+
+	peaks map[peak]int64 // the most memory that fan-outs took
 }
 
 // A Child is this program again, so that its memory is that of one contender.
@@ -87,6 +89,9 @@ type Result struct {
 // Do does the work.
 func (w Work) Do(ctx context.Context, b *Bench) Result {
 	begun := time.Now()
+	if b.peaks == nil {
+		b.peaks = map[peak]int64{}
+	}
 	b.Log("(%s) %s", w.Letter, w.Title)
 	tables := w.run(ctx, b)
 	return Result{w.Letter, w.Title, time.Since(begun).Round(time.Second).String(), tables}
