@@ -63,7 +63,7 @@ func (c Counts) calls(l *lab.Lab, self string) error {
 		}
 		c["system calls of gateway for a command, "+where] = float64(totals[1].own-totals[0].own) / (many - few)
 		if site == nil {
-			c["system calls of the shell for a command"] = float64(totals[1].others-totals[0].others) / (many - few)
+			c["system calls of the shell for a command"] = float64(totals[1].shell-totals[0].shell) / (many - few)
 		}
 	}
 	return nil
@@ -88,9 +88,10 @@ func watch(l *lab.Lab, self string, o order) (tally, error) {
 	return read(f)
 }
 
-// A tally is how many system calls a program made, and how many the programs that
-// it started.
-type tally struct{ own, others int }
+// A tally is how many system calls a program made, and how many the busiest of the
+// programs that it started: the shell. What the keeper does depends on how often a
+// busy machine makes it look for prompts.
+type tally struct{ own, shell int }
 
 // call is a line of strace -f; a call that was interrupted by another thread's line
 // counts where it begins.
@@ -109,7 +110,7 @@ var waiting = map[string]bool{
 func read(r io.Reader) (tally, error) {
 	var t tally
 	first := ""
-	others := map[string]bool{}
+	others := map[string]int{}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		m := call.FindStringSubmatch(lines.Text())
@@ -121,13 +122,16 @@ func read(r io.Reader) (tally, error) {
 		case first == "":
 			first = pid
 		case name == "execve" && pid != first:
-			others[pid] = true
+			others[pid]++
 		case waiting[name]:
-		case others[pid]:
-			t.others++
+		case others[pid] > 0:
+			others[pid]++
 		default:
 			t.own++
 		}
+	}
+	for _, n := range others {
+		t.shell = max(t.shell, n)
 	}
 	if t.own == 0 {
 		return t, errors.New("strace saw nothing")
