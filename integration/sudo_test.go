@@ -197,7 +197,7 @@ func TestSudoRefuses(t *testing.T) {
 // it ends, and says so.
 func TestSudoKeeperIsKilled(t *testing.T) {
 	const find = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
-		[ "$(readlink $p/fd/4 2>&1)" = "$e" ] && case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && k=${p#/proc/};; esac
+		[ "$(readlink $p/fd/4 2>&1)" = "$e" ] && case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && read k <"${d%/r}/p";; esac
 	done; `
 	for name, kill := range map[string]string{"the relay": "kill -9 $r", "the keeper": "kill -9 $k"} {
 		t.Run(name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 				t.Fatalf("Open = %v", err)
 			}
 			defer s.Close()
-			r, err := s.Run(t.Context(), session.Command{Text: find + `[ "$r" ] && [ "$k" ] && echo found && ` + kill + "; sleep 0.1"})
+			r, err := s.Run(t.Context(), session.Command{Text: find + `[ "$r" ] && [ "$k" ] && echo found && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`})
 			if string(r.Stdout) != "found\n" {
 				t.Errorf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Stderr, err)
 			}

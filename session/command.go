@@ -66,7 +66,8 @@ type Command struct {
 	// call. A call that blocks makes the command block, on the far side too.
 	Output func(Stream, []byte)
 	// Answer is called when the command waits for input. What it returns is
-	// typed, with a newline; a password as by [Session.WriteSecret]. Without it, or when it fails, the command is
+	// typed, with a newline; where the terminal shows a password, stars stand in its
+	// place. Without it, or when it fails, the command is
 	// interrupted: it never hangs. Its context ends with the command. A TTY
 	// command without Answer is left to whoever types.
 	Answer func(context.Context, Prompt) (string, error)

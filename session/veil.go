@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -19,6 +20,7 @@ type veil struct {
 	mu      sync.Mutex
 	echo    echo
 	secrets []string
+	answers []string  // hidden on the terminal only
 	held    [3][]byte // what may be the beginning of one, by stream
 }
 
@@ -32,6 +34,17 @@ func (v *veil) hide(secret string) {
 	v.secrets = append(v.secrets, secret)
 }
 
+// hideEcho adds a secret that the terminal is not to show. What a command says of
+// it on its other streams is its output.
+func (v *veil) hideEcho(secret string) {
+	if len(secret) < minSecret {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.answers = append(v.answers, secret)
+}
+
 // over returns what may be shown of b and of what was held before it.
 func (v *veil) over(from Stream, b []byte) []byte {
 	v.mu.Lock()
@@ -39,12 +52,16 @@ func (v *veil) over(from Stream, b []byte) []byte {
 	if from == Terminal {
 		b = v.echo.without(b)
 	}
-	if len(v.secrets) == 0 {
+	secrets := v.secrets
+	if from == Terminal {
+		secrets = slices.Concat(secrets, v.answers)
+	}
+	if len(secrets) == 0 {
 		return b
 	}
 	b = append(v.held[from], b...)
 	keep := 0
-	for _, secret := range v.secrets {
+	for _, secret := range secrets {
 		b = bytes.ReplaceAll(b, []byte(secret), []byte(mask))
 		keep = max(keep, overlap(b, secret))
 	}

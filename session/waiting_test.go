@@ -125,7 +125,7 @@ func TestAnsweredPasswordIsSeenNowhere(t *testing.T) {
 			var seen, spooled spoolOf
 			asked := 0
 			r := runCommand(t, s, session.Command{
-				Text: `printf 'Password: ' >/dev/tty; stty echo </dev/tty; read p </dev/tty; stty -echo </dev/tty; echo "it is $p"; echo "$p" >&2; printf 'Name: ' >/dev/tty; read n </dev/tty; echo "$n $p"; seq 1 200`,
+				Text: `printf 'Password: ' >/dev/tty; stty echo </dev/tty; read p </dev/tty; stty -echo </dev/tty; echo "it is $p" >/dev/tty; printf 'Name: ' >/dev/tty; read n </dev/tty; echo "$n"; seq 1 200`,
 				TTY:  tty, Limit: 256,
 				Spool: func(session.Stream) session.Spool { return &spooled },
 				Output: func(_ session.Stream, b []byte) {

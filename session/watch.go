@@ -171,7 +171,7 @@ func (w *watch) answer(a answer) error {
 		}
 	}
 	if w.run.prompt.Kind == PasswordPrompt {
-		w.run.veil.hide(a.text)
+		w.run.veil.hideEcho(a.text)
 	}
 	w.goOn(w.run.counts())
 	w.session.typeKeys(a.text + "\n")
