@@ -89,10 +89,11 @@ func run(ctx context.Context, o options) error {
 		if o.works != "" && !slices.Contains(strings.Split(o.works, ","), w.Letter) {
 			continue
 		}
-		if ctx.Err() != nil {
+		result := w.Do(ctx, b)
+		if ctx.Err() != nil { // what it ended is no result
 			return context.Cause(ctx)
 		}
-		r.Results = append(r.Results, w.Do(ctx, b))
+		r.Results = append(r.Results, result)
 		r.Took = time.Since(begun).Round(time.Second).String()
 		if err := r.Write(o.out); err != nil { // what is there stays, whatever comes
 			return err

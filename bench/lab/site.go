@@ -56,7 +56,7 @@ func (l *Lab) newSite(name string, server *sshdtest.Server, names []Host) (*Site
 	for file, text := range map[string]string{
 		"known_hosts": known.String(), "ssh_config": plain.String(), "ssh_shared": shared,
 		"hosts": list.String(), "ansible": ansible.String(), ".config/gateway/hosts.yaml": inventory,
-		".config/gateway/config.yaml": "ssh_config: off\n",
+		".config/gateway/config.yaml": "ssh_config: off\nmax_sessions: 4096\nmax_sessions_per_host: 64\n",
 	} {
 		if err := os.MkdirAll(filepath.Dir(s.Path(file)), 0o700); err != nil {
 			return nil, err
