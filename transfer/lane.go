@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pkg/sftp"
+
+	"gateway/gateway"
 )
 
 // A channel's window lets 2 MiB be under way, which is 20 MB/s at 100 ms. So a
@@ -30,7 +32,8 @@ func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 		return s.link
 	}
 	s.tried = true
-	pipe, err := r.connection.Subsystem(ctx, "sftp")
+	// The connection's own Subsystem may replace it, which others are using.
+	pipe, err := gateway.Subsystem(ctx, r.connection.Transport, "sftp")
 	if err == nil {
 		go drain(pipe.Stderr) // ends with the pipe
 		s.link, err = newLink(ctx, pipe)
