@@ -210,7 +210,7 @@ func many(selector string) (bool, error) {
 func (c *copying) run(ctx context.Context, selector string, args []string) error {
 	a := c.app
 	c.view = a.newCPView(c)
-	debug.SetGCPercent(50) // most of the memory is buffers that are soon dropped
+	c.boundMemory()
 	if !c.flags.dryRun {
 		c.journal = a.beginRun("cp", selector, strings.Join(args, " "), c.names, nil)
 	}
@@ -222,6 +222,14 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 	}
 	c.view.end(s)
 	return ended(s.status)
+}
+
+// boundMemory has the memory collected late, which takes less time, but before
+// there is much of it: most is buffers that are soon dropped.
+func (c *copying) boundMemory() {
+	const base, each = 40 << 20, 12 << 20
+	debug.SetGCPercent(200)
+	debug.SetMemoryLimit(int64(base + each*(min(len(c.names), c.flags.plan.Forks)-1)))
 }
 
 // all copies for all hosts. A single source is connected to once for all.
