@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -362,4 +363,23 @@ func TestTransferDisk(t *testing.T) {
 			t.Errorf("read-only: %s: %v", got, r.Problems)
 		}
 	})
+}
+
+// TestManyLargeOverShell: a program that has written a file makes room for the
+// next one.
+func TestManyLargeOverShell(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true})
+	from, to := t.TempDir(), t.TempDir()
+	for i := range 8 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), make([]byte, 50_000+i), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	copying := transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{from + "/."}, Into: to, Recursive: true}
+	if r := copying.Run(ctx); r.Files != 8 || r.Failed > 0 {
+		t.Fatalf("%+v", r)
+	}
+	sameTrees(t, from, to)
 }

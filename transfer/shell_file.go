@@ -240,10 +240,12 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 	}
 	script := chattr(p.path, attr)
-	if err := p.feed.ended(); err != nil {
+	err := p.feed.ended()
+	p.feed.close()
+	if err != nil {
 		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 	}
-	_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
+	_, err = p.shell.run(ctx, "{ "+script+"; } 2>&1")
 	return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 }
 
