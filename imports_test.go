@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 	"transfer":                {"gateway", "transport"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
-	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transport"},
+	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transfer", "transport"},
 	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/redact", "session", "transport"},
 	"script/report":           {"fleet", "gateway", "script"},
 	"internal/document":       nil,

@@ -63,8 +63,8 @@ var fields = []field{
 	one("connect_timeout", func(h *Host) *time.Duration { return &h.ConnectTimeout }, (*reader).timeout),
 	one("keepalive", func(h *Host) *time.Duration { return &h.Keepalive }, (*reader).duration),
 	one("max_sessions", func(h *Host) *int { return &h.MaxSessions }, (*reader).positive),
-	many("files.allow", func(h *Host) *[]string { return &h.Files.Allow }, listOf((*reader).remotePath)),
-	many("files.deny", func(h *Host) *[]string { return &h.Files.Deny }, listOf((*reader).remotePath)),
+	many("files.allow", func(h *Host) *[]string { return &h.Files.Allow }, listOf((*reader).pathPattern)),
+	many("files.deny", func(h *Host) *[]string { return &h.Files.Deny }, listOf((*reader).pathPattern)),
 
 	// Without a reader: ssh_config alone sets these.
 	sshOnly("host_key_alias", func(h *Host) *string { return &h.HostKeyAlias }),

@@ -98,9 +98,6 @@ type Sudo struct {
 	Flags    []string
 }
 
-// Files says which paths on the host may be read and written.
-type Files struct{ Allow, Deny []string }
-
 // Address is what to connect to: Addr, or else the name.
 func (h Host) Address() string {
 	if h.Addr != "" {

@@ -80,7 +80,7 @@ func TestInspector(t *testing.T) {
 func inspect(i inspected) {
 	t := i.t
 	tools := string(i.ask("--method", "tools/list"))
-	for _, tool := range []string{"hosts", "exec", "session_open", "run", "send", "wait", "output", "interrupt", "sessions"} {
+	for _, tool := range []string{"hosts", "exec", "session_open", "run", "send", "wait", "output", "interrupt", "sessions", "file"} {
 		if !strings.Contains(tools, `"name": "`+tool+`"`) {
 			t.Errorf("the inspector lists no %s", tool)
 		}
@@ -123,6 +123,11 @@ func inspect(i inspected) {
 	}
 	if found := i.call("output", "id="+big.ID, "grep=^739999$"); found.Matches != 1 {
 		t.Errorf("grep = %s", found.text)
+	}
+	name := t.TempDir() + "/note"
+	i.call("file", "host=web1", "op=write", "path="+name, "content=from an agent")
+	if f := i.call("file", "host=web1", "op=read", "path="+name, "limit=4"); !strings.Contains(f.text, `"content":"from"`) {
+		t.Errorf("file = %s", f.text)
 	}
 	i.call("sessions", "action=close", "session=work")
 }

@@ -142,6 +142,10 @@ func schemaOf[In any]() *jsonschema.Schema {
 	number("head", 1, maxOutput, nil)
 	number("tail", 1, maxOutput, nil)
 	number("context", 0, 100, nil)
+	number("offset", 0, 1<<53, nil)
+	number("limit", 1, maxRead, nil)
+	word("op", "", "read", "write", "list", "stat")
+	word("encoding", "", "text", "base64")
 	word("until", "", "exit", "prompt", "match", "idle")
 	word("stream", "", "stdout", "stderr", "terminal")
 	word("level", "int", "int", "term", "kill")
@@ -164,7 +168,7 @@ var replacementEscape = regexp.MustCompile(`(?i)\\ufffd`)
 // checkArguments refuses what would reach a host changed or not at all. A JSON
 // decoder puts U+FFFD where the text is broken, without a word.
 func checkArguments(raw json.RawMessage) error {
-	const hint = "move large or binary data as a file, or as base64 in pieces"
+	const hint = "the tool file takes base64; a person can copy large files with gateway cp"
 	switch {
 	case len(raw) > maxArguments:
 		return usage(hint, "the arguments have %d bytes: at most %d are possible", len(raw), maxArguments)

@@ -71,12 +71,14 @@ type Server struct {
 	shown     shown
 	opened    opened
 	here      presences
+	machines  machines
 }
 
 // New returns a server for a scope, which must not be empty.
 func New(config Config, scope string) *Server {
 	config = config.withDefaults()
 	s := &Server{config: config, scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
+	s.machines.gateway = config.Gateway
 	for _, h := range s.config.Hosts {
 		s.allowed[h.Name] = h
 		s.names = append(s.names, h.Name)
@@ -95,8 +97,12 @@ func New(config Config, scope string) *Server {
 // Run serves one client over a transport until it is gone or ctx ends.
 func (s *Server) Run(ctx context.Context, t mcp.Transport) error { return s.mcp.Run(ctx, t) }
 
-// Close tells the daemon that no client is there any more.
-func (s *Server) Close() { s.here.close() }
+// Close tells the daemon that no client is there any more, and lets go of the
+// files of hosts.
+func (s *Server) Close() {
+	s.here.close()
+	s.machines.close()
+}
 
 // guard stands before every request: it keeps a mistake in one call from ending
 // all of them, and refuses what the schemas can't.

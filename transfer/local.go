@@ -301,7 +301,7 @@ func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
 	if err == nil && !attr.Modified.IsZero() {
 		err = os.Chtimes(p.path, attr.Accessed, attr.Modified)
 	}
-	if err == nil && (p.spec.Size > Small || !settles) {
+	if err == nil && (p.spec.Size > Small || p.spec.Sync || !settles) {
 		err = p.file.Sync()
 	}
 	if closed := p.file.Close(); err == nil {
@@ -345,6 +345,9 @@ func isPart(entry, name string) bool {
 	rest, ok := strings.CutPrefix(entry, partPrefix(name))
 	return ok && strings.HasSuffix(rest, partSuffix)
 }
+
+// Home implements [Machine].
+func (l *Local) Home(context.Context) (string, error) { return l.absolute(""), nil }
 
 // Settle has what was copied into a directory written to the disk.
 func (l *Local) Settle(_ context.Context, dir string) error { return settle(l.at(dir)) }

@@ -92,6 +92,8 @@ type Spec struct {
 	Perm fs.FileMode
 	// Size is how long it will be, as far as is known.
 	Size int64
+	// Sync: also a small file is on the disk before it gets its name.
+	Sync bool
 	// Old is a part that is to go on, behind its first At bytes; empty: none.
 	Old string
 	At  int64
@@ -120,6 +122,8 @@ type Machine interface {
 	Source
 	Target
 	io.Closer
+	// Home returns the directory in which a relative path begins.
+	Home(ctx context.Context) (string, error)
 	// About tells about the machine and the way its files are reached.
 	About() About
 }

@@ -224,6 +224,12 @@ func (r *Remote) explain(ctx context.Context, path string, err error) error {
 	return err
 }
 
+// Home implements [Machine].
+func (r *Remote) Home(ctx context.Context) (string, error) {
+	home, err := get(ctx, r.link, func() (string, error) { return r.link.RealPath(".") })
+	return home, r.problem("find", "", err)
+}
+
 // Settle has what was copied into a directory written to the disk.
 func (r *Remote) Settle(ctx context.Context, dir string) error { return r.hasher.settle(ctx, at(dir)) }
 

@@ -308,7 +308,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 			return false, mismatch(p.remote.name, p.spec.Path)
 		}
 	}
-	err := link.do(ctx, func() error { return p.end(attr, !small) })
+	err := link.do(ctx, func() error { return p.end(attr, !small || p.spec.Sync) })
 	if err != nil {
 		return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 	}

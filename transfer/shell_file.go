@@ -236,10 +236,11 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		if !attr.empty() {
 			script += " && " + chattr(p.path, attr)
 		}
+		script += p.sync()
 		_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
 		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 	}
-	script := chattr(p.path, attr)
+	script := chattr(p.path, attr) + p.sync()
 	err := p.feed.ended()
 	p.feed.close()
 	if err != nil {
@@ -247,6 +248,15 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	}
 	_, err = p.shell.run(ctx, "{ "+script+"; } 2>&1")
 	return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
+}
+
+// sync is the rest of a script that has the file written to the disk, if it is
+// to be. Not every sync takes a file.
+func (p *shellPart) sync() string {
+	if !p.spec.Sync {
+		return ""
+	}
+	return " && { sync " + word(p.path) + " 2>/dev/null || sync; }"
 }
 
 // escape writes bytes as the format of printf, within single quotes.

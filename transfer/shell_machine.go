@@ -269,6 +269,12 @@ func (s *Shell) Sum(ctx context.Context, path string, from, to int64) (Sum, erro
 // Hashes reports whether the machine hashes its files itself.
 func (s *Shell) Hashes(ctx context.Context) bool { return s.hasher.works(ctx) }
 
+// Home implements [Machine].
+func (s *Shell) Home(ctx context.Context) (string, error) {
+	out, err := s.run(ctx, "pwd -P 2>&1")
+	return strings.TrimSuffix(string(out), "\n"), s.problem("find", "", err)
+}
+
 // Settle has what was copied into a directory written to the disk.
 func (s *Shell) Settle(ctx context.Context, dir string) error { return s.hasher.settle(ctx, dir) }
 

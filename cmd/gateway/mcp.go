@@ -44,7 +44,9 @@ The agent gets sessions that stay on the hosts of the inventory; "gateway sessio
 shows them and takes them over. It can choose no key, no password, no file of
 settings and no limit, accepts no host key, and reaches only the hosts that
 --hosts selects. Sessions close a minute after their agent is gone, unless it
-asked to keep them. The inventory is read when the server starts.
+asked to keep them. The inventory is read when the server starts; its
+"files: {allow: [...], deny: [...]}" says which files of a host the tool file may
+touch.
 
 Over HTTP every request needs a bearer token; each token sees only the sessions
 of its own. There is no TLS: beyond this machine put a proxy with it in front. An

@@ -1,0 +1,56 @@
+package hosts_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gateway/hosts"
+)
+
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"/srv/app", "/srv/app", true},
+		{"/srv/app", "/srv/app/a/b", true},
+		{"/srv/app/", "/srv/app/a", true},
+		{"/srv/app", "/srv/application", false},
+		{"/srv/app", "/srv", false},
+		{"/", "/", true},
+		{"/", "/etc/passwd", true},
+		{"/srv/*", "/srv", false},
+		{"/srv/*", "/srv/a/b", true},
+		{"/srv/*.log", "/srv/a.log", true},
+		{"/srv/*.log", "/srv/a/b.log", false},
+		{"/home/*/.ssh", "/home/eve/.ssh/id", true},
+		{"/home/*/.ssh", "/home/eve/a/.ssh", false},
+		{"/srv/*", "/srv/.hidden", true},
+		{"/srv/[a-c]?", "/srv/b1", true},
+		{"/srv/[a-c]?", "/srv/d1", false},
+		{`/srv/\[x]`, "/srv/[x]", true},
+	} {
+		if got := hosts.Covers(c.pattern, c.path); got != c.want {
+			t.Errorf("Covers(%q, %q) = %v", c.pattern, c.path, got)
+		}
+	}
+}
+
+func TestFilePatterns(t *testing.T) {
+	for pattern, refused := range map[string]string{
+		"/srv/app": "", "~/upload": "", "~": "", "/var/log/*.log": "",
+		"srv": "relative path", "/srv/../etc": "no . or ..", "~/./a": "no . or ..", "/srv/[a": "no pattern",
+	} {
+		file := filepath.Join(t.TempDir(), "hosts.yaml")
+		text := "hosts:\n  web1: {files: {allow: ['" + pattern + "']}}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := hosts.Load(file)
+		if (err != nil) != (refused != "") || err != nil && !strings.Contains(err.Error(), refused) {
+			t.Errorf("%s: %v, want %q", pattern, err, refused)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"gateway/hosts"
+	"gateway/transfer"
+	"gateway/transport"
+)
+
+// rules are a host's [hosts.Files], as they are to be understood there.
+type rules struct {
+	files       hosts.Files
+	allow, deny []rule
+}
+
+// A rule is one pattern. What stands before its first glob is a directory of the
+// host, which may be reached by symlinks: real is where it is.
+type rule struct {
+	pattern       string // as written
+	written, real string // absolute
+	globs         string // what follows
+}
+
+// covers reports whether the rule is about a path.
+func (r rule) covers(name string) bool {
+	return under(r.written, r.globs, name) || under(r.real, r.globs, name)
+}
+
+func under(dir, globs, name string) bool {
+	rest, ok := strings.CutPrefix(name, strings.TrimRight(dir, "/"))
+	return ok && (rest == "" || rest[0] == '/') && hosts.Covers(globs, rest)
+}
+
+// rulesOn asks a machine where the directories of a host's rules are.
+func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) {
+	r := rules{files: files, allow: make([]rule, len(files.Allow)), deny: make([]rule, len(files.Deny))}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var lost error
+	resolve := func(into *rule, pattern string) {
+		all.Go(func() {
+			dir, globs := m.absolute(pattern), ""
+			if i := strings.IndexAny(dir, `*?[\`); i >= 0 {
+				i = strings.LastIndexByte(dir[:i], '/')
+				dir, globs = dir[:i+1], dir[i+1:]
+			}
+			real, err := transfer.Resolve(ctx, m, dir, true)
+			if ctx.Err() != nil || transfer.Lost(err) {
+				mu.Lock()
+				lost = err
+				mu.Unlock()
+			}
+			// What can't be looked at stays as it was written: nothing behind it can be
+			// reached either.
+			*into = rule{pattern, path.Clean(dir), real.Path, globs}
+		})
+	}
+	for i, pattern := range files.Allow {
+		resolve(&r.allow[i], pattern)
+	}
+	for i, pattern := range files.Deny {
+		resolve(&r.deny[i], pattern)
+	}
+	all.Wait()
+	return r, lost
+}
+
+// denies returns the pattern that forbids a path which was asked for by one of
+// these names; the first one is where it really is.
+func (r rules) denies(names ...string) (pattern string, ok bool) {
+	for _, name := range names {
+		for _, rule := range r.deny {
+			if rule.covers(name) {
+				return rule.pattern, true
+			}
+		}
+	}
+	return "", false
+}
+
+// check returns an error for what must not be touched. asked is how a call names
+// it, real where that leads.
+func (r rules) check(host, asked, real string) error {
+	what := transfer.Show(host, asked)
+	if real != path.Clean(asked) {
+		what += " leads to " + transfer.Show("", real) + ", which"
+	} else {
+		what += ":"
+	}
+	if pattern, ok := r.denies(real, path.Clean(asked)); ok {
+		return denied(r.files, "%s the inventory's files.deny forbids (%s)", what, pattern)
+	}
+	if len(r.allow) > 0 && !slices.ContainsFunc(r.allow, func(rule rule) bool { return under(rule.real, rule.globs, real) }) {
+		return denied(r.files, "%s nothing in the inventory's files.allow covers", what)
+	}
+	return nil
+}
+
+func denied(files hosts.Files, format string, args ...any) error {
+	hint := "a person sets that in the inventory"
+	if len(files.Allow) > 0 {
+		hint = "allowed is " + strings.Join(files.Allow, ", ") + ": " + hint
+	}
+	return &transport.Error{Code: "file.denied", Message: "file: " + fmt.Sprintf(format, args...), Hint: hint}
+}

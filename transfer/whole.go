@@ -1,0 +1,113 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+// ReadAt returns up to n bytes of a regular file from an offset, fewer only at
+// its end. info is about the file.
+func ReadAt(ctx context.Context, m Machine, path string, info Info, at int64, n int) ([]byte, error) {
+	if info.Size > 0 {
+		if at >= info.Size {
+			return nil, nil
+		}
+		info.Size = min(info.Size, at+int64(n)) // what is beyond need not be sent
+	}
+	content, err := m.Open(ctx, path, info, at)
+	if err != nil {
+		return nil, err
+	}
+	defer content.Close()
+	b := make([]byte, n)
+	got, err := io.ReadFull(&until{ctx, content}, b)
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = nil
+	}
+	return b[:got], err
+}
+
+// committing is how long a file may take to get its name.
+const committing = 10 * time.Second
+
+// Write gives a path a file that has this content, or leaves what is there:
+// also where several do so at once, and where the link is lost. perm is nil for
+// that of the file it replaces, or else of any new file. A symlink in its place
+// is replaced. The error's code is link.lost if nobody knows whether it was done.
+func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs.FileMode) (err error) {
+	old, err := m.Stat(ctx, path, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case old.Mode.IsDir():
+		return refuse(codeIsDirectory, "", "%s is a directory: no file takes its place", Show(m.About().Name, path))
+	case !old.Mode.IsRegular() && old.Mode&fs.ModeSymlink == 0:
+		return refuse(codeSpecial, "", "%s is no regular file", Show(m.About().Name, path))
+	case perm == nil && old.Mode.IsRegular():
+		perm = new(old.Mode.Perm())
+	}
+	spec := Spec{Path: path, Perm: 0o666, Size: int64(len(content)), Sync: true}
+	if perm != nil {
+		spec.Perm = onlyOwner // what it is to have is set before it gets its name
+	}
+	part, err := m.Create(ctx, spec)
+	if part != nil {
+		defer func() {
+			if err != nil {
+				part.Abandon(false)
+			}
+		}()
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := part.Write(content); err != nil {
+		return err
+	}
+	checked, err := part.Finish(ctx, Attr{Perm: perm})
+	if err != nil {
+		return err
+	}
+	if !checked {
+		sum, err := m.Sum(ctx, part.Path(), 0, -1)
+		if err != nil {
+			return err
+		}
+		if sum != sha256.Sum256(content) {
+			return mismatch(m.About().Name, path)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	// Whether it has its name must be known, so the call's end does not count.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
+	defer cancel()
+	err = part.Commit(last)
+	if Lost(err) || errors.Is(err, context.DeadlineExceeded) {
+		return &transport.Error{
+			Code: "link.lost", Message: fmt.Sprintf("transfer: write %s: it may have been done: %v", Show(m.About().Name, path), err), Err: err,
+			Hint: "look what it has before you write it again",
+		}
+	}
+	return err
+}
+
+// Lost reports whether an error says that a machine is no longer reached, and
+// needs to be opened again.
+func Lost(err error) bool {
+	switch gateway.Code(err) {
+	case "link.lost", "ssh.closed", "daemon.unreachable":
+		return true
+	}
+	return errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || errors.Is(err, transport.ErrUnreachable) || errors.Is(err, errGone)
+}
