@@ -14,6 +14,7 @@ type Connection struct {
 	Host    hosts.Host
 	gateway *Gateway
 	warm    *Target // it is somebody else's connection to this target
+	lent    bool    // it is a session's, which closes it
 }
 
 // Connect returns a warm connection to a host if there is one, else one of its
@@ -42,8 +43,18 @@ func (g *Gateway) Connect(ctx context.Context, name, user string) (*Connection, 
 	return c, nil
 }
 
-// Close closes the connection and what was started on it.
+// Files returns the session's own connection for something else beside it, such
+// as files. It must not be used once the session is closed.
+func (s *Session) Files() *Connection {
+	return &Connection{Transport: s.transport, Host: s.host, gateway: s.gateway, lent: true}
+}
+
+// Close closes the connection and what was started on it. One of a session's
+// stays open.
 func (c *Connection) Close() error {
+	if c.lent {
+		return nil
+	}
 	c.gateway.release(c.Transport)
 	return nil
 }

@@ -75,6 +75,11 @@ func (s *Shell) About() About { return About{Name: s.name, Via: viaShell} }
 
 // Close implements [Machine].
 func (s *Shell) Close() error {
+	for len(s.shells) > 0 { // the connection may be a session's, and stay
+		if sh := <-s.shells; sh != nil {
+			sh.close()
+		}
+	}
 	s.hasher.close()
 	return s.connection.Close()
 }
