@@ -45,7 +45,7 @@ var allowed = map[string][]string{
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "session", "transfer", "transport"},
-	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/redact", "session", "transport"},
+	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/redact", "session", "transfer", "transport"},
 	"script/report":           {"fleet", "gateway", "script"},
 	"internal/document":       nil,
 	"internal/fdpass":         nil,

@@ -14,7 +14,7 @@ func TestDocs(t *testing.T) {
 	var schema struct {
 		Properties  map[string]any
 		Definitions struct {
-			Step struct{ Properties map[string]any }
+			Step, Copy struct{ Properties map[string]any }
 		}
 	}
 	if err := json.Unmarshal(script.Schema(), &schema); err != nil {
@@ -24,7 +24,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, keys := range []map[string]any{schema.Properties, schema.Definitions.Step.Properties} {
+	for _, keys := range []map[string]any{schema.Properties, schema.Definitions.Step.Properties, schema.Definitions.Copy.Properties} {
 		for key := range keys {
 			if !regexp.MustCompile("(?m)^\\| [^|]*`" + key + "`").Match(reference) {
 				t.Errorf("docs/scripts.md has no row for %s", key)

@@ -45,6 +45,8 @@ var scriptFields = []field[Script]{
 var stepFields = []field[Step]{
 	set("name", "what reports call the step", oneLine, (*reader).template, func(s *Step) *string { return &s.Name }),
 	{"run", "text for the shell: the first statement that fails ends the step", text, (*reader).run},
+	{"copy", "files that are copied to the host", ref("copy"), func(r *reader, n *yaml.Node, s *Step) bool { return r.copy(n, s, false) }},
+	{"fetch", "files that are copied from the host", ref("copy"), func(r *reader, n *yaml.Node, s *Step) bool { return r.copy(n, s, true) }},
 	set("when", "a test in the shell: the step is left out unless its status is 0", text, (*reader).shellText, func(s *Step) *string { return &s.When }),
 	set("until", "a test in the shell: the step is tried again until its status is 0", text, (*reader).shellText, func(s *Step) *string { return &s.Until }),
 	{"retry", "how often the step is tried again", objectOf(retryFields, "times"), func(r *reader, n *yaml.Node, s *Step) bool { return object(r, n, retryFields, &s.Retry) }},

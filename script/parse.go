@@ -56,7 +56,7 @@ func Parse(file string, data []byte) (*Script, error) {
 		file: file, dir: dir,
 		names: map[string]Place{}, secrets: map[string]bool{}, registered: map[string]bool{}, later: map[string]Place{},
 	}
-	s := &Script{File: file}
+	s := &Script{File: file, dir: dir}
 	if root := r.document(data); root != nil {
 		r.findRegisters(root)
 		object(r, root, scriptFields, s)
@@ -114,10 +114,7 @@ func (r *reader) steps(n *yaml.Node, to *[]Step, what string) bool {
 
 // checkStep checks what takes more than one key, and gives the step its name.
 func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
-	all := true
-	if !has(node, "run") {
-		all = r.fail(n, "say what it runs: run: TEXT", "has no run")
-	}
+	all := r.checkKind(n, node)
 	if has(node, "until") && !has(node, "retry") {
 		all = r.fail(n, "retry: {times: 30, delay: 2s}", "until needs retry, which says how often")
 	}
@@ -126,6 +123,9 @@ func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
 	}
 	if s.Name == "" {
 		line, _, _ := strings.Cut(strings.TrimSpace(s.Run), "\n")
+		if s.Copy != nil {
+			line = s.Copy.verb() + " " + s.Copy.Src
+		}
 		if runes := []rune(line); len(runes) > 60 {
 			line = string(runes[:59]) + "…"
 		}

@@ -36,7 +36,24 @@ var wrong = []struct {
 	{"key twice", "steps:\n  - run: a\n    run: b\n", `s.yaml:3:5: step 1: "run" is already at line 2`, "", true},
 	{"a list as key", "steps:\n  - run: a\n    ? [name]\n    : x\n", "s.yaml:3:7: step 1: a key must be plain text", "", true},
 	{"merge", "steps:\n  - &a {run: a}\n  - {<<: *a, name: x}\n", "s.yaml:3:6: step 2 (x): << is not supported: write the keys out", "", true},
-	{"no run", "steps:\n  - name: nothing\n", "s.yaml:2:5: step 1 (nothing): has no run", "say what it runs: run: TEXT", false},
+	{"no run", "steps:\n  - name: nothing\n", "s.yaml:2:5: step 1 (nothing): has none of run, copy and fetch", "say what it does: run: TEXT, copy: {src: …, dst: …} or fetch: {src: …, dst: …}", false},
+	{"run and copy", "steps:\n  - run: a\n    copy: {src: a, dst: b}\n", "s.yaml:3:5: step 1: run and copy in one step", "make two steps of it", false},
+	{"copy and fetch", "steps:\n  - fetch: {src: a, dst: b}\n    copy: {src: a, dst: b}\n", "s.yaml:2:5: step 1: copy and fetch in one step", "make two steps of it", false},
+	{"copy as text", "steps:\n  - copy: a b\n", "s.yaml:2:11: step 1: copy: must be a mapping of keys to values, not text", "", false},
+	{"copy without dst", "steps:\n  - copy: {src: a}\n", "s.yaml:2:11: step 1: copy: has no dst", "copy: {src: PATH, dst: PATH}", false},
+	{"fetch without src", "steps:\n  - fetch: {dst: a}\n", "s.yaml:2:12: step 1: fetch: has no src", "fetch: {src: PATH, dst: PATH}", false},
+	{"empty src", "steps:\n  - copy: {src: '', dst: a}\n", "s.yaml:2:17: step 1: copy: src: is empty", "leave the key out", false},
+	{"undefined in src", "steps:\n  - copy: {src: \"${{ nope }}\", dst: a}\n", "s.yaml:2:17: step 1: copy: src: undefined variable nope", "", true},
+	{"another tool's dest", "steps:\n  - copy: {src: a, dest: b}\n", `s.yaml:2:20: step 1: copy: unknown key "dest"`, "did you mean dst?", false},
+	{"mode", "steps:\n  - copy: {src: a, dst: b, mode: u+x}\n", `s.yaml:2:34: step 1: copy: mode: "u+x" is no mode such as 0644`, `mode: "0644"`, false},
+	{"exclude", "steps:\n  - copy: {src: a, dst: b, exclude: ['[']}\n", `s.yaml:2:38: step 1: copy: exclude: "[" is no pattern`, "", true},
+	{"no exclude", "steps:\n  - copy: {src: a, dst: b, exclude: []}\n", "s.yaml:2:37: step 1: copy: exclude: is empty", "leave the key out", false},
+	{"copy with register", "steps:\n  - copy: {src: a, dst: b}\n    register: x\n", "s.yaml:3:5: step 1: register does not go with copy", "beside copy there may be name, when, until, retry, idempotent, timeout, on_fail, cwd", false},
+	{"copy with sudo", "steps:\n  - copy: {src: a, dst: b}\n    sudo: true\n", "s.yaml:3:5: step 1: sudo does not go with copy", "copy it to where the login may write, and move it in a step with run and sudo", false},
+	{"fetch with expect", "steps:\n  - fetch: {src: a, dst: b}\n    expect: {exit: 3}\n", "s.yaml:3:5: step 1: expect does not go with fetch", "", false},
+	{"fetch with answer", "steps:\n  - fetch: {src: a, dst: b}\n    answer: [{prompt: x, send: y}]\n", "s.yaml:3:5: step 1: answer does not go with fetch", "", false},
+	{"copy with env", "steps:\n  - copy: {src: a, dst: b}\n    env: {A: b}\n", "s.yaml:3:5: step 1: env does not go with copy", "", false},
+	{"copy with keep_going", "steps:\n  - copy: {src: a, dst: b}\n    keep_going: true\n", "s.yaml:3:5: step 1: keep_going does not go with copy", "", false},
 	{"empty run", "steps:\n  - run: ''\n", "s.yaml:2:10: step 1: run: is empty", "", false},
 	{"null run", "steps:\n  - run:\n", "s.yaml:2:9: step 1: run: has no value", `write "" for an empty text`, false},
 	{"list as run", "steps:\n  - run: [a, b]\n", "s.yaml:2:10: step 1: run: must be a single value, not a list", "", false},
@@ -110,7 +127,7 @@ func TestSeveralMistakes(t *testing.T) {
 	_, err := script.Parse("s.yaml", []byte("nmae: x\nsteps:\n  - {run: a, timeout: x}\n  - {name: b}\n"))
 	want := "s.yaml:1:1: unknown key \"nmae\": did you mean name?\n" +
 		"s.yaml:3:23: step 1: timeout: \"x\" is not a duration: 90s, 1m30s, or whole seconds\n" +
-		"s.yaml:4:5: step 2 (b): has no run: say what it runs: run: TEXT"
+		"s.yaml:4:5: step 2 (b): has none of run, copy and fetch: say what it does: run: TEXT, copy: {src: …, dst: …} or fetch: {src: …, dst: …}"
 	if err == nil || err.Error() != want {
 		t.Errorf("Parse = %v, want\n%s", err, want)
 	}
@@ -146,10 +163,10 @@ func TestParse(t *testing.T) {
 	if len(s.Warnings) > 0 {
 		t.Errorf("warnings %q", s.Warnings)
 	}
-	if len(s.Steps) != 7 || len(s.Always) != 1 || s.Name != "deploy" || !s.Vars[0].Wanted || s.Vars[1].Value != "/srv/app" {
+	if len(s.Steps) != 8 || len(s.Always) != 2 || s.Name != "deploy" || !s.Vars[0].Wanted || s.Vars[1].Value != "/srv/app" {
 		t.Fatalf("got %+v", s)
 	}
-	first, fetch, migrate := s.Steps[0], s.Steps[2], s.Steps[3]
+	first, fetch, conf, migrate := s.Steps[0], s.Steps[2], s.Steps[3], s.Steps[4]
 	if first.Line != 17 || first.LineOf(1) != 19 || first.LineOf(2) != 20 {
 		t.Errorf("step at %d, its lines at %d and %d, want 17, 19, 20", first.Line, first.LineOf(1), first.LineOf(2))
 	}
@@ -159,7 +176,10 @@ func TestParse(t *testing.T) {
 	if !reflect.DeepEqual(migrate.Expect.Exit, []int{0, 3}) || migrate.Answers[0].Text != "yes" || !migrate.Answers[0].Prompt.MatchString("Type yes to go on: ") {
 		t.Errorf("got %+v", migrate)
 	}
-	if a := s.Steps[5].Answers[0]; a.Secret != "sudo_password" || !s.Steps[4].Sudo.On || !s.Steps[1].Continue {
+	if c := conf.Copy; c.Fetch || c.Src != "deploy/app.conf" || c.Dst != "${{ app }}/app.conf" || *c.Mode != 0o640 || !s.Always[0].Copy.Fetch {
+		t.Errorf("got %+v", c)
+	}
+	if a := s.Steps[6].Answers[0]; a.Secret != "sudo_password" || !s.Steps[5].Sudo.On || !s.Steps[1].Continue {
 		t.Errorf("got %+v", s.Steps)
 	}
 	home, _ := os.UserHomeDir()
@@ -236,7 +256,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		for _, step := range s.Steps {
-			if step.Run == "" || step.Name == "" || step.Line == 0 || step.LineOf(1) == 0 {
+			if (step.Run == "") == (step.Copy == nil) || step.Name == "" || step.Line == 0 || step.Copy == nil && step.LineOf(1) == 0 {
 				t.Errorf("got %+v", step)
 			}
 		}
@@ -273,6 +293,8 @@ func TestSchema(t *testing.T) {
 	for _, text := range []string{
 		"steps: [{run: a, timeout: 90, retry: {times: 3, delay: 1.5s}, sudo: true}]",
 		"steps: [{run: 1, timeout: 1m30s, sudo: postgres, expect: {exit: [0, 1], stdout: {equals: ''}}}]",
+		"steps: [{copy: {src: a, dst: b/, recursive: true, mode: \"0644\", preserve: true, exclude: [.git, '*.o'], checksum: true, resume: true}, when: a, cwd: /}]",
+		"steps: [{name: b, fetch: {src: a, dst: b, mode: 644}, until: a, retry: {times: 3}, idempotent: true, timeout: 3s, on_fail: continue}]",
 		"vars: {a: 1, b: true, c: }\nsteps: [{run: a}]",
 	} {
 		if err := check(text); err != nil {

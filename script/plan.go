@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"gateway/fleet"
@@ -31,6 +32,7 @@ type PlannedStep struct {
 	Retry    int               `json:"retry,omitempty"`
 	Register string            `json:"register,omitempty"`
 	Run      string            `json:"run"`
+	Copy     *PlannedCopy      `json:"copy,omitempty"`
 }
 
 // Plan returns what would run on a host. It resolves no secret, and connects to
@@ -63,6 +65,9 @@ func (r *Runner) Plan(host string) Plan {
 			planned := PlannedStep{
 				Name: resolve(s.Name), Block: block, Line: s.Line, Skipped: block == Steps && i < first,
 				When: s.When, Cwd: resolve(s.Cwd), Retry: s.Retry.Times, Register: s.Register, Run: s.Run,
+			}
+			if s.Copy != nil {
+				planned.Copy = r.planCopy(s.Copy, resolve)
 			}
 			if s.Sudo.On {
 				planned.Sudo = resolve(s.Sudo.User)
@@ -120,4 +125,45 @@ func (r *Runner) Failed(host string, outcome fleet.Outcome, why error) Result {
 	h.skip(r.Script.Steps, Steps, reason)
 	h.skip(r.Script.Always, Always, reason)
 	return h.result
+}
+
+// A PlannedCopy is what a step would copy, with the values of its variables.
+type PlannedCopy struct {
+	Direction string   `json:"direction"`
+	Src       string   `json:"src"`
+	Dst       string   `json:"dst"`
+	Options   []string `json:"options"`
+}
+
+// planCopy resolves the path on this machine to where it is. The one on the host
+// depends on where the session is then.
+func (r *Runner) planCopy(c *Copy, resolve func(string) string) *PlannedCopy {
+	here := func(text string) string {
+		text = resolve(text)
+		if mention.MatchString(text) {
+			return text // it may begin anywhere
+		}
+		return local(r.Script.dir, text)
+	}
+	p := &PlannedCopy{Direction: direction(c), Options: []string{}}
+	if c.Fetch {
+		p.Src, p.Dst = resolve(c.Src), here(c.Dst)
+	} else {
+		p.Src, p.Dst = here(c.Src), resolve(c.Dst)
+	}
+	for _, option := range []struct {
+		name string
+		on   bool
+	}{{"recursive", c.Recursive}, {"preserve", c.Preserve}, {"checksum", c.Checksum}, {"resume", c.Resume}} {
+		if option.on {
+			p.Options = append(p.Options, option.name)
+		}
+	}
+	if c.Mode != nil {
+		p.Options = append(p.Options, fmt.Sprintf("mode %04o", *c.Mode))
+	}
+	for _, pattern := range c.Exclude {
+		p.Options = append(p.Options, "exclude "+resolve(pattern))
+	}
+	return p
 }

@@ -146,7 +146,8 @@ var otherWords = map[string]string{
 	"working-directory": "cwd", "workdir": "cwd", "chdir": "cwd", "dir": "cwd",
 	"if": "when", "unless": "when", "ignore_errors": "on_fail", "continue-on-error": "on_fail", "allow_failure": "on_fail",
 	"retries": "retry", "delay": "retry", "attempts": "retry", "finally": "always", "after": "always", "after_script": "always",
-	"id": "register", "tasks": "steps", "jobs": "steps", "timeout-minutes": "timeout", "variables": "vars",
+	"upload": "copy", "put": "copy", "download": "fetch", "get": "fetch", "source": "src", "from": "src", "path": "src", "dest": "dst", "destination": "dst", "target": "dst", "to": "dst",
+	"permissions": "mode", "ignore": "exclude", "id": "register", "tasks": "steps", "jobs": "steps", "timeout-minutes": "timeout", "variables": "vars",
 	"exit_code": "exit", "status": "exit", "rc": "exit", "regex": "matches", "expect": "answer", "responses": "answer",
 }
 

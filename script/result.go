@@ -57,6 +57,9 @@ type StepResult struct {
 	Attempts int
 	Register string
 	Sudo     string // the other user
+	// Copy is what the last attempt of a step with copy or fetch has copied; nil
+	// if it has not begun. The exit code of such a step is -1.
+	Copy *Copied
 
 	Stdout, Stderr, Terminal []byte
 	Streams                  session.Streams
@@ -114,6 +117,7 @@ type jsonStep struct {
 	Attempts     int                `json:"attempts"`
 	Register     string             `json:"register,omitempty"`
 	Sudo         string             `json:"sudo,omitempty"`
+	Copy         *Copied            `json:"copy,omitempty"`
 	Stdout       *string            `json:"stdout,omitempty"`
 	StdoutBase64 *string            `json:"stdout_base64,omitempty"`
 	Stderr       *string            `json:"stderr,omitempty"`
@@ -142,7 +146,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 func (s StepResult) MarshalJSON() ([]byte, error) {
 	j := jsonStep{
 		Name: s.Name, Block: s.Block, Line: s.Line, Command: s.Command, Outcome: s.Outcome, Ignored: s.Ignored, Reason: s.Reason,
-		Verdict: s.Verdict, FailedLine: s.FailedLine, Attempts: s.Attempts, Register: s.Register, Sudo: s.Sudo,
+		Verdict: s.Verdict, FailedLine: s.FailedLine, Attempts: s.Attempts, Register: s.Register, Sudo: s.Sudo, Copy: s.Copy,
 		Terminal: string(s.Terminal), Streams: s.Streams, StdoutBytes: s.StdoutBytes, StderrBytes: s.StderrBytes,
 		Cwd: s.Cwd, StartedAt: timestamp(s.Started), DurationMS: s.Duration.Milliseconds(), Error: gateway.NewJSONError(s.Err),
 	}

@@ -218,6 +218,9 @@ func (h *hostRun) newStep(s *Step, block string) *StepResult {
 		Name: h.show(s.Name), Block: block, Line: s.Line, Command: h.Mask.String(s.Run),
 		Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split, Register: s.Register,
 	}
+	if s.Copy != nil {
+		r.Command = h.show(s.Copy.String())
+	}
 	if s.Sudo.On {
 		r.Sudo = cmp.Or(h.show(s.Sudo.User), "root")
 	}

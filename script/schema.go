@@ -58,9 +58,14 @@ func Schema() []byte {
 	root["$schema"] = "http://json-schema.org/draft-07/schema#"
 	root["title"] = "gateway script"
 	root["description"] = "A scripted session: gateway run SCRIPT.yaml --on SELECTOR"
-	step := objectOf(stepFields, "run")
+	step := objectOf(stepFields)
+	var some []schema
+	for _, kind := range kinds {
+		some = append(some, schema{"required": []string{kind}, "propertyNames": schema{"enum": keysOf(kind)}})
+	}
+	maps.Copy(step, either(some...))
 	step["dependencies"] = schema{"until": []string{"retry"}}
-	root["definitions"] = schema{"step": step}
+	root["definitions"] = schema{"step": step, "copy": objectOf(copyFields, "src", "dst")}
 	data, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic(err) // it is plain data

@@ -21,6 +21,8 @@ type Script struct {
 	Steps, Always []Step
 	// Warnings tell what is allowed and hardly meant.
 	Warnings []string
+
+	dir string // where relative paths begin
 }
 
 // A Var is a variable and its value, in which variables that stand before it may
@@ -43,7 +45,8 @@ type Secret struct {
 // A Place is where something stands in the file, counted from 1.
 type Place struct{ Line, Column int }
 
-// A Step is one text for the shell, and what is expected of it. In Name, Cwd,
+// A Step is one text for the shell, or files to copy, and what is expected of
+// it. In Name, Cwd,
 // Env, Sudo.User, the expected texts and what is sent, ${{ NAME }} stands for a
 // variable.
 type Step struct {
@@ -54,6 +57,8 @@ type Step struct {
 	// lines of Run are not those of the file.
 	RunLine int
 	Folded  bool
+	// Copy is what the step copies in place of running a text; nil: nothing.
+	Copy *Copy
 
 	Timeout    time.Duration
 	Expect     Expect

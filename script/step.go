@@ -97,8 +97,14 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 		}
 	}
 	r.Attempts++
-	result := h.run(ctx, shell, s, r)
-	if err := h.judge(s, r, result); err != nil {
+	var result gateway.Result
+	if s.Copy != nil {
+		result.Verdict, err = h.copy(ctx, shell, s, r)
+	} else {
+		result = h.run(ctx, shell, s, r)
+		err = h.judge(s, r, result)
+	}
+	if err != nil {
 		if s.Continue && result.Verdict == session.Exited {
 			// What it said is what the next steps go by.
 			return h.again(s, result), errors.Join(err, h.register(ctx, s, result.Stdout, result.Truncated))

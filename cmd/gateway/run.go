@@ -163,6 +163,9 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	for _, secret := range r.runner.Secrets {
 		r.runner.Mask.Add(secret)
 	}
+	if err := r.runner.CheckCopies(r.names); err != nil {
+		return err
+	}
 	if f.check {
 		return r.check(cmd.Context(), f.plan)
 	}

@@ -11,6 +11,7 @@ import (
 	"gateway/hosts"
 	"gateway/script"
 	"gateway/session"
+	"gateway/transfer"
 )
 
 // A plannedScript is what a script would do on one host, and how that is
@@ -74,11 +75,24 @@ func (p *plannedScript) text() string {
 			b.WriteString("     left out (--start-at)\n")
 			continue
 		}
+		if s.Copy != nil {
+			b.WriteString("     " + oneLine(p.copying(s.Copy), 400) + "\n")
+			continue
+		}
 		for line := range strings.SplitSeq(strings.TrimRight(visible(s.Run), "\n"), "\n") {
 			b.WriteString("     " + line + "\n")
 		}
 	}
 	return b.String()
+}
+
+// copying says what a step would copy.
+func (p *plannedScript) copying(c *script.PlannedCopy) string {
+	from, to := transfer.Show("", c.Src), transfer.Show(p.Host, c.Dst)
+	if c.Direction == "from_host" {
+		from, to = transfer.Show(p.Host, c.Src), transfer.Show("", c.Dst)
+	}
+	return strings.Join(append([]string{"copy " + from + " -> " + to}, c.Options...), ", ")
 }
 
 // limits says how a step is to run.

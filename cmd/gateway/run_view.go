@@ -87,6 +87,8 @@ func (v *scriptText) step(host string, s *script.StepResult) {
 		about = s.Reason
 	case s.Err != nil:
 		about = s.Err.Error()
+	case s.Copy != nil:
+		about = copied(s.Copy)
 	}
 	if s.Ignored {
 		about += " (goes on)"
@@ -102,6 +104,15 @@ func (v *scriptText) step(host string, s *script.StepResult) {
 		b.WriteString("  hint: " + indent(visible(hint)) + "\n")
 	}
 	_ = v.app.out.printf("%s", b.String()) // the output remembers
+}
+
+// copied is what a step has copied, for people.
+func copied(c *script.Copied) string {
+	text := plural(c.Files, "file") + ", " + size(c.Bytes)
+	if c.Unchanged > 0 {
+		text += fmt.Sprintf(", %d unchanged", c.Unchanged)
+	}
+	return text
 }
 
 func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place, name string, took time.Duration, about string) string {

@@ -143,6 +143,9 @@ func caseOf(s *script.StepResult, class string) testcase {
 		Name: plain(s.Name), Class: class, Time: seconds(s.Duration),
 		Out: bodyOf(Plain(s.Stdout)), Err: bodyOf(errs),
 	}
+	if s.Copy != nil {
+		c.Out = bodyOf(plain(s.Copy.String()))
+	}
 	switch {
 	case s.Ignored:
 		c.Skipped = endingOf(s.Err, "")
@@ -160,6 +163,9 @@ func caseOf(s *script.StepResult, class string) testcase {
 // detail is what GitLab shows of a failure: the text of the element alone.
 func detail(s *script.StepResult) string {
 	text := fmt.Sprintf("step at line %d, outcome %s\n", s.Line, s.Outcome)
+	if s.Copy != nil {
+		text += plain(s.Command) + "\n" + plain(s.Copy.String()) + "\n"
+	}
 	for _, stream := range []struct {
 		name  string
 		bytes []byte

@@ -1,0 +1,225 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gateway/internal/sshdtest"
+)
+
+// copyUser is a person with a directory, and two hosts that are one server.
+func copyUser(t *testing.T) (*deploy, *sshdtest.Server) {
+	t.Helper()
+	d := &deploy{t: t, dir: t.TempDir(), password: "c0rrect horse'\"$", secret: "t0ken+with=odd&chars"}
+	d.server = sshdtest.Start(t, sshdtest.Options{Addresses: 2})
+	text := "hosts:\n"
+	for i := range 2 {
+		home := d.home(i + 1)
+		if err := os.Mkdir(home, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("  web%d: {addr: 127.0.0.%[1]d, port: %d, user: %s, identity: %q, agent: false, host_key_policy: accept-new, cwd: %[5]q}\n", i+1, d.server.Port, d.server.User, d.server.KeyFile, home)
+	}
+	d.file("hosts.yaml", text)
+	return d, d.server
+}
+
+func (d *deploy) mkdir(name string) {
+	d.t.Helper()
+	if err := os.MkdirAll(filepath.Join(d.dir, name), 0o755); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+type copyResults []struct {
+	Host, Outcome string
+	Steps         []struct {
+		Name, Outcome, Verdict, Command, Stderr string
+		Attempts                                int
+		ExitCode                                *int `json:"exit_code"`
+		Error                                   *struct{ Code, Message, Hint string }
+		Copy                                    *struct {
+			Direction, Src, Dst, Via      string
+			Files, Directories, Unchanged int64
+			Failed, Bytes                 int64
+		}
+	}
+}
+
+func (d *deploy) copies(text string, args ...string) (int, copyResults, string) {
+	d.t.Helper()
+	d.mkdir("ci")
+	d.file("ci/copy.yaml", text)
+	status, stdout, stderr := d.run(append([]string{"run", "ci/copy.yaml", "--on", "web[1-2]", "-o", "json"}, args...)...)
+	var results copyResults
+	if err := json.Unmarshal([]byte(stdout), &results); err != nil && status != 2 {
+		d.t.Fatalf("status %d, %v: %s%s", status, err, stdout, stderr)
+	}
+	return status, results, stderr
+}
+
+// A script copies to two hosts and back, beside its own file.
+func TestCopySteps(t *testing.T) {
+	d, _ := copyUser(t)
+	d.mkdir("ci/conf/sub")
+	d.file("ci/app.tgz", "an archive")
+	d.file("ci/conf/a", "aa")
+	d.file("ci/conf/sub/b", "bbb")
+	d.file("ci/conf/sub/b.tmp", "left out")
+	d.file("token", d.secret)
+	status, results, stderr := d.copies(`
+vars: {base: releases}
+secrets: {token: file:../token}
+steps:
+  - run: mkdir -p releases && cd releases
+  - name: upload
+    copy: {src: app.tgz, dst: "${{ host }}.tgz", mode: "0600"}
+  - copy: {src: conf, dst: ., recursive: true, exclude: ["*.tmp"]}
+    cwd: ..
+  - name: again
+    copy: {src: app.tgz, dst: "${{ host }}.tgz", checksum: true}
+  - name: left out
+    when: test -e nope
+    copy: {src: app.tgz, dst: nope}
+  - run: |
+      test "$(cat "$PWD/"*.tgz)" = "an archive"
+      test -f ../conf/sub/b && test ! -e ../conf/sub/b.tmp
+      mkdir -p "$token"; pwd
+    register: where
+always:
+  - name: logs
+    fetch: {src: "${{ where }}/../conf/sub/*", dst: "logs/${{ host }}/"}
+  - name: secret
+    copy: {src: app.tgz, dst: "${{ token }}/x"}
+`, "--report", "junit=junit.xml", "--report", "jsonl=report.jsonl", "--report", "github")
+	if status != 0 || len(results) != 2 {
+		t.Fatalf("status %d: %+v\n%s", status, results, stderr)
+	}
+	for i, r := range results {
+		up, conf, again, skipped, logs := r.Steps[1], r.Steps[2], r.Steps[3], r.Steps[4], r.Steps[6]
+		home := d.home(i + 1)
+		if c := up.Copy; c == nil || c.Direction != "to_host" || c.Via != "sftp" || c.Files != 1 || c.Bytes != 10 || c.Dst != fmt.Sprintf("%s/releases/web%d.tgz", home, i+1) || up.Verdict != "exited" || up.ExitCode != nil {
+			t.Errorf("upload: %+v, %+v", up, c)
+		}
+		if c := conf.Copy; c == nil || c.Files != 2 || c.Bytes != 5 || conf.Name != "copy conf" {
+			t.Errorf("directory: %+v, %+v", conf, c)
+		}
+		if c := again.Copy; c == nil || c.Files != 0 || c.Unchanged != 1 {
+			t.Errorf("again: %+v, %+v", again, c)
+		}
+		if skipped.Outcome != "skipped" || skipped.Copy != nil {
+			t.Errorf("when: %+v", skipped)
+		}
+		if c := logs.Copy; c == nil || c.Direction != "from_host" || c.Files != 1 || c.Bytes != 3 {
+			t.Errorf("fetch: %+v, %+v", logs, c)
+		}
+		if got := d.read(fmt.Sprintf("ci/logs/web%d/b", i+1)); got != "bbb" {
+			t.Errorf("fetched %q", got)
+		}
+		info, err := os.Stat(filepath.Join(home, "releases", fmt.Sprintf("web%d.tgz", i+1)))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("mode: %v, %v", info, err)
+		}
+	}
+	junit := d.read("junit.xml")
+	if !strings.Contains(junit, "<system-out>files: 1, bytes: 10</system-out>") {
+		t.Errorf("no counts in\n%s", junit)
+	}
+	all, _ := json.Marshal(results)
+	for name, sink := range map[string]string{"junit": junit, "jsonl": d.read("report.jsonl"), "json": string(all), "stderr": stderr, "log": d.read("log")} {
+		d.clean(name, sink)
+	}
+	if _, plan, _ := d.run("run", "ci/copy.yaml", "--on", "web1", "--dry-run"); !strings.Contains(plan, "copy "+d.dir+"/ci/app.tgz -> web1:web1.tgz, mode 0600\n") || !strings.Contains(plan, "copy web1:${{ where }}/../conf/sub/* -> "+d.dir+"/ci/logs/web1/\n") {
+		t.Errorf("dry run:\n%s", plan)
+	}
+	if _, text, _ := d.run("run", "ci/copy.yaml", "--on", "web1"); !strings.Contains(text, "  1 file, 10 B\n") || strings.Contains(text, "t0ken") {
+		t.Errorf("text:\n%s", text)
+	}
+}
+
+// What can't be copied from here, or would be overwritten here, is found before
+// anything runs.
+func TestCopyStepsAreLookedAtBefore(t *testing.T) {
+	d, _ := copyUser(t)
+	d.mkdir("ci/dir")
+	d.file("token", d.secret)
+	for _, test := range []struct{ name, step, want string }{
+		{"missing", "copy: {src: nope, dst: x}", "ci/copy.yaml:5:17: step b: copy: src: " + d.dir + "/ci/nope: no such file or directory"},
+		{"missing in always", "run: 'true'\nalways:\n  - copy: {src: nope, dst: x}", "ci/copy.yaml:7:17: step copy nope: copy: src: "},
+		{"directory", "copy: {src: dir, dst: x}", "ci/copy.yaml:5:17: step b: copy: src: " + d.dir + "/ci/dir is a directory"},
+		{"special", "copy: {src: /dev/null, dst: x}", "/dev/null is neither a file nor a directory"},
+		{"secret", "copy: {src: \"${{ token }}\", dst: x}", d.dir + "/ci/********: no such file or directory"},
+		{"same place", "fetch: {src: x, dst: logs/}", "ci/copy.yaml:5:26: step b: fetch: dst: what comes from web1 and from web2 would go to the same place, " + d.dir + "/ci/logs"},
+	} {
+		for _, args := range [][]string{nil, {"--check"}} {
+			status, _, stderr := d.copies("secrets: {token: file:../token}\nsteps:\n  - run: touch begun\n  - name: b\n    "+test.step+"\n", args...)
+			if status != 2 || !strings.Contains(stderr, test.want) || strings.Contains(stderr, "t0ken") {
+				t.Errorf("%s: status %d, want 2 and %s:\n%s", test.name, status, test.want, stderr)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(d.home(1), "begun")); err == nil {
+		t.Error("a step has run")
+	}
+	// What an earlier step brings, or registers, is not known.
+	status, _, stderr := d.copies("steps:\n  - run: echo x >x; echo dir\n    register: r\n  - fetch: {src: x, dst: \"got/${{ host }}\"}\n  - copy: {src: \"got/${{ host }}\", dst: y}\n  - run: cmp x y\n  - copy: {src: \"${{ r }}\", dst: z, recursive: true}\n")
+	if status != 0 {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+}
+
+// A copy that fails fails its step, and says why.
+func TestCopyStepFails(t *testing.T) {
+	d, _ := copyUser(t)
+	d.mkdir("ci")
+	d.file("ci/x", "x")
+	status, results, stderr := d.copies(`
+steps:
+  - run: mkdir -p dir && touch file
+    register: nothing
+  - name: ignored
+    fetch: {src: none, dst: "got/${{ host }}"}
+    on_fail: continue
+    retry: {times: 2}
+  - name: no directory
+    copy: {src: x, dst: nowhere/x}
+  - run: echo over
+always:
+  - name: into a file
+    copy: {src: x, dst: file/}
+    on_fail: continue
+  - name: empty
+    copy: {src: x, dst: "${{ nothing }}"}
+    on_fail: continue
+  - run: echo tidied
+`)
+	if status != 1 {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	for _, r := range results {
+		for i, want := range []struct{ outcome, verdict, code string }{
+			{"ok", "exited", ""},
+			{"failed", "exited", "file.not_found"},
+			{"failed", "exited", "file.not_found"},
+			{"skipped", "not_started", ""},
+			{"failed", "exited", "file.not_directory"},
+			{"failed", "not_started", "script.invalid"},
+			{"ok", "exited", ""},
+		} {
+			s, code := r.Steps[i], ""
+			if s.Error != nil {
+				code = s.Error.Code
+			}
+			if s.Outcome != want.outcome || s.Verdict != want.verdict || code != want.code {
+				t.Errorf("%s: %+v (%+v), want %v", s.Name, s, s.Error, want)
+			}
+		}
+		if r.Steps[1].Attempts != 3 {
+			t.Errorf("%d attempts, want 3", r.Steps[1].Attempts)
+		}
+	}
+}

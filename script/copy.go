@@ -1,0 +1,280 @@
+package script
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transfer"
+	"gateway/transport"
+)
+
+// Copied is what a step has copied.
+type Copied struct {
+	// Direction is to_host or from_host.
+	Direction string `json:"direction"`
+	// Src and Dst are the paths that it came to. On the host, one that does not
+	// begin with a slash begins in the home directory.
+	Src string `json:"src"`
+	Dst string `json:"dst"`
+	// Via is how the host's files were reached: sftp, shell or local.
+	Via string `json:"via"`
+	// Counts of files, made directories, symlinks, files that were the same
+	// already, and what could not be copied.
+	Files     int64 `json:"files"`
+	Dirs      int64 `json:"directories"`
+	Links     int64 `json:"links"`
+	Unchanged int64 `json:"unchanged"`
+	Failed    int64 `json:"failed"`
+	// Bytes are those that were moved; Resumed were there already.
+	Bytes   int64 `json:"bytes"`
+	Resumed int64 `json:"resumed_bytes"`
+}
+
+// String says how much it is.
+func (c *Copied) String() string {
+	text := fmt.Sprintf("files: %d, bytes: %d", c.Files, c.Bytes)
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{
+		{c.Dirs, "directories made"},
+		{c.Links, "symlinks"},
+		{c.Unchanged, "unchanged"},
+		{c.Failed, "failed"},
+		{c.Resumed, "bytes were there"},
+	} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %s: %d", part.what, part.n)
+		}
+	}
+	return text
+}
+
+// copy copies the files of a step. Where it could not be begun, the verdict is
+// [session.NotStarted].
+func (h *hostRun) copy(ctx context.Context, shell *shell, s *Step, r *StepResult) (session.Verdict, error) {
+	if r.Started.IsZero() {
+		r.Started = time.Now()
+	}
+	limited := ctx
+	if s.Timeout > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeoutCause(ctx, s.Timeout, &transport.Error{
+			Code: "cmd.timeout", Message: fmt.Sprintf("script: the copy ended after its timeout of %v", s.Timeout), Err: context.DeadlineExceeded,
+		})
+		defer cancel()
+	}
+	begun, err := h.transfer(limited, shell, s, r)
+	verdict, outcome := session.Exited, fleet.OK
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		verdict, outcome = session.Interrupted, fleet.Interrupted
+		err = &transport.Error{Code: "cmd.interrupted", Message: "script: the copy was interrupted", Hint: gateway.Hint(err), Err: err}
+	case limited.Err() != nil:
+		verdict, outcome = session.TimedOut, fleet.TimedOut
+		err = &transport.Error{Code: "cmd.timeout", Message: context.Cause(limited).Error(), Hint: gateway.Hint(err), Err: err}
+	case !begun && r.Verdict != session.Unknown: // what an earlier attempt has done stays unknown
+		verdict, outcome = session.NotStarted, fleet.Failed
+	case !begun || lost(err):
+		verdict, outcome = session.Unknown, fleet.Unknown
+		if gateway.Code(err) != "link.lost" {
+			err = &transport.Error{Code: "link.lost", Message: "script: the copy broke off: " + err.Error(), Err: err}
+		}
+	default:
+		outcome = fleet.Failed
+	}
+	r.Verdict, r.Outcome = verdict, outcome
+	return verdict, err
+}
+
+// lost reports whether it is the way to the machine that failed.
+func lost(err error) bool {
+	return gateway.Code(err) == "link.lost" || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed)
+}
+
+// transfer copies, and reports whether that was begun.
+func (h *hostRun) transfer(ctx context.Context, shell *shell, s *Step, r *StepResult) (begun bool, err error) {
+	job, err := h.job(shell, s.Copy)
+	if err != nil {
+		return false, err
+	}
+	machine, err := transfer.Open(ctx, shell.Files())
+	if err != nil {
+		return false, err
+	}
+	defer machine.Close()
+	job.From, job.To = &transfer.Local{}, machine
+	if s.Copy.Fetch {
+		job.From, job.To = machine, &transfer.Local{}
+		dir := filepath.Dir(job.Into)
+		if strings.HasSuffix(job.Into, "/") {
+			dir = job.Into
+		}
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return false, localProblem("make", dir, err)
+		}
+	}
+	report := job.Run(ctx)
+	r.Copy = &Copied{
+		Direction: direction(s.Copy), Src: h.Mask.String(job.Paths[0]), Dst: h.Mask.String(job.Into), Via: machine.About().Via,
+		Files: report.Files, Dirs: report.Dirs, Links: report.Links, Unchanged: report.Unchanged, Failed: report.Failed,
+		Bytes: report.Bytes, Resumed: report.Resumed,
+	}
+	h.complain(report, r)
+	return true, verdictOf(report)
+}
+
+func direction(c *Copy) string {
+	if c.Fetch {
+		return "from_host"
+	}
+	return "to_host"
+}
+
+// job says what a step copies on this host.
+func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
+	job := &transfer.Copy{Recursive: c.Recursive, Preserve: c.Preserve, Mode: c.Mode, Checksum: c.Checksum, Resume: c.Resume}
+	value := func(name string) string { return h.values[name] }
+	for _, p := range c.Exclude {
+		job.Exclude = append(job.Exclude, expandPattern(p, value))
+	}
+	src, dst := expand(c.Src, value), expand(c.Dst, value)
+	for _, one := range []struct{ key, written, path string }{{"src", c.Src, src}, {"dst", c.Dst, dst}} {
+		if one.path == "" { // it would be the directory that paths begin in
+			return nil, &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: %s: %s: %s is empty", c.verb(), one.key, one.written)}
+		}
+	}
+	if !c.Fetch {
+		src = local(h.Script.dir, src)
+		into, err := onHost(shell.cwd, dst)
+		job.Paths, job.Into = []string{src}, into
+		return job, err
+	}
+	cwd := shell.cwd
+	if job.Glob = c.glob(); job.Glob {
+		src, cwd = expandPattern(c.Src, value), literal(cwd)
+	}
+	src, err := onHost(cwd, src)
+	job.Paths, job.Into = []string{src}, local(h.Script.dir, dst)
+	return job, err
+}
+
+// glob reports whether what is to be fetched is written as a pattern. A value
+// stands for itself.
+func (c *Copy) glob() bool {
+	return c.Fetch && strings.ContainsAny(mention.ReplaceAllString(c.Src, ""), "*?[")
+}
+
+func expandPattern(pattern string, value func(string) string) string {
+	return expand(pattern, func(name string) string { return literal(value(name)) })
+}
+
+// literal quotes a text for [path.Match].
+func literal(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
+}
+
+// onHost returns a path on the host as [transfer.Machine] knows it, where one
+// that is relative begins in the home directory.
+func onHost(cwd, p string) (string, error) {
+	rest, home := strings.CutPrefix(p, "~/")
+	switch {
+	case p == "~":
+		return "", nil
+	case home:
+		return strings.TrimLeft(rest, "/"), nil
+	case path.IsAbs(p):
+		return p, nil
+	case cwd == "":
+		return "", &transport.Error{Code: "cmd.cwd", Message: "script: it is not known in which directory the session is", Hint: "give a path that begins with / or ~/"}
+	}
+	return transfer.Join(cwd, p), nil
+}
+
+// local returns a path on this machine, where one that is relative begins in
+// dir. A slash at its end stays.
+func local(dir, p string) string {
+	whole := p
+	switch {
+	case p == "~" || strings.HasPrefix(p, "~/"):
+		whole = home() + p[1:]
+	case !filepath.IsAbs(p):
+		whole = filepath.Join(dir, p)
+	}
+	if strings.HasSuffix(p, "/") && !strings.HasSuffix(whole, "/") {
+		whole += "/"
+	}
+	return whole
+}
+
+// localProblem is the error of a file of this machine.
+func localProblem(doing, p string, err error) error {
+	e := &transport.Error{Code: "file.failed", Message: fmt.Sprintf("script: %s %s: %s", doing, p, reason(err)), Err: err}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Code = "file.not_found"
+	case errors.Is(err, fs.ErrPermission):
+		e.Code = "file.permission"
+	}
+	return e
+}
+
+// reason is an error without the path that it repeats.
+func reason(err error) string {
+	if inner := new(fs.PathError); errors.As(err, &inner) {
+		return inner.Err.Error()
+	}
+	return err.Error()
+}
+
+// verdictOf returns what is wrong with a copy; nil if everything was copied.
+func verdictOf(r *transfer.Report) error {
+	if r.OK() {
+		return nil
+	}
+	err := r.Err
+	for i := range r.Problems {
+		// What ends the link ends it for all files, and says most.
+		if p := r.Problems[i].Err; err == nil || lost(p) && !lost(err) {
+			err = p
+		}
+	}
+	more, hint := "", gateway.Hint(err)
+	if err == nil {
+		err = errors.New("transfer: something could not be copied")
+	}
+	if r.Err == nil && r.Failed > 1 {
+		more = fmt.Sprintf(" (and %d more)", r.Failed-1)
+	}
+	if r.Kept > 0 {
+		hint = cmp.Or(hint, "with resume: true it goes on where it was cut short")
+	}
+	return &transport.Error{Code: gateway.Code(err), Message: err.Error() + more, Hint: hint, Err: err}
+}
+
+// complain writes down what could not be copied, where it is more than the
+// step's error says.
+func (h *hostRun) complain(report *transfer.Report, r *StepResult) {
+	r.Stderr, r.StderrBytes = nil, 0
+	if len(report.Problems) < 2 {
+		return
+	}
+	var b strings.Builder
+	for _, p := range report.Problems {
+		b.WriteString(p.Err.Error() + "\n")
+	}
+	r.Stderr = []byte(h.Mask.String(b.String()))
+	r.StderrBytes = int64(len(r.Stderr))
+}

@@ -1,0 +1,127 @@
+package script
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// CheckCopies finds what would fail, or be overwritten, on this machine before
+// anything runs on the hosts: sources that are not there or can't be read, and
+// copies from several hosts to the same place. What a step registers, or an
+// earlier one fetches, can't be looked at. The error is an *[Error].
+func (r *Runner) CheckCopies(names []string) error {
+	c := &copyCheck{Runner: r, looked: map[string]bool{}, taken: map[*Copy]map[string]string{}}
+	for _, host := range names {
+		if err := c.host(host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type copyCheck struct {
+	*Runner
+	looked map[string]bool             // the sources that are fine
+	taken  map[*Copy]map[string]string // where fetched files go, and from which host
+
+	fetched []string // by earlier steps of the host
+	unknown bool     // one of them is not known
+}
+
+func (c *copyCheck) host(host string) error {
+	values := c.Script.values(host, c.Given)
+	for name, secret := range c.Secrets {
+		values[name] = secret
+	}
+	c.fetched, c.unknown = nil, false
+	first := 0
+	if c.StartAt != "" {
+		first, _ = c.Script.Find(c.StartAt, host, c.Given)
+	}
+	for _, steps := range [][]Step{c.Script.Steps[first:], c.Script.Always} {
+		for i := range steps {
+			if steps[i].Copy == nil {
+				continue
+			}
+			if err := c.step(host, values, &steps[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *copyCheck) step(host string, values map[string]string, s *Step) error {
+	if !s.Copy.Fetch {
+		if path, ok := known(s.Copy.Src, values); ok && path != "" {
+			return c.source(s, local(c.Script.dir, path))
+		}
+		return nil
+	}
+	path, ok := known(s.Copy.Dst, values)
+	if !ok || path == "" {
+		c.unknown = true
+		return nil
+	}
+	path = filepath.Clean(local(c.Script.dir, path))
+	c.fetched = append(c.fetched, path)
+	if s.When != "" {
+		return nil // it may be for one of the hosts
+	}
+	if c.taken[s.Copy] == nil {
+		c.taken[s.Copy] = map[string]string{}
+	}
+	if other := c.taken[s.Copy][path]; other != "" {
+		return c.fail(s, "dst", s.Copy.dstAt, "put ${{ host }} into it: logs/${{ host }}/", "what comes from %s and from %s would go to the same place, %s", other, host, path)
+	}
+	c.taken[s.Copy][path] = host
+	return nil
+}
+
+// source looks at what is to be copied.
+func (c *copyCheck) source(s *Step, path string) error {
+	if c.looked[path] || c.unknown {
+		return nil
+	}
+	for _, dir := range c.fetched {
+		if clean := filepath.Clean(path); clean == dir || strings.HasPrefix(clean, dir+"/") {
+			return nil
+		}
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		switch {
+		case info.IsDir() && !s.Copy.Recursive:
+			return c.fail(s, "src", s.Copy.srcAt, "recursive: true copies directories", "%s is a directory", path)
+		case !info.IsDir() && !info.Mode().IsRegular():
+			return c.fail(s, "src", s.Copy.srcAt, "", "%s is neither a file nor a directory", path)
+		}
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			f.Close()
+		}
+	}
+	if err != nil {
+		return c.fail(s, "src", s.Copy.srcAt, "a relative path begins where the script is", "%s: %s", path, reason(err))
+	}
+	c.looked[path] = true
+	return nil
+}
+
+func (c *copyCheck) fail(s *Step, key string, at Place, hint, format string, args ...any) error {
+	message := fmt.Sprintf("step %s: %s: %s: ", s.Name, s.Copy.verb(), key) + fmt.Sprintf(format, args...)
+	return &Error{File: c.Script.File, Line: at.Line, Column: at.Column, Message: c.Mask.String(message), Hint: hint}
+}
+
+// known expands a text, if all that it names is known before anything runs.
+func known(text string, values map[string]string) (string, bool) {
+	all := true
+	expanded := expand(text, func(name string) string {
+		value, ok := values[name]
+		all = all && ok
+		return value
+	})
+	return expanded, all
+}

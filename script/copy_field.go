@@ -1,0 +1,170 @@
+package script
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A Copy is the files that a step copies. In Src, Dst and Exclude, ${{ NAME }}
+// stands for a variable.
+type Copy struct {
+	// Fetch: from the host; otherwise to it.
+	Fetch bool
+	// Src and Dst are as they are written. On this machine a path begins where
+	// the script is; on the host, where the session is.
+	Src, Dst string
+
+	Recursive, Preserve, Checksum, Resume bool
+	// Mode is the permissions of every file; nil: those of the source.
+	Mode *fs.FileMode
+	// Exclude are patterns of [path.Match].
+	Exclude []string
+
+	srcAt, dstAt Place
+}
+
+// verb is the key of the step.
+func (c *Copy) verb() string {
+	if c.Fetch {
+		return "fetch"
+	}
+	return "copy"
+}
+
+// String names it as it is written.
+func (c *Copy) String() string { return c.verb() + " " + c.Src + " -> " + c.Dst }
+
+var copyFields = []field[Copy]{
+	{"src", "what is copied: of copy here, beside the script; of fetch on the host, where *, ? and [] may stand for several", oneLine, func(r *reader, n *yaml.Node, c *Copy) bool {
+		c.srcAt = Place{n.Line, n.Column}
+		return r.copyPath(n, &c.Src)
+	}},
+	{"dst", "where to, of copy on the host and of fetch here: a directory to copy into, or what the copy is called", oneLine, func(r *reader, n *yaml.Node, c *Copy) bool {
+		c.dstAt = Place{n.Line, n.Column}
+		return r.copyPath(n, &c.Dst)
+	}},
+	set("recursive", "copy directories with all that is in them", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Recursive }),
+	set("mode", "the permissions of every file, such as 0644", schema{"type": []string{"string", "integer"}, "pattern": `^(0o)?0*[0-7]{1,3}$`}, (*reader).mode, func(c *Copy) **fs.FileMode { return &c.Mode }),
+	set("preserve", "keep permissions and times", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Preserve }),
+	set("exclude", "patterns of what is left out: of a name, or with a slash of the path below src", schema{"type": "array", "items": oneLine, "minItems": 1}, (*reader).exclude, func(c *Copy) *[]string { return &c.Exclude }),
+	set("checksum", "leave alone what is equal already", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Checksum }),
+	set("resume", "go on with large files that were cut short", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Resume }),
+}
+
+// kinds are the keys of which a step has one; withCopy are those that copy and
+// fetch may have beside them.
+var (
+	kinds    = []string{"run", "copy", "fetch"}
+	withCopy = []string{"name", "when", "until", "retry", "idempotent", "timeout", "on_fail", "cwd"}
+)
+
+// keysOf returns the keys that a step of a kind may have.
+func keysOf(kind string) []string {
+	if kind != "run" {
+		return append([]string{kind}, withCopy...)
+	}
+	var keys []string
+	for _, f := range stepFields {
+		if f.key == "run" || !slices.Contains(kinds, f.key) {
+			keys = append(keys, f.key)
+		}
+	}
+	return keys
+}
+
+func (r *reader) copy(n *yaml.Node, s *Step, fetch bool) bool {
+	s.Copy = &Copy{Fetch: fetch}
+	if !object(r, n, copyFields, s.Copy) {
+		return false
+	}
+	all := true
+	for _, key := range []string{"src", "dst"} {
+		if !has(r.resolve(n), key) {
+			all = r.fail(n, s.Copy.verb()+": {src: PATH, dst: PATH}", "has no %s", key)
+		}
+	}
+	return all
+}
+
+func (r *reader) copyPath(n *yaml.Node, to *string) (ok bool) {
+	*to, ok = r.template(n)
+	return ok
+}
+
+func (r *reader) mode(n *yaml.Node) (*fs.FileMode, bool) {
+	s, ok := r.text(n)
+	if !ok {
+		return nil, false
+	}
+	bits, err := strconv.ParseUint(strings.TrimPrefix(s, "0o"), 8, 9)
+	if err != nil {
+		return nil, r.fail(n, `mode: "0644"`, "%s is no mode such as 0644", brief(s))
+	}
+	mode := fs.FileMode(bits)
+	return &mode, true
+}
+
+func (r *reader) exclude(n *yaml.Node) ([]string, bool) {
+	items, all := r.sequence(n)
+	if all && len(items) == 0 {
+		return nil, r.fail(n, "leave the key out", "is empty")
+	}
+	var patterns []string
+	for _, item := range items {
+		s, ok := r.template(item)
+		if ok {
+			shape := expand(s, func(string) string { return "x" })
+			if _, err := path.Match(shape, ""); err != nil || strings.Trim(shape, "/") == "" {
+				ok = r.fail(item, `such as .git or "*.tmp"`, "%s is no pattern", brief(s))
+			}
+		}
+		patterns, all = append(patterns, s), all && ok
+	}
+	return patterns, all
+}
+
+// checkKind checks that a step does one thing, and that its keys go with it.
+func (r *reader) checkKind(n, node *yaml.Node) bool {
+	kind, all := "", true
+	for _, key := range kinds {
+		switch {
+		case !has(node, key):
+		case kind == "":
+			kind = key
+		default:
+			all = r.fail(keyNode(node, key), "make two steps of it", "%s and %s in one step", kind, key)
+		}
+	}
+	switch {
+	case kind == "":
+		return r.fail(n, "say what it does: run: TEXT, copy: {src: …, dst: …} or fetch: {src: …, dst: …}", "has none of run, copy and fetch")
+	case kind == "run" || !all:
+		return all
+	}
+	allowed := keysOf(kind)
+	for _, f := range stepFields {
+		if has(node, f.key) && !slices.Contains(allowed, f.key) {
+			hint := "beside " + kind + " there may be " + strings.Join(withCopy, ", ")
+			if f.key == "sudo" {
+				hint = "copy it to where the login may write, and move it in a step with run and sudo"
+			}
+			all = r.fail(keyNode(node, f.key), hint, "%s does not go with %s", f.key, kind)
+		}
+	}
+	return all
+}
+
+// keyNode returns the node of a key that a mapping has.
+func keyNode(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i]
+		}
+	}
+	return n
+}
