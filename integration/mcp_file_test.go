@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 )
 
@@ -351,13 +352,19 @@ func TestAgentFileInput(t *testing.T) {
 // TestAgentFilesWarm: calls share a connection, and one that has gone is no
 // reason to fail.
 func TestAgentFilesWarm(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	proxy := netsim.Start(t, server.Addr, 0)
 	h := newHouse(t)
-	h.write(t, ".config/gateway/hosts.yaml", aliases(t))
+	h.write(t, ".config/gateway/hosts.yaml", "hosts:\n  web1: "+strings.Replace(entry(server, ", host_key_policy: accept-new"),
+		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1)+"\n")
 	daemon := h.serve(t)
 	a, _ := h.stdio(t, eras[1])
 	name := t.TempDir() + "/a"
 	a.do("session_open", args{"host": "web1", "name": "work"})
 	a.file(t, args{"host": "web1", "op": "write", "path": name, "content": "before"})
+	if n := proxy.Conns(); n != 1 {
+		t.Errorf("session and files have %d connections, want one", n)
+	}
 	// What is lent goes with the daemon.
 	if err := daemon.Process.Kill(); err != nil {
 		t.Fatal(err)
