@@ -35,7 +35,7 @@ type Borrow struct {
 	Command []byte `json:"command_base64"`
 	// Subsystem is started in place of a command; empty: none.
 	Subsystem string          `json:"subsystem,omitempty"`
-	Terminal *BorrowTerminal `json:"terminal,omitempty"`
+	Terminal  *BorrowTerminal `json:"terminal,omitempty"`
 }
 
 // BorrowTerminal is a [transport.TerminalOptions].
