@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 )
 
@@ -220,6 +221,72 @@ always:
 		}
 		if r.Steps[1].Attempts != 3 {
 			t.Errorf("%d attempts, want 3", r.Steps[1].Attempts)
+		}
+	}
+}
+
+// A link that is cut while it copies leaves an unknown outcome, and ends the
+// script there; a copy that takes too long has timed out. Nothing has the name.
+func TestCopyStepIsCut(t *testing.T) {
+	d, s := copyUser(t)
+	proxy := netsim.Start(t, s.Addr, 0)
+	d.mkdir("ci")
+	large, err := os.ReadFile(largeFile(t, 40<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.file("ci/large", string(large))
+	text := d.read("hosts.yaml")
+	d.file("hosts.yaml", strings.Replace(text, fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+	proxy.Truncate(netsim.Up, 5<<20, netsim.RST)
+	status, results, stderr := d.copies("steps:\n  - copy: {src: large, dst: large}\n    on_fail: continue\n  - run: echo over\n")
+	if status != 5 || len(results) != 2 {
+		t.Fatalf("status %d, want 5: %s", status, stderr)
+	}
+	for i, want := range []string{"unknown unknown skipped", "ok exited ok"} {
+		first, second := results[i].Steps[0], results[i].Steps[1]
+		if got := first.Outcome + " " + first.Verdict + " " + second.Outcome; got != want {
+			t.Errorf("%s: %s (%+v), want %s", results[i].Host, got, first.Error, want)
+		}
+	}
+	if e := results[0].Steps[0].Error; e == nil || e.Code != "link.lost" {
+		t.Errorf("error %+v, want link.lost", e)
+	}
+	if _, err := os.Stat(filepath.Join(d.home(1), "large")); err == nil {
+		t.Error("the half has the name of the whole")
+	}
+	proxy.Truncate(netsim.Up, -1, netsim.RST)
+	status, results, stderr = d.copies("steps:\n  - run: 'rm -f large*'\n  - copy: {src: large, dst: large}\n    timeout: 50ms\n  - run: echo over\nalways:\n  - run: test ! -e large\n")
+	if status != 4 {
+		t.Fatalf("status %d, want 4: %s", status, stderr)
+	}
+	for _, r := range results {
+		if c := r.Steps[1]; c.Outcome != "timed_out" || c.Verdict != "timed_out" || c.Error.Code != "cmd.timeout" || r.Steps[2].Outcome != "skipped" || r.Steps[3].Outcome != "ok" {
+			t.Errorf("%s: %+v", r.Host, r.Steps)
+		}
+	}
+}
+
+// Where there is no sftp the shell does it, and the session goes on; on this
+// machine the files are just there.
+func TestCopyStepWays(t *testing.T) {
+	d := &deploy{t: t, dir: t.TempDir()}
+	d.mkdir("ci")
+	d.file("ci/x", "x")
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true})
+	d.file("hosts.yaml", fmt.Sprintf("hosts:\n  web1: {addr: 127.0.0.1, port: %d, user: %s, identity: %q, agent: false, host_key_policy: accept-new, cwd: %q}\n  web2: {transport: local, cwd: %q}\n", s.Port, s.User, s.KeyFile, t.TempDir(), t.TempDir()))
+	status, results, stderr := d.copies("steps:\n  - run: mkdir sub; cd sub\n  - copy: {src: x, dst: y}\n  - run: 'test \"$(cat y)\" = x; echo z >z'\n  - fetch: {src: ../sub/z, dst: \"${{ host }}\"}\n  - copy: {src: x, dst: ./}\n  - run: test -f x\n")
+	if status != 0 || len(results) != 2 {
+		t.Fatalf("status %d: %+v %s", status, results, stderr)
+	}
+	for i, via := range []string{"shell", "local"} {
+		for _, step := range []int{1, 3, 4} {
+			if c := results[i].Steps[step].Copy; c == nil || c.Via != via || c.Files != 1 {
+				t.Errorf("%s: %+v, want by %s", results[i].Host, c, via)
+			}
+		}
+		if got := d.read("ci/" + results[i].Host); got != "z\n" {
+			t.Errorf("fetched %q", got)
 		}
 	}
 }
