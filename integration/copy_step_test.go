@@ -1,12 +1,15 @@
 package integration
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
@@ -288,5 +291,55 @@ func TestCopyStepWays(t *testing.T) {
 		if got := d.read("ci/" + results[i].Host); got != "z\n" {
 			t.Errorf("fetched %q", got)
 		}
+	}
+}
+
+// A signal ends the copy, and what is under always runs on the same connection.
+func TestCopyStepIsInterrupted(t *testing.T) {
+	d, s := copyUser(t)
+	proxy := netsim.Start(t, s.Addr, 20*time.Millisecond)
+	d.mkdir("ci")
+	d.file("ci/large", "")
+	if err := os.Truncate(filepath.Join(d.dir, "ci/large"), 4<<30); err != nil {
+		t.Fatal(err)
+	}
+	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+	d.file("ci/copy.yaml", "steps:\n  - name: large\n    copy: {src: large, dst: large}\n  - run: echo over\nalways:\n  - name: left\n    run: ls -A\n")
+	cmd := d.command("run", "ci/copy.yaml", "--on", "web1", "-o", "jsonl")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	var ends []string
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var e struct {
+			Event, Step string
+			StepResult  *struct {
+				Outcome, Verdict, Stdout string
+				Error                    *struct{ Code string }
+			} `json:"step_result"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case e.Event == "start" && e.Step == "large":
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		case e.StepResult != nil && e.StepResult.Error != nil:
+			ends = append(ends, e.Step+" "+e.StepResult.Outcome+" "+e.StepResult.Verdict+" "+e.StepResult.Error.Code)
+		case e.StepResult != nil:
+			ends = append(ends, e.Step+" "+e.StepResult.Outcome+" "+e.StepResult.Stdout)
+		}
+	}
+	_ = cmd.Wait() // the status says it
+	if got, want := strings.Join(ends, ", "), "large interrupted interrupted cmd.interrupted, echo over skipped , left ok "; got != want || cmd.ProcessState.ExitCode() != 130 {
+		t.Errorf("status %d, %q, want 130, %q", cmd.ProcessState.ExitCode(), got, want)
 	}
 }
