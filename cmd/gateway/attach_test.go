@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -208,12 +209,12 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 	home := daemonHome(t)
 	stop := filepath.Join(home, "stop")
 	for _, test := range []struct {
-		signals []os.Signal
-		status  int
+		signals  []os.Signal
+		statuses []int
 	}{
-		{[]os.Signal{syscall.SIGINT, syscall.SIGTERM}, 143},
-		{[]os.Signal{syscall.SIGHUP}, 129},
-		{[]os.Signal{syscall.SIGKILL}, -1},
+		{[]os.Signal{syscall.SIGINT, syscall.SIGTERM}, []int{143, 130}}, // each may be the second to arrive
+		{[]os.Signal{syscall.SIGHUP}, []int{129}},
+		{[]os.Signal{syscall.SIGKILL}, []int{-1}},
 	} {
 		p := atHome(t, home, "session", "exec", "work", `sh -c 'trap "" INT; echo up; while [ ! -e `+stop+` ]; do sleep 0.01; done; rm `+stop+`; echo done'`)
 		p.expect("up")
@@ -226,8 +227,8 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 			p.expect("gateway: the command goes on\r\nhint: its id is s-")
 		}
 		_ = p.cmd.Wait()
-		if got := p.cmd.ProcessState.ExitCode(); got != test.status {
-			t.Errorf("%v: status %d, want %d", test.signals, got, test.status)
+		if got := p.cmd.ProcessState.ExitCode(); !slices.Contains(test.statuses, got) {
+			t.Errorf("%v: status %d, want one of %d", test.signals, got, test.statuses)
 		}
 		if out := gatewayIn(t, home, "session", "list"); !strings.Contains(out, " running ") {
 			t.Errorf("%v: the command does not go on: %s", test.signals, out)
