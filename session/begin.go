@@ -190,6 +190,10 @@ func (s *Session) usable() error {
 	if !s.lost && !s.closing.Load() {
 		return nil
 	}
+	return hasEnded()
+}
+
+func hasEnded() error {
 	return &transport.Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
 }
 
