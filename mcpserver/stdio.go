@@ -20,7 +20,7 @@ const (
 	maxLine = maxBody
 	// maxCalls is how many calls of a client may be unanswered. Each of them may
 	// hold an answer that the client does not read.
-	maxCalls = 64
+	maxCalls = 32
 )
 
 // Stdio returns the transport to one client over two pipes. A line that is no
