@@ -35,7 +35,7 @@ func Obey(ctx context.Context, text string) error {
 		if err != nil {
 			return err
 		}
-		if t, err = dial(ctx, site); err != nil {
+		if t, err = site.Dial(ctx); err != nil {
 			return err
 		}
 		defer t.Close()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"gateway/bench/lab"
-	"gateway/gateway"
 	"gateway/session"
 	"gateway/transport"
 	"gateway/transport/local"
@@ -73,23 +72,6 @@ func Take(ctx context.Context, l *lab.Lab, self string) (Counts, error) {
 	return least, nil
 }
 
-// dial makes a connection to a site's first host.
-func dial(ctx context.Context, s *lab.Site) (transport.Transport, error) {
-	g, err := s.Gateway()
-	if err != nil {
-		return nil, err
-	}
-	host, err := g.Resolve(ctx, s.First().Name)
-	if err != nil {
-		return nil, err
-	}
-	target, err := g.Target(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	return gateway.Dial(ctx, target, gateway.Caller{})
-}
-
 // within opens a session, has it do a few commands, and gives it to do.
 func within(ctx context.Context, t transport.Transport, do func(run func() error) error) error {
 	s, err := session.Open(ctx, t, session.Config{Shell: lab.Shell})
@@ -120,7 +102,7 @@ func repeat(n int, run func() error) error {
 }
 
 func (c Counts) memory(ctx context.Context, l *lab.Lab) error {
-	far, err := dial(ctx, l.Near)
+	far, err := l.Near.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -156,7 +138,7 @@ func (c Counts) typed(ctx context.Context) error {
 
 // wire counts what goes through the proxy, with the protocol's own.
 func (c Counts) wire(ctx context.Context, l *lab.Lab) error {
-	t, err := dial(ctx, l.Far)
+	t, err := l.Far.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -175,7 +157,7 @@ func (c Counts) wire(ctx context.Context, l *lab.Lab) error {
 const trip = 100 * time.Millisecond
 
 func (c Counts) trips(ctx context.Context, l *lab.Lab) error {
-	warm, err := dial(ctx, l.Far)
+	warm, err := l.Far.Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -203,7 +185,7 @@ func (c Counts) trips(ctx context.Context, l *lab.Lab) error {
 				return err
 			},
 			"round trips from nothing to the first result": func() error {
-				t, err := dial(ctx, l.Far)
+				t, err := l.Far.Dial(ctx)
 				if err != nil {
 					return err
 				}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/sshdtest"
+	"gateway/transport"
 )
 
 // A Host is a name of a site's server.
@@ -104,4 +106,21 @@ func (s *Site) Gateway() (*gateway.Gateway, error) {
 		return nil, err
 	}
 	return gateway.New(gateway.Config{Inventory: inventory}), nil
+}
+
+// Dial makes a connection to the first host.
+func (s *Site) Dial(ctx context.Context) (transport.Transport, error) {
+	g, err := s.Gateway()
+	if err != nil {
+		return nil, err
+	}
+	host, err := g.Resolve(ctx, s.First().Name)
+	if err != nil {
+		return nil, err
+	}
+	target, err := g.Target(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	return gateway.Dial(ctx, target, gateway.Caller{})
 }

@@ -22,7 +22,7 @@ const (
 var engine = Peer{
 	Name: EngineName, Ours: true, InProcess: true, How: "`session.Open` and `Session.Run`", Version: program,
 	Warm: func(ctx context.Context, s *lab.Site) (Shell, error) {
-		t, err := connect(ctx, s)
+		t, err := s.Dial(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +32,7 @@ var engine = Peer{
 		return openEngine(ctx, local.New(local.Config{}), nil)
 	},
 	Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
-		t, err := connect(ctx, s)
+		t, err := s.Dial(ctx)
 		if err != nil {
 			return Cold{}, err
 		}
@@ -44,7 +44,7 @@ var engine = Peer{
 		return Cold{out, e.Close}, err
 	},
 	Again: func(ctx context.Context, s *lab.Site) (Again, error) {
-		t, err := connect(ctx, s)
+		t, err := s.Dial(ctx)
 		if err != nil {
 			return Again{}, err
 		}
@@ -54,7 +54,7 @@ var engine = Peer{
 		}, nil
 	},
 	Stream: func(ctx context.Context, s *lab.Site) (Stream, error) {
-		t, err := connect(ctx, s)
+		t, err := s.Dial(ctx)
 		if err != nil {
 			return Stream{}, err
 		}
@@ -106,23 +106,6 @@ var library = Peer{
 		}
 		return Idle{Pids: ourselves(), Close: open.close}, nil
 	},
-}
-
-// connect returns a connection to a site's first host.
-func connect(ctx context.Context, s *lab.Site) (transport.Transport, error) {
-	g, err := s.Gateway()
-	if err != nil {
-		return nil, err
-	}
-	host, err := g.Resolve(ctx, s.First().Name)
-	if err != nil {
-		return nil, err
-	}
-	target, err := g.Target(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	return gateway.Dial(ctx, target, gateway.Caller{})
 }
 
 type engineShell struct {
