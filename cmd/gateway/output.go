@@ -135,14 +135,17 @@ func (a *app) outputStatus(err error) int {
 }
 
 // json writes a value as one line.
-func (o *output) json(value any) error {
+func (o *output) json(value any) error { return writeJSON(o, value) }
+
+// writeJSON writes a value as one line, all at once.
+func writeJSON(w io.Writer, value any) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := o.Write(line.Bytes())
+	_, err := w.Write(line.Bytes())
 	return err
 }
 

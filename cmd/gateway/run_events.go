@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"io"
 	"sync"
 	"time"
@@ -59,14 +57,7 @@ func (e *scriptEvents) observer() script.Observer {
 func (e *scriptEvents) write(ev scriptEvent) {
 	e.seq++
 	ev.Schema, ev.Seq, ev.Time = eventSchema, e.seq, time.Now().UTC().Truncate(time.Microsecond)
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(ev)
-	if err == nil {
-		_, err = e.w.Write(line.Bytes())
-	}
-	if e.err == nil {
+	if err := writeJSON(e.w, ev); e.err == nil {
 		e.err = err
 	}
 }
