@@ -182,10 +182,8 @@ func (s *Session) isLimited(text string) bool {
 
 // usable refuses a session that has ended.
 func (s *Session) usable() error {
-	select {
-	case <-s.ended:
+	if closed(s.ended) {
 		s.lost = true
-	default:
 	}
 	if !s.lost && !s.closing.Load() {
 		return nil

@@ -1,0 +1,219 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"gateway/transport"
+)
+
+// Open starts a session's shell on a machine. The context covers the opening
+// only. The transport stays the caller's and must outlive the session.
+//
+// Its errors are those of the transport and *[transport.Error], with the codes
+// usage, shell.unsupported, shell.no_sync, cmd.cwd, sudo.needs_password,
+// sudo.rejected.
+func Open(ctx context.Context, t transport.Transport, config Config) (*Session, error) {
+	if err := checkShell(config.Shell); err != nil {
+		return nil, err
+	}
+	if err := config.Sudo.check(); err != nil {
+		return nil, err
+	}
+	if config.Sudo != nil && config.NoTerminal {
+		return nil, &transport.Error{Code: "usage", Message: "session: sudo needs a terminal to ask on", Hint: "open the session with a terminal"}
+	}
+	if config.ID == "" {
+		config.ID = "s-" + newNonce()
+	}
+	if config.OpenTimeout <= 0 {
+		config.OpenTimeout = 30 * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, config.OpenTimeout, errOpenTimeout)
+	defer cancel()
+	s := &Session{
+		transport: t,
+		config:    config,
+		ended:     make(chan struct{}),
+		turn:      make(chan struct{}, 1),
+		alarm:     newAlarm(),
+		replies:   map[string]reply{},
+	}
+	s.enter()
+	if err := s.start(ctx); err != nil {
+		s.abandon()
+		return nil, err
+	}
+	if err := s.setUp(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.origin = s.cwd
+	return s, nil
+}
+
+var errOpenTimeout = errors.New("the shell did not answer in time")
+
+// start opens the terminal and the keeper at the same time, neither waiting
+// for the other: a session costs no more round trips than one channel.
+func (s *Session) start(ctx context.Context) error {
+	if s.config.Sudo != nil {
+		return s.startSudo(ctx)
+	}
+	nonce := newNonce()
+	ready := s.expect(nonce, "SP")
+	defer s.outlive(nonce, "P") // bash repeats an old prompt after some syntax errors
+	s.note(nonce)
+
+	opened := make(chan error, 1)
+	go func() {
+		k, err := s.openKeeper(ctx)
+		s.mu.Lock()
+		s.keeper, s.merged = k, k == nil
+		s.mu.Unlock()
+		opened <- err
+	}()
+	term, err := s.openShell(ctx, shellPrelude(s.config, nonce))
+	if err == nil {
+		s.attach(term)
+		opened := time.Now()
+		err = s.awaitReady(ctx, ready, nil)
+		s.trip = min(time.Since(opened), maxTrip)
+	}
+	if failed := <-opened; err == nil {
+		err = failed
+	}
+	if err == nil && s.keeper != nil {
+		s.install(s.keeper)
+		s.endAbandoned(s.keeper)
+	}
+	return err
+}
+
+// attach reads what the terminal brings, to its end.
+func (s *Session) attach(term transport.Terminal) {
+	s.terminal = term
+	s.pumps.Go(func() {
+		s.pump(term, nil, Terminal)
+		s.giveUpIfLost()
+		close(s.ended)
+	})
+}
+
+// maxTrip bounds what is added to the patience of the ladder.
+const maxTrip = 2 * time.Second
+
+// awaitReady waits for the shell's report and its first prompt. Questions are
+// sudo's.
+func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) error {
+	attempt := 0
+	for {
+		select {
+		case <-questions:
+			attempt++
+			if err := s.answerSudo(ctx, attempt); err != nil {
+				return err
+			}
+		case m := <-marks:
+			switch m.kind {
+			case 'S':
+				if err := s.parseReady(m.payload); err != nil {
+					return err
+				}
+			case 'P':
+				s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment
+				s.mu.Lock()
+				s.ready = true
+				s.mu.Unlock()
+				return nil
+			}
+		case <-s.ended:
+			if s.config.Sudo != nil && s.shell == "" {
+				return s.sudoRejected("no shell")
+			}
+			return s.noShell()
+		case <-ctx.Done():
+			return &transport.Error{
+				Code:    "shell.no_sync",
+				Message: fmt.Sprintf("session: no prompt from the shell: %v%s", context.Cause(ctx), s.said()),
+				Hint:    "a login shell or forced command may be in the way; try ssh by hand",
+				Err:     context.Cause(ctx),
+			}
+		}
+	}
+}
+
+func (s *Session) parseReady(payload string) error {
+	r, err := parseReady(payload)
+	if err != nil {
+		return err
+	}
+	d, ok := dialects[r.family]
+	if !ok {
+		return &transport.Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q not found on the machine", s.config.Shell), Hint: "set the host's shell to one that is installed there"}
+	}
+	s.dialect, s.tty, s.pid, s.shell, s.cwd = d, r.tty, r.pid, r.path, r.cwd
+	return nil
+}
+
+// noShell explains why the terminal ended before the first prompt.
+func (s *Session) noShell() error {
+	exit, err := s.terminal.Wait()
+	if err != nil {
+		return fmt.Errorf("session: start a shell: %w", err)
+	}
+	return &transport.Error{
+		Code:    "shell.no_sync",
+		Message: fmt.Sprintf("session: the shell ended with status %d before its first prompt%s", exit.Code, s.said()),
+		Hint:    "a forced command, a nologin shell or a login script that exits does this",
+	}
+}
+
+// said quotes what the terminal said instead of a prompt.
+func (s *Session) said() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.noise) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; it said %q", strings.TrimSpace(string(s.noise)))
+}
+
+// setUp brings the session where its Config wants it.
+func (s *Session) setUp(ctx context.Context) error {
+	if s.config.Login {
+		if _, err := s.Run(ctx, Command{Text: s.dialect.profile}); err != nil {
+			return fmt.Errorf("session: login profile: %w", err)
+		}
+	}
+	if len(s.config.Env) > 0 {
+		command := Command{Text: exports(s.config.Env)}
+		if err := (&Command{Env: s.config.Env}).check(); err != nil {
+			return err
+		}
+		r, err := s.Run(ctx, command)
+		switch {
+		case err != nil:
+			return fmt.Errorf("session: export the environment: %w", err)
+		case r.ExitCode != 0:
+			return &transport.Error{Code: "shell.no_sync", Message: "session: export the environment: the shell refuses a variable", Hint: "readonly variables and shell options such as noexec do this"}
+		}
+	}
+	if s.config.Cwd != "" {
+		r, err := s.Run(ctx, Command{Text: s.dialect.cd + " " + directory(s.config.Cwd)})
+		if err != nil {
+			return err
+		}
+		if r.ExitCode != 0 {
+			return noDirectory(s.config.Cwd)
+		}
+	}
+	return nil
+}
+
+func noDirectory(dir string) *transport.Error {
+	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("session: directory %q can't be entered on the machine", dir)}
+}
