@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	// For tests and measuring only, so nothing above names them.
 	"bench":             {"bench/count", "bench/lab", "bench/peer", "bench/report", "bench/work"},
 	"bench/count":       {"bench/lab", "gateway", "session", "transport", "transport/local"},
-	"bench/lab":         {"gateway", "hosts", "internal/netsim", "internal/sshdtest"},
+	"bench/lab":         {"gateway", "hosts", "internal/netsim", "internal/sshdtest", "transport"},
 	"bench/peer":        {"bench/lab", "daemon/api", "daemon/client", "gateway", "session", "transport", "transport/local"},
 	"bench/report":      {"bench/peer", "bench/rounds", "bench/work"},
 	"bench/rounds":      nil,

@@ -108,7 +108,8 @@ func (p *pursuit) judge(m mark) {
 // have set the prompt that says so. zsh may throw the next line away too.
 func (p *pursuit) rouse() {
 	p.roused = true
-	p.session.typeKeys(p.session.dialect.settles + "\nPS2=;" + prompt(p.run.nonce) + "\n")
+	d := p.session.dialect
+	p.session.typeKeys(d.gives + d.settles + "\nPS2=;" + prompt(p.run.nonce) + "\n")
 }
 
 // What a look has met, beside nothing: processes of the command, or the shell

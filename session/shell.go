@@ -70,6 +70,9 @@ type dialect struct {
 	// settles is a line that takes upon itself what is left of an interrupt; the
 	// empty one does in most.
 	settles string
+	// gives is typed at what may be the beginning of a line whose end a ^C has
+	// thrown away: it makes a shell give that up which would read on.
+	gives string
 	// noise matches what it says on the terminal when a job's end meets it waiting
 	// for a line, which it takes for the end of its input. It leaves at the fiftieth
 	// in a row.
@@ -228,7 +231,10 @@ var dialects = map[string]dialect{
 		setup:       "unset YASH_PS1 YASH_PS2;" + wakes,
 		forget:      `\command history -c;`,
 		draws:       true,
-		eval:        `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
+		// Where a line goes on, a ^C says nothing to it, and the end of input does.
+		gives: "\x04",
+		noise: regexp.MustCompile("Use `exit' to leave the shell\\.\n|syntax error: .+ (is missing|is not closed.*)\n"),
+		eval:  `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored: `\command . %s`, unexport: unexport,
 		returns: true,
 		unmask:  unmask,

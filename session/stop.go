@@ -12,6 +12,11 @@ import (
 // keeps the session. Each rung waits for the shell to read commands again.
 func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	defer s.vigil(r)()
+	if s.progress(r).stdout { // it ended by itself, and what it wrote last is on its way
+		if s.drain(r); r.complete(s.progress(r)) {
+			return s.over(r)
+		}
+	}
 	ended := s.climb(r)
 	select {
 	case <-s.ended:
@@ -115,7 +120,7 @@ func (s *Session) climb(r *run) bool {
 		}
 		// The text may have changed the prompt. This line brings it back if the
 		// shell reads lines; typed any earlier, it would race the interrupt.
-		s.typeKeys(" PS2=;" + prompt(r.nonce) + "\n")
+		s.typeKeys(s.dialect.gives + " PS2=;" + prompt(r.nonce) + "\n")
 		if s.ends(r, promptGrace+s.trip) {
 			return true
 		}

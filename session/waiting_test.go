@@ -169,3 +169,21 @@ func TestSessionWithoutTerminal(t *testing.T) {
 		})
 	}
 }
+
+// TestLastBytesAreTakenLate has a reader that is slow: the shell reads the next
+// line by then, and the deadline passes. Neither makes another end of it.
+func TestLastBytesAreTakenLate(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		slow := session.Command{Text: "echo out; echo err >&2", Output: func(from session.Stream, _ []byte) {
+			if from == session.Stderr {
+				time.Sleep(800 * time.Millisecond)
+			}
+		}}
+		for _, slow.Timeout = range []time.Duration{0, 400 * time.Millisecond} {
+			r, err := s.Run(t.Context(), slow)
+			if err != nil || r.Verdict != session.Exited || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" {
+				t.Errorf("with a timeout of %v: Run = %+v, %v", slow.Timeout, r, err)
+			}
+		}
+	})
+}

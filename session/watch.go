@@ -27,6 +27,7 @@ type watch struct {
 	probed  <-chan mark
 	cancel  context.CancelFunc // ends the question that is open
 	answers chan answer
+	found   string   // what the probe has, while its other sign is awaited: that nothing comes
 	seen    [3]int64 // bytes of each stream at the question
 	left    bool     // the question is left to who types: see Command.Waiting
 }
@@ -80,6 +81,12 @@ func (w *watch) look() {
 		w.timer.Reset(silence)
 		return
 	}
+	if found := w.found; found != "" {
+		if w.found = ""; w.stillWaits() {
+			w.ask(found[1:])
+			return
+		}
+	}
 	if last := w.run.activity.Load(); last != w.last {
 		if w.last, w.quiet = last, firstLook; w.suspicious() {
 			w.quiet = silence
@@ -105,11 +112,19 @@ func (w *watch) suspicious() bool {
 		outputs[Stderr].unfinished() && outputs[Stderr].count() > w.run.answered[Stderr]
 }
 
-// judge weighs the probe's answer.
+// stillWaits reports whether nothing has come since the probe was sent: no
+// output, and no mark of an end.
+func (w *watch) stillWaits() bool {
+	p := w.session.progress(w.run)
+	return w.run.activity.Load() == w.asked && !p.prompted && p.closed == [3]bool{}
+}
+
+// judge weighs the probe's answer. A shell at its prompt reads the terminal too,
+// and what it said on the terminal may still be on its way.
 func (w *watch) judge(m mark) {
 	w.session.forget(w.nonce)
 	w.nonce, w.probed = "", nil
-	code, modes := m.payload[:1], m.payload[1:]
+	code := m.payload[:1]
 	waiting := code == probeReads
 	switch code {
 	case probePolls: // it may wait for something else
@@ -117,11 +132,12 @@ func (w *watch) judge(m mark) {
 	case probeSleeps:
 		waiting = w.suspicious() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
 	}
-	if !waiting || w.run.activity.Load() != w.asked {
+	if !waiting || !w.stillWaits() {
 		w.timer.Reset(silence)
 		return
 	}
-	w.ask(modes)
+	w.found = m.payload
+	w.timer.Reset(promptGrace)
 }
 
 // question matches the ends of most of them.

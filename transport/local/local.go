@@ -16,9 +16,12 @@ import (
 	"gateway/transport"
 )
 
-// grace is how long a program may take to end after the hang-up before its
-// process group is killed.
-const grace = 200 * time.Millisecond
+// How long a program may take to end after the hang-up before its process group
+// is killed: on a terminal few catch it, and on pipes some have to clean up.
+const (
+	terminalGrace = 200 * time.Millisecond
+	pipeGrace     = 5 * time.Second
+)
 
 // Config says how programs start. The zero value starts them as sshd would
 // start them for this account.
@@ -78,7 +81,7 @@ func (t *Transport) command(line string, term string) *exec.Cmd {
 
 // start starts cmd, whose attributes make it the leader of its own process
 // group, and gives it an owner.
-func (t *Transport) start(ctx context.Context, cmd *exec.Cmd) (*program, error) {
+func (t *Transport) start(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*program, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("local: start %s: %w", cmd.Path, context.Cause(ctx))
 	}
@@ -95,7 +98,7 @@ func (t *Transport) start(ctx context.Context, cmd *exec.Cmd) (*program, error) 
 			Err:     err,
 		}
 	}
-	p := &program{cmd: cmd, ended: make(chan struct{})}
+	p := &program{cmd: cmd, grace: grace, ended: make(chan struct{})}
 	t.programs[p] = struct{}{}
 	go func() { // ends with the process, which Close kills
 		p.wait()
@@ -126,6 +129,7 @@ func (t *Transport) Close() error {
 // program is one child process, the leader of its process group.
 type program struct {
 	cmd   *exec.Cmd
+	grace time.Duration
 	ended chan struct{} // closed once exit and err are set
 	exit  transport.Exit
 	err   error
@@ -166,7 +170,7 @@ func (p *program) end() {
 		p.signal(syscall.SIGCONT) // a stopped process sees the hang-up only then
 		select {
 		case <-p.ended:
-		case <-time.After(grace):
+		case <-time.After(p.grace):
 			p.signal(syscall.SIGKILL)
 		}
 	})

@@ -22,6 +22,23 @@ func TestContract(t *testing.T) {
 	})
 }
 
+// TestPipeMayCleanUp has a program take its time after the hang-up.
+func TestPipeMayCleanUp(t *testing.T) {
+	tr := local.New(local.Config{Dir: t.TempDir()})
+	defer tr.Close()
+	pipe, err := tr.Pipe(t.Context(), `trap "" HUP; touch left; echo; read -r x; sleep 1; rm left`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(pipe.Stdout, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	pipe.Close()
+	if exit, err := pipe.Wait(); exit != (transport.Exit{}) || err != nil {
+		t.Errorf("Wait = %+v, %v; want its own end", exit, err)
+	}
+}
+
 func TestEnvironmentIsALoginsAndNotTheCallers(t *testing.T) {
 	t.Setenv("GWTEST_SECRET", "x")
 	t.Setenv("LC_TIME", "C")

@@ -34,7 +34,7 @@ func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, 
 	cmd := t.command(command, "")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = far[0], far[1], far[2]
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	p, err := t.start(ctx, cmd)
+	p, err := t.start(ctx, cmd, pipeGrace)
 	closeAll(far[:])
 	if err != nil {
 		closeAll(near[:])

@@ -35,7 +35,7 @@ func (t *Transport) Terminal(ctx context.Context, command string, options transp
 	cmd := t.command(command, term)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	p, err := t.start(ctx, cmd)
+	p, err := t.start(ctx, cmd, terminalGrace)
 	slave.Close()
 	if err != nil {
 		master.Close()
