@@ -60,6 +60,7 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 // nothing else: neither what was meant to stay, nor the sessions of this process
 // and of another one.
 func TestNextSessionEndsWhatASilentLinkLeft(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		for _, text := range []string{
 			"sleep 1000",
@@ -151,6 +152,7 @@ func (f far) clearsUp(t *testing.T, text string) {
 // TestNextSessionEndsAnOpening: the link falls silent after so many bytes of an
 // opening, when the far side knows little of the session.
 func TestNextSessionEndsAnOpening(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		c, left := undisturbed(t, phaseMachine{far: f}), 0
 		for part := int64(0); part < 4; part++ {

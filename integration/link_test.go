@@ -279,6 +279,7 @@ func TestSilentLink(t *testing.T) {
 // TestDeadlineOnSilentLink: nobody claims that a command has ended when nothing
 // answers, and the deadline holds all the same.
 func TestDeadlineOnSilentLink(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		for name, test := range map[string]struct {
 			command session.Command

@@ -239,9 +239,7 @@ func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
 		if c.source, err = c.machine(ctx, c.from.Selector); err != nil {
 			var results []*cpResult
 			for host := range c.names {
-				r := c.failed(host, fleet.NotStarted, err)
-				c.view.done(host, r)
-				results = append(results, r)
+				results = append(results, c.done(host, c.failed(host, fleet.NotStarted, err)))
 			}
 			return results, nil
 		}
@@ -257,15 +255,18 @@ func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
 		Failed: func(r *cpResult) bool { return r.Outcome != fleet.OK },
 		Skip:   func(host int, why error) *cpResult { return c.failed(host, fleet.Skipped, why) },
 		Crash:  func(host int, err error) *cpResult { return c.failed(host, fleet.Unknown, err) },
-		Done: func(host int, r *cpResult) *cpResult {
-			if c.journal != nil {
-				c.journal.Done(host, r.remembered())
-			}
-			c.view.done(host, r)
-			c.app.log.Info("cp", "host", r.Host, "outcome", r.Outcome, "code", gateway.Code(r.err()), "files", r.Files, "bytes", r.Bytes, "duration", r.Duration)
-			return r
-		},
+		Done:   c.done,
 	})
+}
+
+// done remembers and shows what became of a host.
+func (c *copying) done(host int, r *cpResult) *cpResult {
+	if c.journal != nil {
+		c.journal.Done(host, r.remembered())
+	}
+	c.view.done(host, r)
+	c.app.log.Info("cp", "host", r.Host, "outcome", r.Outcome, "code", gateway.Code(r.err()), "files", r.Files, "bytes", r.Bytes, "duration", r.Duration)
+	return r
 }
 
 // machine returns the files of a host, or of this machine.
