@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,12 +19,14 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 		level session.Level
 		text  string
 		plain bool
+		after time.Duration
 	}{
-		{"int", session.Int, "/bin/sleep 30", false},
-		{"term", session.Term, "/bin/sleep 30", false},
-		{"kill", session.Kill, "/bin/sleep 30", false},
-		{"a loop", session.Int, "while :; do :; done", false},
-		{"int without a terminal", session.Int, "/bin/sleep 30", true},
+		{"int", session.Int, "/bin/sleep 30", false, 0},
+		{"int while it is read", session.Int, strings.Repeat("# "+strings.Repeat("x", 400)+"\n", 5) + "/bin/sleep 30", false, time.Millisecond},
+		{"term", session.Term, "/bin/sleep 30", false, 0},
+		{"kill", session.Kill, "/bin/sleep 30", false, 0},
+		{"a loop", session.Int, "while :; do :; done", false, 0},
+		{"int without a terminal", session.Int, "/bin/sleep 30", true, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, shell := range shells {
@@ -33,7 +36,10 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 						var refused error
 						begun := time.Now()
 						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-						r, err := s.Run(ctx, session.Command{Text: test.text, Started: func() { refused = s.Interrupt(test.level) }})
+						r, err := s.Run(ctx, session.Command{Text: test.text, Started: func() {
+							time.Sleep(test.after)
+							refused = s.Interrupt(test.level)
+						}})
 						cancel()
 						if took := time.Since(begun); r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || took > 5*time.Second || refused != nil || r.Ended {
 							t.Fatalf("round %d: %s after %v, ended %v: %v; Interrupt = %v", i, r.Verdict, took, r.Ended, err, refused)
