@@ -3,6 +3,8 @@ package session
 import (
 	"io"
 	"strings"
+
+	"gateway/transport"
 )
 
 // How much a pump reads at once: little where little comes, for there may be
@@ -21,12 +23,25 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 	data := func(b []byte) { s.data(k, from, b) }
 	found := func(m mark) { s.found(from, m) }
 	expected := func(kind byte, nonce []byte) bool { return s.expected(from, kind, nonce) }
+	take := func(b []byte) {
+		s.heard.Add(1)
+		marks.scan(b, expected, data, found)
+	}
+	if d, ok := r.(transport.Deliverer); ok {
+		_ = d.Deliver(take) // how it ended is told where its program is
+	} else {
+		readAll(r, take)
+	}
+	marks.flush(data)
+}
+
+// readAll is [transport.Deliverer] for any stream.
+func readAll(r io.Reader, to func([]byte)) {
 	buffer := make([]byte, minRead)
 	for {
 		n, err := r.Read(buffer)
 		if n > 0 {
-			s.heard.Add(1)
-			marks.scan(buffer[:n], expected, data, found)
+			to(buffer[:n])
 		}
 		switch {
 		case n == len(buffer) && n < maxRead:
@@ -35,7 +50,6 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 			buffer = make([]byte, len(buffer)/2)
 		}
 		if err != nil {
-			marks.flush(data)
 			return
 		}
 	}

@@ -82,6 +82,16 @@ type Pipe struct {
 	Program
 }
 
+// A Deliverer is a stream that can also hand out what comes in the goroutine that
+// has it first, which saves a waking for each chunk. The streams of a Pipe may be
+// such.
+type Deliverer interface {
+	// Deliver takes the place of Read, also after the first: it calls to with what
+	// comes, and returns when Read would return an error, with that. to is not
+	// called after that, nor twice at once, and must not keep the bytes.
+	Deliver(to func([]byte)) error
+}
+
 // Size is a terminal's size in character cells. The zero value stands for
 // 80 columns and 24 rows.
 type Size struct{ Cols, Rows int }

@@ -23,6 +23,9 @@ type stream struct {
 	chunk   []byte // the pump does not touch it until it is empty
 	pumps   int    // that have not met the end
 	end     error  // set by stop: what Read returns at once
+	to      func([]byte)
+
+	writing sync.Mutex // held while to is called
 
 	// final says what Read returns once everything has been read. It may block.
 	final func() error
@@ -57,6 +60,34 @@ func (s *stream) Read(p []byte) (int, error) {
 		return 0, end
 	}
 	return 0, s.final()
+}
+
+// Deliver implements [transport.Deliverer]: the pumps call to.
+func (s *stream) Deliver(to func([]byte)) error {
+	s.mu.Lock()
+	for s.end == nil && s.to == nil {
+		if len(s.chunk) == 0 {
+			s.to = to
+			break
+		}
+		chunk := s.chunk
+		s.mu.Unlock()
+		to(chunk)
+		s.mu.Lock()
+		s.chunk = nil
+		s.changed.Broadcast()
+	}
+	for s.end == nil && s.pumps > 0 {
+		s.changed.Wait()
+	}
+	end := s.end
+	s.mu.Unlock()
+	s.writing.Lock() // until the last call has returned
+	defer s.writing.Unlock()
+	if end != nil {
+		return end
+	}
+	return s.final()
 }
 
 // stop makes every Read return err, and lets the pumps end.
@@ -94,14 +125,18 @@ func (s *stream) pump(r io.Reader) {
 	s.changed.Broadcast()
 }
 
-// put hands chunk over and waits until it has been read; false means that
+// put hands chunk over and waits until it has been taken; false means that
 // nobody will.
 func (s *stream) put(chunk []byte) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for len(s.chunk) > 0 && s.end == nil {
 		s.changed.Wait()
 	}
+	if s.to != nil {
+		s.mu.Unlock()
+		return s.call(chunk)
+	}
+	defer s.mu.Unlock()
 	if s.end != nil {
 		return false
 	}
@@ -111,4 +146,17 @@ func (s *stream) put(chunk []byte) bool {
 		s.changed.Wait()
 	}
 	return s.end == nil
+}
+
+// call is put for Deliver.
+func (s *stream) call(chunk []byte) bool {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	end := s.end
+	s.mu.Unlock()
+	if end == nil {
+		s.to(chunk)
+	}
+	return end == nil
 }

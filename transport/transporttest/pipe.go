@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +70,57 @@ func pipeCloseUnblocks(t *testing.T, tr transport.Transport) {
 		pipe.Close()
 		<-read
 		<-read
+	})
+}
+
+// deliver hands what comes to to, whether the stream can do it or has to be read.
+func deliver(r io.Reader, to func([]byte)) error {
+	if d, ok := r.(transport.Deliverer); ok {
+		return d.Deliver(to)
+	}
+	for b := make([]byte, 4096); ; {
+		n, err := r.Read(b)
+		if to(b[:n]); err != nil {
+			return err
+		}
+	}
+}
+
+func pipeDelivers(t *testing.T, tr transport.Transport) {
+	const text = "seq 100000; echo end"
+	want := readAll(t, openPipe(t, tr, text).Stdout)
+	pipe := openPipe(t, tr, text)
+	got := []byte(readUntil(t, pipe.Stdout, "1\n2"))
+	within(t, "the end of the output", func() {
+		if err := deliver(pipe.Stdout, func(b []byte) { got = append(got, b...) }); err != io.EOF {
+			t.Errorf("Deliver = %v, want io.EOF", err)
+		}
+	})
+	if string(got) != want {
+		t.Errorf("%d bytes were delivered, %d can be read", len(got), len(want))
+	}
+}
+
+func pipeCloseEndsDelivery(t *testing.T, tr transport.Transport) {
+	pipe := openPipe(t, tr, "while echo on; do :; done")
+	up, ended := make(chan struct{}), make(chan error)
+	over := false
+	go func() {
+		var once sync.Once
+		err := deliver(pipe.Stdout, func([]byte) {
+			if once.Do(func() { close(up) }); over {
+				t.Error("called after the end")
+			}
+		})
+		over = true // the race detector sees a call that is late
+		ended <- err
+	}()
+	within(t, "Close during a delivery", func() {
+		<-up
+		pipe.Close()
+		if err := <-ended; err == nil {
+			t.Error("Deliver = nil after Close")
+		}
 	})
 }
 

@@ -47,6 +47,8 @@ func Run(t *testing.T, open func(t testing.TB) transport.Transport) {
 		{"pipe reports death by signal", pipeSignal},
 		{"pipe has no terminal", pipeNoTerminal},
 		{"pipe close unblocks a pending read", pipeCloseUnblocks},
+		{"pipe delivers what it would let read", pipeDelivers},
+		{"pipe close ends a delivery", pipeCloseEndsDelivery},
 		{"pipe close twice", pipeCloseTwice},
 		{"pipe bounds its memory", pipeBackPressure},
 		{"context that ended opens nothing", endedContext},
