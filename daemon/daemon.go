@@ -49,6 +49,7 @@ func (c Config) withDefaults() Config {
 	c.TTL = cmp.Or(c.TTL, 12*time.Hour)
 	c.Grace = cmp.Or(c.Grace, time.Minute)
 	c.Linger = cmp.Or(c.Linger, 10*time.Minute)
+	c.TranscriptLimit = cmp.Or(c.TranscriptLimit, 64<<20)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

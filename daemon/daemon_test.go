@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -195,6 +196,51 @@ func TestFollowTellsEverythingInOrder(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+}
+
+// TestCallerMissesNothing has a caller take more than the transcript keeps, more
+// slowly than it comes.
+func TestCallerMissesNothing(t *testing.T) {
+	dial := start(t, daemon.Config{TranscriptLimit: 1 << 20})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	const size = 6 << 20
+	var got int
+	err := c.Exec(t.Context(), "work", api.Run{Text: fmt.Sprintf("head -c %d /dev/zero", size)}, func(e api.Event) error {
+		if time.Sleep(time.Millisecond); e.Piece != nil {
+			got += len(e.Piece.Data)
+		}
+		if e.Dropped > 0 {
+			t.Errorf("%d bytes are no longer there at %d", e.Dropped, got)
+		}
+		return nil
+	})
+	if err != nil || got != size {
+		t.Errorf("got %d of %d bytes, %v", got, size, err)
+	}
+	// One that takes nothing holds up neither its command's end nor a deadline.
+	stuck, leave := context.WithCancel(t.Context())
+	up, left := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(left)
+		first := sync.OnceFunc(func() { close(up) })
+		c.Exec(stuck, "work", api.Run{Text: "yes"}, func(e api.Event) error {
+			if e.Piece != nil {
+				first()
+				<-stuck.Done()
+			}
+			return nil
+		})
+	}()
+	<-up
+	if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
+		t.Error(err)
+	}
+	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || w.Command.State != "interrupted" || !w.Met {
+		t.Errorf("Wait = %+v, %v", w, err)
+	}
+	leave()
+	<-left
 }
 
 func TestPromptIsAnsweredLater(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 const followRead = 64 << 10
 
 // A follower goes along a session's transcript, and sends what stands there and
-// what happened, in the order in which it came. It holds nobody up: what it is
-// too slow for it misses, and is told.
+// what happened, in the order in which it came. What it is too slow for it misses,
+// and is told; but a command waits for the caller that started it, see [pace].
 type follower struct {
 	live   *live
 	at     int64        // the next byte
@@ -44,6 +44,9 @@ func (s *live) follow(ctx context.Context, since int64, command *api.Command, li
 		f.note++
 	}
 	s.mu.Unlock()
+	if command != nil {
+		defer s.pace.join(f.at)()
+	}
 	for {
 		changed, done, err := f.step()
 		if err != nil || done {
@@ -136,6 +139,9 @@ func (f *follower) output(end int64) error {
 	f.at = max(int64(page.Next), f.at)
 	if len(page.Chunks) == 0 {
 		f.at = end // nothing of it is left
+	}
+	if f.of != nil {
+		f.live.pace.move(f.at)
 	}
 	return nil
 }

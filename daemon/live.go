@@ -29,6 +29,7 @@ type live struct {
 	end context.CancelFunc
 
 	over chan struct{} // closed once nothing happens any more
+	pace pace          // of the command that runs
 
 	mu        sync.Mutex
 	engine    *session.Session

@@ -68,6 +68,14 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 		Session: c.Session, Shell: s.session.Shell, Command: r.Text,
 	}
 	engine, command := s.shell(), s.command(r)
+	paced, cancel := ctx, context.CancelFunc(func() {})
+	if r.Timeout > 0 { // which is to be met
+		paced, cancel = context.WithTimeout(ctx, time.Duration(r.Timeout))
+	}
+	defer cancel()
+	command.Output = func(from session.Stream, b []byte) {
+		s.pace.hold(paced, s.output(from, b))
+	}
 	command.Started = s.started()
 	result.Result, result.Err = engine.Run(ctx, command)
 	command.Started()
@@ -128,7 +136,6 @@ func (s *live) command(r api.Run) session.Command {
 		TTY: r.TTY, Echo: r.Echo, Merge: r.Merge,
 		Timeout: time.Duration(r.Timeout), Idle: time.Duration(r.Idle),
 		Limit:   8 << 10, // enough for a prompt; the transcript keeps the output
-		Output:  s.output,
 		Waiting: s.waiting,
 	}
 	if len(r.Stdin) > 0 {
@@ -137,9 +144,10 @@ func (s *live) command(r api.Run) session.Command {
 	return c
 }
 
-// output takes what comes from the command. It may be called concurrently.
-func (s *live) output(from session.Stream, b []byte) {
-	_, err := s.log.Append(transcript.Stream(from), b)
+// output takes what comes from the command, and returns the cursor behind it. It
+// may be called concurrently.
+func (s *live) output(from session.Stream, b []byte) int64 {
+	end, err := s.log.Append(transcript.Stream(from), b)
 	s.daemon.bytes.Add(int64(len(b)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,6 +157,7 @@ func (s *live) output(from session.Stream, b []byte) {
 	}
 	s.outputAt = time.Now()
 	s.happened()
+	return int64(end)
 }
 
 // waiting notes that the command waits for input, or that it does no more.
@@ -227,6 +236,7 @@ func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
 	if err != nil {
 		return err
 	}
+	s.pace.free()
 	return engine.Interrupt(session.Level(in.Level))
 }
 

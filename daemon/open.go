@@ -137,7 +137,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	now := time.Now()
 	s := &live{
 		daemon: d, options: o, release: release, engine: engine, sudoPassword: password,
-		over: make(chan struct{}), changed: make(chan struct{}),
+		over: make(chan struct{}), changed: make(chan struct{}), pace: pace{lead: d.config.TranscriptLimit / 16},
 		session: api.Session{
 			ID: id, Name: name, Host: o.Target.Name, User: o.Target.Login(), Transport: transportName(o.Target),
 			Shell: gateway.ShellName(engine.Shell()), Kind: kind(engine), Sudo: sudoUser(o.Sudo), Scope: o.Scope, Keep: o.Keep, Once: o.Once,

@@ -235,9 +235,12 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 				Err:     context.DeadlineExceeded,
 			})
 		case <-idle.C:
-			quiet := r.quiet()
-			if quiet < r.command.Idle {
-				idle.Reset(r.command.Idle - quiet)
+			left := r.command.Idle - r.quiet()
+			if r.delivering.Load() > 0 { // it is the caller who takes his time
+				left = max(left, silence)
+			}
+			if left > 0 {
+				idle.Reset(left)
 				break
 			}
 			return s.stop(r, TimedOut, &transport.Error{
