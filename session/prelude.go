@@ -29,7 +29,7 @@ func shellScript(config Config, nonce string) string {
 		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		`t=; if [ -t 0 ]; then t=$(tty); else exec 2>&1; TERM=dumb; export TERM; fi; ` +
+		`t=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; fi; ` +
 		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS1=$(printf "` + octal(promptString) + `"); PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
@@ -47,6 +47,10 @@ func shellScript(config Config, nonce string) string {
 	}
 	return script + `esac; exit 127`
 }
+
+// terminalName sets t to the name of the terminal. Linux tells the number of a
+// pseudoterminal (tty_nr of proc_pid_stat(5)), which spares a program.
+const terminalName = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*\) }; n=${5:-0}; t=/dev/pts/$((n & 255 | n >> 12 & 1048320)); [ $t -ef /dev/fd/0 ] 2>/dev/null || t=$(tty); `
 
 // promptString is PS1: mark P while there is a nonce in _gwn, else nothing. It
 // holds no nonce itself: dash can't take PS1 out of the environment again, and
