@@ -16,6 +16,7 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 		if s.drain(r); r.complete(s.progress(r)) {
 			return s.over(r)
 		}
+		verdict, cause = "", nil
 	}
 	ended := s.climb(r)
 	select {

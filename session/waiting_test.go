@@ -174,16 +174,23 @@ func TestSessionWithoutTerminal(t *testing.T) {
 // line by then, and the deadline passes. Neither makes another end of it.
 func TestLastBytesAreTakenLate(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		slow := session.Command{Text: "echo out; echo err >&2", Output: func(from session.Stream, _ []byte) {
-			if from == session.Stderr {
-				time.Sleep(800 * time.Millisecond)
+		for _, tty := range []bool{false, true} {
+			last := session.Stderr
+			if tty {
+				last = session.Stdout
 			}
-		}}
-		for _, slow.Timeout = range []time.Duration{0, 400 * time.Millisecond} {
-			r, err := s.Run(t.Context(), slow)
-			if err != nil || r.Verdict != session.Exited || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" {
-				t.Errorf("with a timeout of %v: Run = %+v, %v", slow.Timeout, r, err)
+			slow := session.Command{Text: "echo out; echo err >&2", TTY: tty, Output: func(from session.Stream, _ []byte) {
+				if from == last {
+					time.Sleep(500 * time.Millisecond)
+				}
+			}}
+			for _, slow.Timeout = range []time.Duration{0, 250 * time.Millisecond} {
+				r, err := s.Run(t.Context(), slow)
+				if said := string(r.Stdout) + string(r.Stderr); err != nil || r.Verdict != session.Exited || r.ExitCode != 0 || strings.ReplaceAll(said, "\r", "") != "out\nerr\n" {
+					t.Errorf("tty %v, a timeout of %v: Run = %+v, %v", tty, slow.Timeout, r, err)
+				}
 			}
 		}
+		want(t, run(t, s, "echo fine"), 0, "fine\n", "")
 	})
 }
