@@ -78,16 +78,19 @@ func (h *hasher) sum(ctx context.Context, path string, from, to int64) (Sum, err
 // cutOut is a script that hashes a part of a file, which comes on stdin.
 func cutOut(tool, path string, from, to int64) string {
 	cut := "<" + word(path)
-	if from > 0 {
-		cut = fmt.Sprintf("dd bs=%d skip=%d %s", step, from/step, cut)
-	}
-	switch {
-	case to < 0 && from == 0:
+	if to < 0 && from == 0 {
 		return "{ " + tool + " " + cut + " || echo; } 2>/dev/null\n"
-	case from == 0:
+	}
+	dd := fmt.Sprintf("dd bs=%d skip=%d", step, from/step)
+	switch whole := to > from && to%step == 0; {
+	case from == 0 && !whole:
 		cut = fmt.Sprintf("head -c %d %s", to, cut)
+	case to >= 0 && whole: // a head behind it would copy it all once more
+		cut = fmt.Sprintf("%s count=%d %s", dd, (to-from)/step, cut)
 	case to >= 0:
-		cut += fmt.Sprintf(" | head -c %d", to-from)
+		cut = fmt.Sprintf("%s %s | head -c %d", dd, cut, to-from)
+	default:
+		cut = dd + " " + cut
 	}
 	return "{ " + cut + " | " + tool + " || echo; } 2>/dev/null\n"
 }
