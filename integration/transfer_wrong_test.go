@@ -311,6 +311,31 @@ func TestTransferRefused(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+		// Longer than the 32 MiB that the target hashes at a time.
+		t.Run("what is sent changes", func(t *testing.T) {
+			const size = 33<<20 + 17
+			for name, c := range map[string]struct {
+				flag int
+				code string
+			}{"at its end": {os.O_APPEND, ""}, "at its beginning": {0, "file.changed"}} {
+				from, there := t.TempDir(), t.TempDir()
+				path := write(t, from+"/a", strings.Repeat("x", size), 0o644)
+				change := &moved{limit: size - 4<<20, then: func() {
+					f, err := os.OpenFile(path, c.flag|os.O_WRONLY, 0)
+					if err == nil {
+						_, err = f.WriteString("more")
+						f.Close()
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}}
+				r := run(t, transfer.Copy{From: local, To: m, Paths: []string{path}, Into: there, Watch: change})
+				if codes(r) != c.code || c.code == "" && r.Bytes != size {
+					t.Errorf("%s: %+v", name, r)
+				}
+			}
+		})
 		t.Run("a file that is made up as it is read", func(t *testing.T) {
 			there := t.TempDir()
 			if r := run(t, transfer.Copy{From: m, To: local, Paths: []string{"/proc/version"}, Into: there}); !r.OK() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"hash"
+	"slices"
 	"sync"
 )
 
@@ -20,11 +21,14 @@ type checker struct {
 	part string
 	stop context.CancelFunc
 
-	whole hash.Hash // from where the copy began
+	whole hash.Hash // from where the copy began; nil: the segments tell
 	piece hash.Hash // the segment; nil: the target needs no check
 	from  int64     // where the segment begins
 	size  int64     // its length so far
-	ended *stretch  // the segment before, which nobody was asked about
+	ended []stretch // the segments so far
+	asks  int       // how many of these the target was asked about
+
+	hashing sync.WaitGroup
 
 	asked sync.WaitGroup
 	mu    sync.Mutex
@@ -49,10 +53,14 @@ func newChecker(ctx context.Context, f *fileCopy, part string) *checker {
 	if f.info.Size <= Small {
 		return c
 	}
+	h, ok := f.From.(interface{ Hashes(context.Context) bool })
 	if f.To.About().Via != viaLocal {
 		c.piece = sha256.New()
+		if !ok { // a second hash of everything would cost as much again
+			c.whole = nil
+		}
 	}
-	if h, ok := f.From.(interface{ Hashes(context.Context) bool }); ok {
+	if ok {
 		c.theirs = make(chan sourceSum, 1)
 		c.asked.Go(func() {
 			if !h.Hashes(c.ctx) {
@@ -72,9 +80,24 @@ func (c *checker) close() {
 	c.asked.Wait()
 }
 
+// write takes what comes next, until wait: a larger file is hashed beside its
+// being written, by another processor.
 func (c *checker) write(b []byte) {
-	_, _ = c.whole.Write(b) // never fails
+	if c.info.Size <= Small {
+		c.add(b)
+		return
+	}
+	c.hashing.Go(func() { c.add(b) })
+}
+
+func (c *checker) wait() { c.hashing.Wait() }
+
+func (c *checker) add(b []byte) {
+	if c.whole != nil {
+		_, _ = c.whole.Write(b) // never fails
+	}
 	if c.piece == nil {
+		c.size += int64(len(b))
 		return
 	}
 	for len(b) > 0 {
@@ -85,19 +108,24 @@ func (c *checker) write(b []byte) {
 			return
 		}
 		c.ask()
-		c.ended = &stretch{c.from, c.from + c.size, Sum(c.piece.Sum(nil))}
-		c.from, c.size = c.from+c.size, 0
-		c.piece.Reset()
+		c.end()
 	}
+}
+
+// end ends a segment.
+func (c *checker) end() {
+	c.ended = append(c.ended, c.rest())
+	c.from, c.size = c.from+c.size, 0
+	c.piece.Reset()
 }
 
 // ask has the target hash the segment that ended last.
 func (c *checker) ask() {
-	if c.ended == nil {
+	if c.asks == len(c.ended) {
 		return
 	}
-	e := *c.ended
-	c.ended = nil
+	e := c.ended[c.asks]
+	c.asks++
 	c.asked.Go(func() {
 		sum, err := c.To.Sum(c.ctx, c.part, e.from, e.to)
 		if err == nil && sum != e.sum {
@@ -111,13 +139,20 @@ func (c *checker) ask() {
 	})
 }
 
+// rest is what has come since the last segment.
+func (c *checker) rest() stretch {
+	if c.piece == nil {
+		return stretch{c.from, c.from + c.size, Sum(c.whole.Sum(nil))}
+	}
+	return stretch{c.from, c.from + c.size, Sum(c.piece.Sum(nil))}
+}
+
 // target compares the rest with what the target has stored.
 func (c *checker) target() error {
 	c.ask()
-	c.ended = &stretch{c.from, -1, Sum(c.whole.Sum(nil))}
-	if c.piece != nil {
-		c.ended.sum = Sum(c.piece.Sum(nil))
-	}
+	e := c.rest()
+	e.to = -1 // there is to be no more of it
+	c.ended = append(c.ended, e)
 	c.ask()
 	c.asked.Wait()
 	c.mu.Lock()
@@ -126,15 +161,18 @@ func (c *checker) target() error {
 }
 
 // source looks whether the source still has what was read of it. One that has
-// only grown has.
+// only grown has. It comes before target.
 func (c *checker) source(content Content, n int64) error {
-	ours := Sum(c.whole.Sum(nil))
+	read := append(slices.Clip(c.ended), c.rest())
+	if c.whole != nil {
+		read = []stretch{{c.at, c.at + n, Sum(c.whole.Sum(nil))}}
+	}
 	if c.theirs != nil {
 		theirs, asked := <-c.theirs
 		switch {
 		case asked && theirs.err != nil:
 			return theirs.err
-		case asked && theirs.sum == ours:
+		case asked && theirs.sum == read[0].sum:
 			return nil
 		}
 		if !asked {
@@ -145,14 +183,16 @@ func (c *checker) source(content Content, n int64) error {
 	if err != nil || !changed && c.theirs == nil || c.info.Size == 0 {
 		return err
 	}
-	sum, err := c.From.Sum(c.ctx, c.task.from, c.at, c.at+n)
-	switch {
-	case err != nil:
-		return err
-	case sum == ours:
-		return nil
-	case changed:
-		return c.hasChanged()
+	for _, e := range read {
+		switch sum, err := c.From.Sum(c.ctx, c.task.from, e.from, e.to); {
+		case err != nil:
+			return err
+		case sum == e.sum:
+		case changed:
+			return c.hasChanged()
+		default:
+			return mismatch(c.To.About().Name, c.task.to)
+		}
 	}
-	return mismatch(c.To.About().Name, c.task.to)
+	return nil
 }

@@ -224,7 +224,8 @@ func (f *fileCopy) stream(ctx context.Context, content io.Reader, part Part, c *
 		got, err := io.ReadFull(content, b)
 		if got > 0 {
 			c.write(b[:got])
-			if _, err := part.Write(b[:got]); err != nil {
+			_, err := part.Write(b[:got])
+			if c.wait(); err != nil {
 				return n, err
 			}
 			n += int64(got)
