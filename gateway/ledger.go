@@ -26,13 +26,23 @@ const (
 	maxAbandoned = 8
 	// maxEntry is the size of a file that can be an entry.
 	maxEntry = 4 << 10
+	// manyHeld is how many open sessions of an account make the next look wait for
+	// lookAgain: to try the locks of hundreds takes longer than to open one more,
+	// and they are opened hundreds at a time.
+	manyHeld  = 16
+	lookAgain = time.Second
 )
 
 // ledger implements [session.Ledger] in a directory, with a file for each
 // session. The process that has the session open holds a lock on its file: what
 // the kernel has unlocked belongs to nobody any more, whichever way its process
 // ended. The sessions of other processes are never touched.
-type ledger struct{ dir string }
+type ledger struct {
+	dir string
+
+	mu   sync.Mutex           // guards what follows
+	next map[string]time.Time // when to look again, by the prefix of an account
+}
 
 // NewLedger returns a ledger for sessions in a directory, which several processes
 // may share, or nil where dir is empty.
@@ -40,12 +50,12 @@ func NewLedger(dir string) session.Ledger {
 	if dir == "" {
 		return nil
 	}
-	return ledger{dir}
+	return &ledger{dir: dir}
 }
 
 // Enter implements [session.Ledger]. A session does without an entry where
 // there is no room or no lock for one.
-func (l ledger) Enter(account string) session.Entry {
+func (l *ledger) Enter(account string) session.Entry {
 	e, err := l.create(account)
 	if err != nil {
 		return &entry{}
@@ -54,7 +64,7 @@ func (l ledger) Enter(account string) session.Entry {
 }
 
 // create makes an entry that is locked before it can be found.
-func (l ledger) create(account string) (*entry, error) {
+func (l *ledger) create(account string) (*entry, error) {
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -79,24 +89,46 @@ func (l ledger) create(account string) (*entry, error) {
 }
 
 // Abandoned implements [session.Ledger].
-func (l ledger) Abandoned(account string) []session.Entry {
+func (l *ledger) Abandoned(account string) []session.Entry {
+	wanted := prefix(account)
+	if !l.due(wanted) {
+		return nil
+	}
 	names, err := os.ReadDir(l.dir)
 	if err != nil {
 		return nil
 	}
 	var found []session.Entry
+	held := 0
 	for _, name := range names {
-		if !strings.HasPrefix(name.Name(), prefix(account)) {
+		if !strings.HasPrefix(name.Name(), wanted) {
 			continue
 		}
 		if e := claim(filepath.Join(l.dir, name.Name())); e != nil {
 			found = append(found, e)
+		} else if held++; held == manyHeld {
+			l.later(wanted)
 		}
 		if len(found) == maxAbandoned {
 			break
 		}
 	}
 	return found
+}
+
+func (l *ledger) due(prefix string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !time.Now().Before(l.next[prefix])
+}
+
+func (l *ledger) later(prefix string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next == nil {
+		l.next = map[string]time.Time{}
+	}
+	l.next[prefix] = time.Now().Add(lookAgain)
 }
 
 // claim returns the entry in a file, or nil if it is not to be had: a process

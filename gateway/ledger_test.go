@@ -9,13 +9,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"gateway/session"
 )
 
 var names = []string{"0123456789abcdef", "fedcba9876543210"}
 
 // found returns the names of the account's abandoned sessions, and gives them up
 // again.
-func found(l ledger, account string) (found []string) {
+func found(l *ledger, account string) (found []string) {
 	for _, e := range l.Abandoned(account) {
 		found = append(found, e.Names()...)
 		e.Close(false)
@@ -24,7 +26,7 @@ func found(l ledger, account string) (found []string) {
 }
 
 func TestLedger(t *testing.T) {
-	l := ledger{t.TempDir()}
+	l := &ledger{dir: t.TempDir()}
 	e := l.Enter("deploy@host")
 	e.Note(names[:1])
 	e.Note(names)
@@ -54,12 +56,12 @@ func TestLedger(t *testing.T) {
 func TestLedgerOfOtherProcesses(t *testing.T) {
 	const key = "GATEWAY_TEST_LEDGER"
 	if dir := os.Getenv(key); dir != "" { // the other process
-		ledger{dir}.Enter("a").Note(names)
+		(&ledger{dir: dir}).Enter("a").Note(names)
 		fmt.Println("up")
 		os.Stdin.Read(make([]byte, 1)) // until it is killed
 		os.Exit(1)
 	}
-	l := ledger{t.TempDir()}
+	l := &ledger{dir: t.TempDir()}
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestLedgerOfOtherProcesses$")
 	cmd.Env = append(os.Environ(), key+"="+l.dir)
 	stdin, err := cmd.StdinPipe()
@@ -104,7 +106,7 @@ func TestLedgerRefuses(t *testing.T) {
 		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := ledger{t.TempDir()}
+			l := &ledger{dir: t.TempDir()}
 			if err := make(filepath.Join(l.dir, prefix("a")+"1")); err != nil {
 				t.Fatal(err)
 			}
@@ -117,7 +119,7 @@ func TestLedgerRefuses(t *testing.T) {
 
 // TestLedgerIsBounded: one opening ends a few sessions, the next one more.
 func TestLedgerIsBounded(t *testing.T) {
-	l := ledger{t.TempDir()}
+	l := &ledger{dir: t.TempDir()}
 	for range maxAbandoned + 1 {
 		e := l.Enter("a")
 		e.Note(names[:1])
@@ -129,13 +131,35 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
+// TestLedgerOfMany: what many sessions hold is not tried for each of them, and
+// what is given up among them is found a little later.
+func TestLedgerOfMany(t *testing.T) {
+	l := &ledger{dir: t.TempDir()}
+	var last session.Entry
+	for range manyHeld + 1 {
+		last = l.Enter("a")
+		last.Note(names[:1])
+	}
+	if got := found(l, "a"); got != nil {
+		t.Errorf("open sessions are abandoned: %q", got)
+	}
+	last.Close(false)
+	if got := found(l, "a"); got != nil {
+		t.Errorf("looked through again at once: %q", got)
+	}
+	l.next = nil // lookAgain has passed
+	if got := found(l, "a"); !slices.Equal(got, names[:1]) {
+		t.Errorf("got %q, want %q", got, names[:1])
+	}
+}
+
 // TestNoLedger: a session does without.
 func TestNoLedger(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := ledger{filepath.Join(file, "below")}
+	l := &ledger{dir: filepath.Join(file, "below")}
 	e := l.Enter("a")
 	e.Note(names)
 	e.Close(false)
