@@ -45,6 +45,11 @@ func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool)) 
 			refuse(w, http.StatusInternalServerError, &transport.Error{Code: "internal", Message: "daemon: lend: " + err.Error()})
 			return
 		}
+		if all, ok := t.(interface{ Whole() transport.Transport }); ok {
+			// A few sessions of the daemon fill a connection, and a borrower that
+			// had to wait for another one would do better with its own.
+			t = all.Whole()
+		}
 		lend(r.Context(), conn, t)
 	})
 }

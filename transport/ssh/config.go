@@ -76,7 +76,7 @@ type Config struct {
 	// Negative means never.
 	Keepalive time.Duration
 	// MaxSessions is how many channels the machine allows on a connection. Two
-	// of them are kept for [Transport.Subsystem] and [Transport.Control].
+	// of them are kept for [Transport.Subsystem] and [Transport.Whole].
 	MaxSessions int
 
 	// Trace is told of each step that went well on the way to this machine; nil

@@ -14,14 +14,25 @@ func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, 
 	return t.pipe(ctx, execute(command), false)
 }
 
-// Control is Pipe on one of the two channels of a connection that Terminal
-// and Pipe leave free: it finds a place when all of theirs are taken.
-func (t *Transport) Control(ctx context.Context, command string) (*transport.Pipe, error) {
+// Whole returns the transport for who may also take the two channels of a
+// connection that Terminal and Pipe leave free: it finds a place when all of
+// theirs are taken. It is the same transport otherwise, and closed with it.
+func (t *Transport) Whole() transport.Transport { return whole{t} }
+
+type whole struct{ *Transport }
+
+// Terminal implements [transport.Transport].
+func (t whole) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return t.terminal(ctx, command, options, true)
+}
+
+// Pipe implements [transport.Transport].
+func (t whole) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
 	return t.pipe(ctx, execute(command), true)
 }
 
 // Subsystem starts a subsystem such as sftp. It may use the channels that
-// Control does. Unlike Pipe it waits for the machine's answer; a machine
+// Whole does. Unlike Pipe it waits for the machine's answer; a machine
 // without the subsystem gives a file.no_subsystem [transport.Error].
 func (t *Transport) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
 	return t.pipe(ctx, launch{request: "subsystem", payload: gossh.Marshal(struct{ Name string }{name}), wait: true}, true)

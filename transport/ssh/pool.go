@@ -15,7 +15,7 @@ import (
 )
 
 // spareChannels are the channels of a connection that Terminal and Pipe leave
-// for Subsystem and Control.
+// for Subsystem and Whole.
 const spareChannels = 2
 
 // linger is how long a further connection outlives its last channel.

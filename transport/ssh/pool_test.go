@@ -43,7 +43,7 @@ func TestSpareChannels(t *testing.T) {
 	opening.Wait()
 	for _, open := range []func() (*transport.Pipe, error){
 		func() (*transport.Pipe, error) { return tr.Subsystem(t.Context(), "sftp") },
-		func() (*transport.Pipe, error) { return tr.Control(t.Context(), "echo control") },
+		func() (*transport.Pipe, error) { return tr.Whole().Pipe(t.Context(), "echo whole") },
 	} {
 		pipe, err := open()
 		if err != nil {

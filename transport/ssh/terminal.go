@@ -11,11 +11,15 @@ import (
 
 // Terminal implements [transport.Transport].
 func (t *Transport) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return t.terminal(ctx, command, options, false)
+}
+
+func (t *Transport) terminal(ctx context.Context, command string, options transport.TerminalOptions, spare bool) (transport.Terminal, error) {
 	l := execute(command)
 	l.pty = ptyRequest(options)
 	l.wait = options.Interactive
 	var out *stream
-	p, err := t.start(ctx, l, false, func(p *program) {
+	p, err := t.start(ctx, l, spare, func(p *program) {
 		// Where the terminal is refused, what the program writes to its standard
 		// error comes as extended data. Left unread, it would use the window up.
 		out = p.read(p.over, p.remote, p.remote.Stderr())
