@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -522,6 +523,39 @@ func TestJobsThatEndBesideAStoppedOne(t *testing.T) {
 			t.Fatalf("terminal %q, want nothing of the shell's", r.Terminal)
 		}
 	}
+}
+
+// TestCloseLeavesJobs: the end of a session in order leaves the jobs that run,
+// and no job stopped, whether it is in the shell's process group or in its own.
+func TestCloseLeavesJobs(t *testing.T) {
+	state := func(pid string) string {
+		b, _ := os.ReadFile("/proc/" + pid + "/stat")
+		_, rest, _ := strings.Cut(string(b), ") ")
+		state, _, _ := strings.Cut(rest, " ")
+		return state
+	}
+	t.Run("running", func(t *testing.T) { // others hang their jobs up, as at any logout
+		s := open(t, session.Config{Shell: "dash"})
+		job := strings.TrimSpace(string(run(t, s, "sleep 1000 >/dev/null 2>&1 & echo $!").Stdout))
+		s.Close()
+		eventually(t, "the shell has ended", func() bool { return len(processes(s.ID())) == 1 })
+		if got := state(job); got != "S" {
+			t.Errorf("the job that runs is %q", got)
+		}
+		exec.Command("kill", job).Run()
+	})
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		r := run(t, s, "for m in + -; do set ${m}m; sleep 1000 >/dev/null 2>&1 & kill -STOP $!; echo $!; done 2>/dev/null")
+		jobs := strings.Fields(string(r.Stdout))
+		for _, job := range jobs {
+			eventually(t, "it is stopped", func() bool { return state(job) == "T" })
+		}
+		s.Close()
+		for _, job := range jobs {
+			eventually(t, "it is not stopped", func() bool { return state(job) != "T" })
+		}
+		exec.Command("kill", append([]string{"-9"}, jobs...)...).Run() // a shell may have let them go on
+	})
 }
 
 func TestWaitingForInput(t *testing.T) {
