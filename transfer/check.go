@@ -109,11 +109,6 @@ func (c *checker) add(b []byte) {
 		}
 		c.ask()
 		c.end()
-		if to, ok := c.To.(interface {
-			WriteBack(context.Context, string)
-		}); ok {
-			c.asked.Go(func() { to.WriteBack(c.ctx, c.part) })
-		}
 	}
 }
 

@@ -112,14 +112,6 @@ func (h *hasher) settle(ctx context.Context, dir string) error {
 	return err
 }
 
-// writeBack has the disk begin to write a file, so that fsync finds little left
-// to do. Nobody waits for it, and there is one at a time: a slow disk would let
-// them pile up. Elsewhere than on Linux sync may know no files, and write all.
-func (h *hasher) writeBack(ctx context.Context, path string) {
-	script := "kill -0 ${w:-} 2>/dev/null || ! test -d /proc/self || { sync -d " + word(path) + " >/dev/null 2>&1 & w=$!; }; echo\n"
-	_, _ = h.ask(ctx, &question{script: func(string) string { return script }}) // fsync says what is wrong
-}
-
 func (h *hasher) ask(ctx context.Context, q *question) (string, error) {
 	h.begin.Do(func() { h.loop.Go(h.work) })
 	q.done = make(chan struct{})

@@ -241,7 +241,7 @@ func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
 		}
 		return nil, l.problem("write", spec.Path, err)
 	}
-	p := &localPart{local: l, file: f, path: part, spec: spec, offset: spec.At, begun: spec.At}
+	p := &localPart{local: l, file: f, path: part, spec: spec}
 	if narrow := 0o600 &^ spec.Perm; narrow != 0 { // the umask has spoken, and we took more
 		if info, err := f.Stat(); err == nil {
 			perm := info.Mode().Perm() &^ narrow
@@ -258,9 +258,6 @@ type localPart struct {
 	spec  Spec
 	perm  *fs.FileMode
 	holes bool // the last bytes may have been left out
-
-	offset int64
-	begun  int64 // up to where the disk was told to write
 }
 
 // Path implements [Part].
@@ -277,16 +274,8 @@ func (p *localPart) Write(b []byte) (int, error) {
 	if err != nil {
 		return 0, p.local.problem("write", p.spec.Path, err)
 	}
-	p.offset += int64(len(b))
-	if p.offset-p.begun >= early {
-		writeBack(p.file, p.begun, p.offset-p.begun)
-		p.begun = p.offset
-	}
 	return len(b), nil
 }
-
-// early is how much of a file the disk is told to write at once.
-const early = 8 << 20
 
 // zeros is what a hole reads as.
 var zeros = make([]byte, block)

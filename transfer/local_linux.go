@@ -22,12 +22,6 @@ func settle(dir string) error {
 	return unix.Syncfs(int(f.Fd()))
 }
 
-// writeBack has the disk begin to write a part of a file, so that fsync finds
-// little left to do. It waits for nothing, and fsync says what went wrong.
-func writeBack(f *os.File, from, n int64) {
-	_ = unix.SyncFileRange(int(f.Fd()), from, n, unix.SYNC_FILE_RANGE_WRITE)
-}
-
 func accessed(info fs.FileInfo) time.Time {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(s.Atim.Unix())

@@ -233,7 +233,4 @@ func (r *Remote) Home(ctx context.Context) (string, error) {
 // Settle has what was copied into a directory written to the disk.
 func (r *Remote) Settle(ctx context.Context, dir string) error { return r.hasher.settle(ctx, at(dir)) }
 
-// WriteBack has the disk begin to write a file.
-func (r *Remote) WriteBack(ctx context.Context, path string) { r.hasher.writeBack(ctx, at(path)) }
-
 var _ Machine = (*Remote)(nil)
