@@ -236,8 +236,8 @@ func TestCallerMissesNothing(t *testing.T) {
 	if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
 		t.Error(err)
 	}
-	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || w.Command.State != "interrupted" || !w.Met {
-		t.Errorf("Wait = %+v, %v", w, err)
+	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || w.Command == nil || w.Command.State != "interrupted" {
+		t.Errorf("Wait = %+v, %+v, %v", w, w.Command, err)
 	}
 	leave()
 	<-left

@@ -236,7 +236,7 @@ func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
 	if err != nil {
 		return err
 	}
-	s.pace.free()
+	s.pace.hurry()
 	return engine.Interrupt(session.Level(in.Level))
 }
 

@@ -6,9 +6,12 @@ import (
 	"time"
 )
 
-// maxStall is for how long a caller may take nothing before the command goes on
-// without it: a program that was stopped holds nobody up.
-const maxStall = 10 * time.Second
+// For how long a caller may take nothing before the command goes on without it: a
+// program that was stopped holds nobody up, and a command that is to end even less.
+const (
+	maxStall = 10 * time.Second
+	endStall = 100 * time.Millisecond
+)
 
 // A pace makes a command wait for the caller that started it and follows it to
 // its end, as a pipe does: what the transcript drops, that one would miss. The
@@ -20,7 +23,8 @@ type pace struct {
 
 	mu      sync.Mutex
 	at      int64         // what the caller has been sent
-	stalled bool          // it has taken nothing for maxStall
+	stall   time.Duration // for how long it may take nothing
+	stalled bool          // it has taken nothing for so long
 	moved   chan struct{} // closed and replaced when it takes something; nil: nobody follows
 }
 
@@ -28,7 +32,7 @@ type pace struct {
 func (p *pace) join(at int64) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at, p.stalled, p.moved = at, false, make(chan struct{})
+	p.at, p.stall, p.stalled, p.moved = at, maxStall, false, make(chan struct{})
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -50,17 +54,17 @@ func (p *pace) move(at int64) {
 func (p *pace) hold(ctx context.Context, end int64) {
 	for {
 		p.mu.Lock()
-		moved := p.moved
+		moved, patience := p.moved, p.stall
 		free := moved == nil || p.stalled || end-p.at <= p.lead
 		p.mu.Unlock()
 		if free {
 			return
 		}
-		stall := time.NewTimer(maxStall)
+		stall := time.NewTimer(patience)
 		select {
 		case <-moved:
 		case <-stall.C:
-			p.stall(moved)
+			p.giveUp(moved)
 		case <-ctx.Done():
 			return
 		}
@@ -68,19 +72,19 @@ func (p *pace) hold(ctx context.Context, end int64) {
 	}
 }
 
-// free holds up nobody until the caller takes something: the command is to end.
-func (p *pace) free() {
+// hurry holds up little from now on: the command is to end.
+func (p *pace) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stalled = true
+	p.stall = endStall
 	if p.moved != nil {
 		close(p.moved)
 		p.moved = make(chan struct{})
 	}
 }
 
-// stall gives up a caller that has not moved since.
-func (p *pace) stall(since chan struct{}) {
+// giveUp gives up a caller that has not moved since.
+func (p *pace) giveUp(since chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stalled = p.stalled || p.moved == since
