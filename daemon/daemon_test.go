@@ -243,6 +243,51 @@ func TestCallerMissesNothing(t *testing.T) {
 	<-left
 }
 
+// TestCallerOfTheNextCommand has the caller of a command read on while another
+// one follows the next.
+func TestCallerOfTheNextCommand(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	open(t, c, api.Open{Name: "work"})
+	up, next := make(chan struct{}), make(chan struct{})
+	earlier := make(chan error, 1)
+	go func() {
+		first := sync.OnceFunc(func() { close(up) })
+		earlier <- c.Exec(t.Context(), "work", api.Run{Text: "head -c 3000000 /dev/zero"}, func(e api.Event) error {
+			if e.Piece != nil {
+				first()
+				<-next
+			}
+			return nil
+		})
+	}()
+	<-up
+	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
+		t.Fatalf("Wait = %+v, %v", w, err)
+	}
+	var got int
+	var waiting sync.Once
+	err := c.Exec(t.Context(), "work", api.Run{Text: "echo up; read -r x </dev/tty; seq 10000"}, func(e api.Event) error {
+		if e.Piece == nil {
+			return nil
+		}
+		got += len(e.Piece.Data)
+		waiting.Do(func() {
+			close(next)
+			if err := <-earlier; err != nil {
+				t.Errorf("the earlier one: %v", err)
+			}
+			if err := c.Send(t.Context(), "work", api.Input{Text: "on", Enter: true}); err != nil {
+				t.Error(err)
+			}
+		})
+		return nil
+	})
+	if want := len("up\n") + 48894; err != nil || got != want {
+		t.Errorf("got %d of %d bytes, %v", got, want, err)
+	}
+}
+
 func TestPromptIsAnsweredLater(t *testing.T) {
 	dial := start(t, daemon.Config{})
 	c := dial("")

@@ -45,7 +45,8 @@ func (s *live) follow(ctx context.Context, since int64, command *api.Command, li
 	}
 	s.mu.Unlock()
 	if command != nil {
-		defer s.pace.join(f.at)()
+		s.pace.join(f)
+		defer s.pace.leave(f)
 	}
 	for {
 		changed, done, err := f.step()
@@ -140,8 +141,6 @@ func (f *follower) output(end int64) error {
 	if len(page.Chunks) == 0 {
 		f.at = end // nothing of it is left
 	}
-	if f.of != nil {
-		f.live.pace.move(f.at)
-	}
+	f.live.pace.move(f)
 	return nil
 }

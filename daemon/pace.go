@@ -22,31 +22,46 @@ type pace struct {
 	lead int64
 
 	mu      sync.Mutex
-	at      int64         // what the caller has been sent
+	caller  *follower     // of the last command that was followed; nil: nobody
+	at      int64         // what it has been sent
 	stall   time.Duration // for how long it may take nothing
 	stalled bool          // it has taken nothing for so long
-	moved   chan struct{} // closed and replaced when it takes something; nil: nobody follows
+	moved   chan struct{} // closed and replaced when it takes something, or leaves
 }
 
-// join begins with a caller that is at a cursor, until leave is called.
-func (p *pace) join(at int64) (leave func()) {
+// join makes f the caller. That of an earlier command may still be reading.
+func (p *pace) join(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at, p.stall, p.stalled, p.moved = at, maxStall, false, make(chan struct{})
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		close(p.moved)
-		p.moved = nil
+	p.caller, p.at, p.stall, p.stalled = f, f.at, maxStall, false
+	p.wake()
+}
+
+// leave ends what join began.
+func (p *pace) leave(f *follower) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.caller == f {
+		p.caller = nil
+		p.wake()
 	}
 }
 
 // move notes what the caller has been sent.
-func (p *pace) move(at int64) {
+func (p *pace) move(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at, p.stalled = at, false
-	close(p.moved)
+	if p.caller == f {
+		p.at, p.stalled = f.at, false
+		p.wake()
+	}
+}
+
+// wake has those who hold look again. The caller has mu.
+func (p *pace) wake() {
+	if p.moved != nil {
+		close(p.moved)
+	}
 	p.moved = make(chan struct{})
 }
 
@@ -55,7 +70,7 @@ func (p *pace) hold(ctx context.Context, end int64) {
 	for {
 		p.mu.Lock()
 		moved, patience := p.moved, p.stall
-		free := moved == nil || p.stalled || end-p.at <= p.lead
+		free := p.caller == nil || p.stalled || end-p.at <= p.lead
 		p.mu.Unlock()
 		if free {
 			return
@@ -77,10 +92,7 @@ func (p *pace) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stall = endStall
-	if p.moved != nil {
-		close(p.moved)
-		p.moved = make(chan struct{})
-	}
+	p.wake()
 }
 
 // giveUp gives up a caller that has not moved since.
