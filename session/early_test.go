@@ -31,6 +31,7 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			for _, shell := range shells {
 				t.Run(shell, func(t *testing.T) {
+					t.Parallel()
 					s := open(t, session.Config{Shell: shell, NoTerminal: test.plain})
 					for i := range 5 {
 						var refused error

@@ -187,7 +187,7 @@ func (k *keeper) upload(nonce, text string) error {
 // hang up, and the frames of its dialect. Nobody waits for it; until the files
 // are there, frames are typed.
 func (s *Session) install(k *keeper) {
-	if k.arm(s.pid) != nil || k.dir == "" || s.dialect.stored == "" {
+	if k.arm(s.pid, s.sid) != nil || k.dir == "" || s.dialect.stored == "" {
 		return // a keeper that is gone is noticed elsewhere
 	}
 	nonce := newNonce()
@@ -228,8 +228,11 @@ func controlMark(kind byte, nonce, payload string) string {
 // shell's handlers yet, and misses one that is started meanwhile. So it is
 // repeated for what would have ended of it, but for what a handler has started:
 // below a process that has one, or later than the hang-up and not by the shell.
-func (k *keeper) arm(pid int) error {
-	return k.control(fmt.Sprintf(`h=%d; read -r l </proc/$h/stat && set -- ${l##*) } && s=$4 && j=${20}; `, pid) +
+//
+// The number of the shell's session is given: the shell may be gone when the
+// keeper comes to this line.
+func (k *keeper) arm(pid int, sid string) error {
+	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*) } && j=${20}; `, pid, sid) +
 		`missed() { while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done <$p/status || return 1; ` +
 		`q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*) } && [ "$4" = "$s" ]; do ` +
 		`while read -r m v; do case $m in SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done </proc/$q/status; q=$2; b=${20}; done; ` +

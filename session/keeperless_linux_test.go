@@ -45,6 +45,7 @@ func TestKeeperThatIsKilled(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		for _, shell := range shells {
 			t.Run(shell+map[bool]string{true: " without a terminal"}[plain], func(t *testing.T) {
+				t.Parallel()
 				runtime := t.TempDir()
 				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
 				defer tr.Close()

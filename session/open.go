@@ -155,7 +155,7 @@ func (s *Session) parseReady(payload string) error {
 	if !ok {
 		return &transport.Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q not found on the machine", s.config.Shell), Hint: "set the host's shell to one that is installed there"}
 	}
-	s.dialect, s.tty, s.pid, s.shell, s.cwd = d, r.tty, r.pid, r.path, r.cwd
+	s.dialect, s.tty, s.pid, s.sid, s.shell, s.cwd = d, r.tty, r.pid, r.sid, r.path, r.cwd
 	return nil
 }
 

@@ -16,8 +16,8 @@ import (
 // shells, fish and tcsh among them, the bytes that come back are equal.
 
 // shellPrelude returns the exec request for the session's shell. It reports
-// what it found with mark S (payload: its terminal if it has one, its pid, the
-// shell's family, its path, the directory) and becomes the shell, whose first prompt, mark P,
+// what it found with mark S (payload: its terminal if it has one, its pid and
+// session, the shell's family, its path, the directory) and becomes the shell, whose first prompt, mark P,
 // is the proof that it reads commands.
 func shellPrelude(config Config, nonce string) string { return inSh(shellScript(config, nonce)) }
 
@@ -29,8 +29,8 @@ func shellScript(config Config, nonce string) string {
 		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		`t=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; fi; ` +
-		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$f" "$p" "$PWD"; ` +
+		statFields + `t=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; fi; ` +
+		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$4" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS1=$(printf "` + octal(promptString) + `"); PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
 	if config.Term == "" {
@@ -48,9 +48,13 @@ func shellScript(config Config, nonce string) string {
 	return script + `esac; exit 127`
 }
 
+// statFields makes the fields of proc_pid_stat(5) from the third on the
+// parameters, or none where there is no /proc.
+const statFields = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*\) }; `
+
 // terminalName sets t to the name of the terminal. Linux tells the number of a
-// pseudoterminal (tty_nr of proc_pid_stat(5)), which spares a program.
-const terminalName = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*\) }; n=${5:-0}; t=/dev/pts/$((n & 255 | n >> 12 & 1048320)); [ $t -ef /dev/fd/0 ] 2>/dev/null || t=$(tty); `
+// pseudoterminal (tty_nr), which spares a program.
+const terminalName = `n=${5:-0}; t=/dev/pts/$((n & 255 | n >> 12 & 1048320)); [ $t -ef /dev/fd/0 ] 2>/dev/null || t=$(tty); `
 
 // promptString is PS1: mark P while there is a nonce in _gwn, else nothing. It
 // holds no nonce itself: dash can't take PS1 out of the environment again, and
@@ -87,16 +91,18 @@ func shellChoice(shell string) string {
 type ready struct {
 	tty          string
 	pid          int
+	sid          string // a number, or nothing where the machine does not say
 	family, path string
 	cwd          string
 }
 
 // parseReady parses the payload of mark S.
 func parseReady(payload string) (ready, error) {
-	fields := strings.SplitN(payload, ":", 5)
-	if len(fields) == 5 {
-		if pid, err := strconv.Atoi(fields[1]); err == nil {
-			return ready{tty: fields[0], pid: pid, family: fields[2], path: fields[3], cwd: fields[4]}, nil
+	fields := strings.SplitN(payload, ":", 6)
+	if len(fields) == 6 {
+		pid, err := strconv.Atoi(fields[1])
+		if sid := fields[2]; err == nil && strings.Trim(sid, "0123456789") == "" {
+			return ready{tty: fields[0], pid: pid, sid: sid, family: fields[3], path: fields[4], cwd: fields[5]}, nil
 		}
 	}
 	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %.200q", payload), Hint: "a forced command, or a login shell that runs nothing, may be in the way; try ssh by hand"}

@@ -69,6 +69,7 @@ type Session struct {
 	dialect dialect
 	shell   string // its path
 	pid     int
+	sid     string // its session's number; empty: not known
 	origin  string // where it started
 	tty     string // its terminal; empty: the account got none
 
