@@ -251,6 +251,7 @@ func TestPlacesAreReserved(t *testing.T) {
 
 // TestLinkIsCut under idle sessions and under ones in which something runs.
 func TestLinkIsCut(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, how := range []netsim.How{netsim.RST, netsim.FIN, netsim.Hang} {
 		for _, text := range []string{"", "echo up; sleep 300"} {
 			t.Run(fmt.Sprintf("%v/%q", how, text), func(t *testing.T) {

@@ -15,37 +15,43 @@ import (
 // the process that is to become a program still has the shell's handlers and a
 // hang-up is lost on it.
 func TestHangUpAtAnyMoment(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
-		for _, shell := range []string{"bash", "dash", "zsh"} {
-			t.Run(f.name+"/"+shell, func(t *testing.T) {
-				for i := range 9 {
-					link := netsim.Start(t, f.server.Addr, 0)
-					tr := dial(t, f.server, link.Port())
-					s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-					if err != nil {
-						t.Fatal(err)
-					}
-					after := time.Duration(rand.IntN(8000)) * time.Microsecond
-					if i%3 == 0 {
-						// The next command has another keeper.
-						_, _ = s.Run(t.Context(), session.Command{Text: "sleep 60 &"})
-					}
-					text := "sh -c 'sleep 60; :'; sleep 60"
-					if i%4 == 0 {
-						text += fmt.Sprintf("\n# %0100000d", 0)
-					}
-					_, _ = s.Run(context.WithoutCancel(t.Context()), session.Command{Text: text, Timeout: time.Minute, Started: func() {
-						time.AfterFunc(after, func() { link.Cut(netsim.RST) })
-					}})
-					gone(t, "GATEWAY_SESSION="+s.ID())
-					s.Close()
-					tr.Close()
-					if t.Failed() {
-						t.Fatalf("round %d, cut after %v", i, after)
-					}
-				}
-				f.clean(t)
-			})
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for _, shell := range []string{"bash", "dash", "zsh"} {
+				t.Run(shell, func(t *testing.T) { f.hangsUp(t, shell) })
+			}
+		})
+	}
+}
+
+func (f far) hangsUp(t *testing.T, shell string) {
+	for i := range 9 {
+		link := netsim.Start(t, f.server.Addr, 0)
+		tr := dial(t, f.server, link.Port())
+		s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := time.Duration(rand.IntN(8000)) * time.Microsecond
+		if i%3 == 0 {
+			// The next command has another keeper.
+			_, _ = s.Run(t.Context(), session.Command{Text: "sleep 60 &"})
+		}
+		text := "sh -c 'sleep 60; :'; sleep 60"
+		if i%4 == 0 {
+			text += fmt.Sprintf("\n# %0100000d", 0)
+		}
+		_, _ = s.Run(context.WithoutCancel(t.Context()), session.Command{Text: text, Timeout: time.Minute, Started: func() {
+			time.AfterFunc(after, func() { link.Cut(netsim.RST) })
+		}})
+		gone(t, "GATEWAY_SESSION="+s.ID())
+		s.Close()
+		tr.Close()
+		if t.Failed() {
+			t.Fatalf("round %d, cut after %v", i, after)
 		}
 	}
+	f.clean(t)
 }

@@ -68,7 +68,11 @@ func TestNextSessionEndsWhatASilentLinkLeft(t *testing.T) {
 			"seq 1 1000000000",                        // the keeper's pipe is full
 			"# " + strings.Repeat("x", 1<<20) + "\nsleep 1000",
 		} {
-			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) { f.clearsUp(t, text) })
+			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) {
+				t.Parallel()
+				f := f.ownLink(t)
+				f.clearsUp(t, text)
+			})
 		}
 	}
 }
@@ -154,35 +158,38 @@ func (f far) clearsUp(t *testing.T, text string) {
 func TestNextSessionEndsAnOpening(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
-		c, left := undisturbed(t, phaseMachine{far: f}), 0
-		for part := int64(0); part < 4; part++ {
-			t.Run(fmt.Sprintf("%s/%d", f.name, part), func(t *testing.T) {
-				f.link = netsim.Start(t, f.server.Addr, 0)
-				inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  near: "+f.pinned(f.server.Port)+"\n  far: "+f.pinned(f.link.Port())+"\n"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				ledger := t.TempDir()
-				g := gateway.New(gateway.Config{Inventory: inventory, LedgerDir: ledger})
-				defer g.Close()
-				f.link.Truncate(netsim.Down, c.dialDown+c.openDown*part/4, netsim.Hang)
-				if r := g.Exec(t.Context(), "far", gateway.Command{Text: "true"}); r.Verdict != session.NotStarted {
-					t.Fatalf("got %s, %v, want not_started", r.Verdict, r.Err)
-				}
-				left += len(sessionsOf(f.server.Port))
-				if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Verdict != session.Exited {
-					t.Errorf("the next: %s, %v", r.Verdict, r.Err)
-				}
-				soon(t, "nothing of a session is left", func() bool { return len(sessionsOf(f.server.Port)) == 0 })
-				if t.Failed() {
-					t.Log(sessionsOf(f.server.Port))
-				}
-				f.clean(t)
-			})
-		}
-		if left == 0 {
-			t.Errorf("%s: there was nothing to end", f.name)
-		}
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			c, left := undisturbed(t, phaseMachine{far: f}), 0
+			for part := int64(0); part < 4; part++ {
+				t.Run(fmt.Sprint(part), func(t *testing.T) {
+					f := f.ownLink(t)
+					inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  near: "+f.pinned(f.server.Port)+"\n  far: "+f.pinned(f.link.Port())+"\n"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					ledger := t.TempDir()
+					g := gateway.New(gateway.Config{Inventory: inventory, LedgerDir: ledger})
+					defer g.Close()
+					f.link.Truncate(netsim.Down, c.dialDown+c.openDown*part/4, netsim.Hang)
+					if r := g.Exec(t.Context(), "far", gateway.Command{Text: "true"}); r.Verdict != session.NotStarted {
+						t.Fatalf("got %s, %v, want not_started", r.Verdict, r.Err)
+					}
+					left += len(sessionsOf(f.server.Port))
+					if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Verdict != session.Exited {
+						t.Errorf("the next: %s, %v", r.Verdict, r.Err)
+					}
+					soon(t, "nothing of a session is left", func() bool { return len(sessionsOf(f.server.Port)) == 0 })
+					if t.Failed() {
+						t.Log(sessionsOf(f.server.Port))
+					}
+					f.clean(t)
+				})
+			}
+			if left == 0 {
+				t.Errorf("%s: there was nothing to end", f.name)
+			}
+		})
 	}
 }
 

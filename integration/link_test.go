@@ -37,6 +37,13 @@ func farMachines(t *testing.T) []far {
 	return machines
 }
 
+// ownLink returns the machine behind a link that no other test cuts.
+func (f far) ownLink(t *testing.T) far {
+	t.Helper()
+	f.link = netsim.Start(t, f.server.Addr, 0)
+	return f
+}
+
 func (f far) open(t *testing.T) *session.Session {
 	t.Helper()
 	return open(t, dial(t, f.server, f.link.Port()))
@@ -119,6 +126,7 @@ func wantUnknown(t *testing.T, r session.Result, err error) {
 }
 
 func TestLinkCutWhileRunning(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		for _, how := range []netsim.How{netsim.RST, netsim.FIN} {
 			t.Run(fmt.Sprintf("%s/%d", f.name, how), func(t *testing.T) {
@@ -142,6 +150,7 @@ func TestLinkCutWhileRunning(t *testing.T) {
 // TestHangUpReachesJobs: a job in the background ends with the link too, unless
 // it was told not to (nohup).
 func TestHangUpReachesJobs(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tag := tag(t)
@@ -160,6 +169,7 @@ func TestHangUpReachesJobs(t *testing.T) {
 // TestJobSurvivesCut: what was meant to outlive a logout outlives the link,
 // though it writes to what was the command's stdout all the while.
 func TestJobSurvivesCut(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			dir, tag := t.TempDir(), tag(t)
@@ -185,6 +195,7 @@ func TestJobSurvivesCut(t *testing.T) {
 }
 
 func TestLinkCutWhileIdle(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			s := f.open(t)
@@ -231,6 +242,7 @@ func TestLinkCutBeforeOpening(t *testing.T) {
 // TestLinkCutInOpening cuts after every so many bytes of an opening: it never
 // hangs, and nothing stays.
 func TestLinkCutInOpening(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	f := farMachines(t)[0]
 	for after := int64(0); after < 2000; after += 250 {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
@@ -253,6 +265,7 @@ func TestLinkCutInOpening(t *testing.T) {
 
 // TestSilentLink: nothing comes any more and nobody says so. Keepalive notices.
 func TestSilentLink(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tag := tag(t)
@@ -295,7 +308,9 @@ func TestDeadlineOnSilentLink(t *testing.T) {
 				continue
 			}
 			t.Run(f.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				tag := tag(t)
+				f := f.ownLink(t)
 				s := f.open(t)
 				ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 				defer cancel()

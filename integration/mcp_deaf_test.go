@@ -153,7 +153,7 @@ func TestAgentReadsNothing(t *testing.T) {
 	a := localAgent(t, h)
 	id := much(a)
 	p := h.line(t)
-	const calls = 150
+	const calls = 80
 	said := make(chan error, 1)
 	go func() {
 		for i := range calls {

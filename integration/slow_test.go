@@ -14,6 +14,7 @@ import (
 // On a slow link the answer to an interrupt takes longer than the ladder's
 // patience on a fast one; a session must not be given up for that.
 func TestSlowLink(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 150*time.Millisecond)
 	s, err := session.Open(t.Context(), dial(t, server, proxy.Port()), session.Config{})
