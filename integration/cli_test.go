@@ -110,6 +110,7 @@ var commands = []struct {
 }
 
 func TestSameCommandsEverywhere(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	for _, place := range places(t) {
 		t.Run(place.name, func(t *testing.T) {
 			u := place.user(t)
@@ -168,6 +169,7 @@ func steady(t *testing.T, result string) string {
 // TestGatewayEnds ends gateway while a command runs: it says so with its
 // status, and nothing stays on the machine.
 func TestGatewayEnds(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	ends := []struct {
 		name   string
 		signal syscall.Signal // none: its stdout is closed

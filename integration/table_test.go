@@ -51,6 +51,7 @@ func tail(n, last int) string {
 }
 
 func TestSameOutcomeEverywhere(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	runtime := t.TempDir()
 	for _, machine := range machines(t, runtime) {
 		t.Run(machine.name, func(t *testing.T) {
