@@ -32,10 +32,11 @@ func (m inside) Pipe(ctx context.Context, command string) (*transport.Pipe, erro
 	return m.Transport.Pipe(ctx, m.enter(command))
 }
 
-// mounted returns a machine on which the mounts have been made.
-func mounted(t *testing.T, mounts string) transport.Transport {
+// mounted returns a machine on which the mounts have been made. The rest is for
+// their script: $0 and on.
+func mounted(t *testing.T, mounts string, rest ...string) transport.Transport {
 	t.Helper()
-	cmd := exec.Command("unshare", "-m", "--propagation", "private", "sh", "-c", mounts+" && echo up && exec cat")
+	cmd := exec.Command("unshare", append([]string{"-m", "--propagation", "private", "sh", "-c", mounts + " && echo up && exec cat"}, rest...)...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -129,11 +129,11 @@ func (f far) clearsUp(t *testing.T, text string) {
 	if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Verdict != session.Exited {
 		t.Errorf("the next: %s, %v", r.Verdict, r.Err)
 	}
-	soon(t, "only what was meant to stay is left", func() bool { return len(without(connection, stays)) == 0 })
+	eventually(t, "only what was meant to stay is left", func() bool { return len(without(connection, stays)) == 0 })
 	if t.Failed() {
 		t.Log(without(connection, stays))
 	}
-	soon(t, "no directory left", func() bool {
+	eventually(t, "no directory left", func() bool {
 		return !slices.ContainsFunc(keepers, func(dir string) bool { _, err := os.Lstat(dir); return err == nil })
 	})
 	t.Logf("after %v", time.Since(begun))

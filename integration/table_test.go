@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gateway/session"
+	"gateway/transport"
 )
 
 // table is run on every shell of every machine, with the same outcome on all.
@@ -24,7 +25,7 @@ var table = []struct {
 	{name: "both streams", command: session.Command{Text: "echo out; echo err >&2; exit 3"}, code: 3, stdout: "out\n", stderr: "err\n"},
 	{name: "directory", command: session.Command{Text: "cd /tmp && pwd"}, stdout: "/tmp\n", cwd: "/tmp"},
 	{name: "death by signal", command: session.Command{Text: `printf "\000\001\377"; kill -9 $$`}, verdict: session.Signaled, code: 137, stdout: "\x00\x01\xff"},
-	{name: "a child's death by signal", command: session.Command{Text: `sh -c 'sh -c "kill -9 \$\$"; echo $?' 2>/dev/null`}, stdout: "137\n"},
+	{name: "a child's death by signal", command: session.Command{Text: `dash -c 'sh -c "kill -9 \$\$"; echo $?' 2>/dev/null`}, stdout: "137\n"},
 	{name: "timeout", command: session.Command{Text: "echo part; sleep 60", Timeout: 300 * time.Millisecond}, verdict: session.TimedOut, code: -2, stdout: "part\n", err: context.DeadlineExceeded},
 	{name: "stdin", command: session.Command{Text: "wc -l | tr -d ' '", Stdin: strings.NewReader(lines(100_000))}, stdout: "100000\n"},
 	{name: "no stdin", command: session.Command{Text: "cat; echo end"}, stdout: "end\n"},
@@ -56,48 +57,54 @@ func TestSameOutcomeEverywhere(t *testing.T) {
 	for _, machine := range machines(t, runtime) {
 		t.Run(machine.name, func(t *testing.T) {
 			tr := machine.open(t)
-			for _, shell := range shells {
-				t.Run(shell, func(t *testing.T) {
-					for _, test := range table {
-						t.Run(test.name, func(t *testing.T) {
-							s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-							if err != nil {
-								t.Fatal(err)
-							}
-							defer s.Close()
-							if s.Terminal() != machine.tty {
-								t.Errorf("has a terminal: %v, want %v", s.Terminal(), machine.tty)
-							}
-							if test.command.Stdin != nil {
-								test.command.Stdin = strings.NewReader(lines(100_000))
-							}
-							r, err := s.Run(t.Context(), test.command)
-							verdict := test.verdict
-							if verdict == "" {
-								verdict = session.Exited
-							}
-							if r.Verdict != verdict || test.code != -2 && r.ExitCode != test.code {
-								t.Errorf("got %s %d, want %s %d (%v)", r.Verdict, r.ExitCode, verdict, test.code, err)
-							}
-							if string(r.Stdout) != test.stdout || test.stderr != "*" && string(r.Stderr) != test.stderr || len(r.Terminal) > 0 {
-								t.Errorf("got stdout %.200q, stderr %.200q, terminal %.200q; want %.200q and %.200q", r.Stdout, r.Stderr, r.Terminal, test.stdout, test.stderr)
-							}
-							if test.cwd != "" && r.Cwd != test.cwd {
-								t.Errorf("cwd = %q, want %q", r.Cwd, test.cwd)
-							}
-							if wrong := test.err == nil && err != nil || test.err != nil && err == nil || test.err != nil && test.err != errAny && !errors.Is(err, test.err); wrong {
-								t.Errorf("error = %v, want %v", err, test.err)
-							}
-							if !r.Ended && r.Verdict != session.NotStarted {
-								if r, err := s.Run(t.Context(), session.Command{Text: "echo alive"}); err != nil || string(r.Stdout) != "alive\n" {
-									t.Errorf("the session is not usable afterwards: %q %q, %v", r.Stdout, r.Stderr, err)
-								}
-							}
-						})
+			sameOutcome(t, tr, shells, machine.tty)
+		})
+	}
+	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
+}
+
+// sameOutcome runs the table on a machine, whose account gets a terminal or not.
+func sameOutcome(t *testing.T, tr transport.Transport, shells []string, tty bool) {
+	t.Helper()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			for _, test := range table {
+				t.Run(test.name, func(t *testing.T) {
+					s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Close()
+					if s.Terminal() != tty {
+						t.Errorf("has a terminal: %v, want %v", s.Terminal(), tty)
+					}
+					if test.command.Stdin != nil {
+						test.command.Stdin = strings.NewReader(lines(100_000))
+					}
+					r, err := s.Run(t.Context(), test.command)
+					verdict := test.verdict
+					if verdict == "" {
+						verdict = session.Exited
+					}
+					if r.Verdict != verdict || test.code != -2 && r.ExitCode != test.code {
+						t.Errorf("got %s %d, want %s %d (%v)", r.Verdict, r.ExitCode, verdict, test.code, err)
+					}
+					if string(r.Stdout) != test.stdout || test.stderr != "*" && string(r.Stderr) != test.stderr || len(r.Terminal) > 0 {
+						t.Errorf("got stdout %.200q, stderr %.200q, terminal %.200q; want %.200q and %.200q", r.Stdout, r.Stderr, r.Terminal, test.stdout, test.stderr)
+					}
+					if test.cwd != "" && r.Cwd != test.cwd {
+						t.Errorf("cwd = %q, want %q", r.Cwd, test.cwd)
+					}
+					if wrong := test.err == nil && err != nil || test.err != nil && err == nil || test.err != nil && test.err != errAny && !errors.Is(err, test.err); wrong {
+						t.Errorf("error = %v, want %v", err, test.err)
+					}
+					if !r.Ended && r.Verdict != session.NotStarted {
+						if r, err := s.Run(t.Context(), session.Command{Text: "echo alive"}); err != nil || string(r.Stdout) != "alive\n" {
+							t.Errorf("the session is not usable afterwards: %q %q, %v", r.Stdout, r.Stderr, err)
+						}
 					}
 				})
 			}
 		})
 	}
-	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
 }

@@ -232,14 +232,14 @@ func controlMark(kind byte, nonce, payload string) string {
 // The number of the shell's session is given: the shell may be gone when the
 // keeper comes to this line.
 func (k *keeper) arm(pid int, sid string) error {
-	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*) } && j=${20}; `, pid, sid) +
+	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*\) } && j=${20}; `, pid, sid) +
 		`missed() { while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done <$p/status || return 1; ` +
-		`q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*) } && [ "$4" = "$s" ]; do ` +
+		`q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*\) } && [ "$4" = "$s" ]; do ` +
 		`while read -r m v; do case $m in SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done </proc/$q/status; q=$2; b=${20}; done; ` +
 		`[ $q = $h ] || [ $b -le $t ]; }; ` +
-		`gone() { if [ "$z" ]; then { sleep 2; read -r l </proc/$h/stat && set -- ${l##*) } && [ "${20}" = "$j" ] && kill -KILL $h; } 5<&- 6<&- & fi; ` +
+		`gone() { if [ "$z" ]; then { sleep 2; read -r l </proc/$h/stat && set -- ${l##*\) } && [ "${20}" = "$j" ] && kill -KILL $h; } 5<&- 6<&- & fi; ` +
 		`for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; ` +
-		`for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; ` +
+		`for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] || continue; y=1; [ $n = 0 ] || missed "$@" || continue; k="$k ${p#/proc/}"; done; ` +
 		`[ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y" ] || break; ` +
 		`[ $n != 0 ] || { read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; }`)
@@ -250,16 +250,16 @@ func (k *keeper) arm(pid int, sid string) error {
 // at once.
 func (k *keeper) disarm() error {
 	return k.control(`gone() { k=; for p in $(grep -l "^State:.T" /proc/[0-9]*/status 2>/dev/null); do ` +
-		`{ read -r l <${p%/status}/stat; } 2>/dev/null || continue; set -- ${l##*) }; p=${p%/status}; ` +
+		`{ read -r l <${p%/status}/stat; } 2>/dev/null || continue; set -- ${l##*\) }; p=${p%/status}; ` +
 		`[ "$4" = "$s" ] && k="$k ${p#/proc/}"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`)
 }
 
 // eachProcess is the head of the recipes that look at the session's processes.
 // It is for /proc, with nothing but builtins in its loop, so that busybox and
-// a machine with a thousand processes are fine. After "set -- ${l##*) }" the
+// a machine with a thousand processes are fine. After "set -- ${l##*\) }" the
 // parameters are the fields of proc_pid_stat(5) from the third on: $1 state,
 // $3 process group, $4 session, $6 foreground group, ${20} start time.
-const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; `
+const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; `
 
 // signalLine returns the control line that sends sig to what a command has
 // started: the processes of the shell's session, and those that carry its name
@@ -283,14 +283,14 @@ func signalLine(sig string, pid int, id string, age time.Duration) string {
 func signalWhere(condition, sig string, pid int, id string, age time.Duration) string {
 	return `a=; if ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age.Milliseconds()/10+1),
-		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*) } && k0=${20}`,
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
 		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,
 		`k=; ` + eachProcess +
 			`if [ "$4" != $sid ]; then case "$g" in *"$p/environ"*) ;; *) continue;; esac; fi; ` +
 			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +
-			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*) }; younger $j ${20} || continue; fi; ` +
-			`while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
+			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*\) }; younger $j ${20} || continue; fi; ` +
+			`while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
 			condition + `a=1; k="$k $i"; done`,
 		`[ -z "$k" ] || kill -` + sig + ` $k`,
 	}, "; ") + `; fi`
@@ -319,11 +319,11 @@ const (
 // wait for room in the FIFO, and the keeper must not.
 func probeLine(nonce string, pid int, tty string) string {
 	return `( ` + strings.Join([]string{
-		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*) }; sid=$4; fg=$6`, pid, quote(tty)),
+		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
 		`c="/proc/[0-9]*"; [ -e /proc/$sh/task/$sh/children ] && c= && set -- $sh && while [ $# -gt 0 ]; do c="$c /proc/$1"; l=; ` +
 			`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`,
-		`for p in $c; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		`for p in $c; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
 			`n=; { read -r n f x <$p/syscall; } 2>/dev/null; ` +

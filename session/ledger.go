@@ -141,8 +141,8 @@ var ledgerName = regexp.MustCompile(fmt.Sprintf(`^[0-9a-f]{%d}$`, nonceLen))
 func endLine(nonce string, names []string) string {
 	return `( exec 4>&-; for i in ` + strings.Join(names, " ") + `; do ` + anywhere + `d=$x/.gw-$i; ` +
 		`[ -d $d ] && [ ! -L $d ] && [ -O $d ] && read -r p <$d/p && [ /proc/$p/fd/8 -ef $d/r ] && read -r l </proc/$p/stat || continue; ` +
-		`set -- ${l##*) }; [ "$3" = $p ] && p=-$p; kill -USR1 $p; done; done; ` +
+		`set -- ${l##*\) }; [ "$3" = $p ] && p=-$p; kill -USR1 $p; done; done; ` +
 		`for p in $(grep -lF -e _gwn=` + strings.Join(names, " -e _gwn=") + ` /proc/[0-9]*/environ); do p=${p%/environ}; ` +
-		`read -r l <$p/stat || continue; set -- ${l##*) }; p=${p#/proc/}; [ "$4" = $p ] && kill -HUP $p && kill -CONT $p; done; ` +
+		`read -r l <$p/stat || continue; set -- ${l##*\) }; p=${p#/proc/}; [ "$4" = $p ] && kill -HUP $p && kill -CONT $p; done; ` +
 		`printf ` + controlMark('L', nonce, "") + ` >&3 ) &`
 }

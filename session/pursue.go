@@ -146,6 +146,6 @@ func pursueLine(nonce string, level Level, pid int, id string, age time.Duration
 		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, quote(tty))
 	}
 	return `( ` + signalWhere(condition, sig, pid, id, age) + `; ` +
-		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(pid) + `/stat; } 2>/dev/null && set -- ${l##*) } && ` + prompted + ` && a=2; }; ` +
+		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }

@@ -207,8 +207,8 @@ func TestManyInterrupted(t *testing.T) {
 		}
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
-		t.Errorf("%v, want 130", err)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 && exit.ExitCode() != 143 {
+		t.Fatalf("%v, want 130 or 143", err)
 	}
 	if len(events) != 5 {
 		t.Fatalf("events %q, want start, stdout, two results and a summary", events)
@@ -227,7 +227,7 @@ func TestManyInterrupted(t *testing.T) {
 	show := exec.Command("gateway", "runs", "show", "last", "-o", "json")
 	show.Env = environ(home)
 	record, err := show.Output()
-	if err != nil || !strings.Contains(string(record), `"status":130`) || !strings.Contains(string(record), `"outcome":"skipped"`) {
+	if err != nil || !strings.Contains(string(record), fmt.Sprintf(`"status":%d`, exit.ExitCode())) || !strings.Contains(string(record), `"outcome":"skipped"`) {
 		t.Errorf("%v: the record is %s", err, record)
 	}
 }
@@ -249,7 +249,8 @@ func TestManyLeft(t *testing.T) {
 		_, _ = fmt.Sscan(string(text), &shell)
 	}
 	begun := time.Now()
-	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} { // two of a kind may become one
+	// Two of a kind may become one, and two that are sent at once may change places.
+	for _, signal := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		if err := cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
