@@ -34,6 +34,16 @@ func eachShell(t *testing.T, test func(*testing.T, *session.Session)) {
 	}
 }
 
+// endless is a loop that an interrupt ends. busybox ash with glibc leaves a
+// builtin by longjmp(3), and now and then with the lock of stdout held, which its
+// next clearerr(3) waits for: it is given programs to run.
+func endless(shell string) string {
+	if strings.HasPrefix(filepath.Base(shell), "busybox") {
+		return "while /bin/sleep 0.01; do /bin/true; done"
+	}
+	return "while :; do :; done"
+}
+
 // open opens a session on this machine and checks, when the test is over, that
 // it leaves nothing behind.
 func open(t *testing.T, config session.Config) *session.Session {
@@ -360,7 +370,7 @@ func (m *memorySpool) Name() string { return m.name }
 func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 	for name, text := range map[string]string{
 		"sleep":             "echo part; sleep 1000",
-		"shell loop":        "echo part; while :; do :; done",
+		"shell loop":        "echo part; LOOP",
 		"another prompt":    "PS1='$ '; PS2='> '; echo part; sleep 1000",
 		"pipeline":          "echo part; sleep 1000 | (sleep 1000; cat)",
 		"reader":            "echo part; read x </dev/tty",
@@ -374,7 +384,7 @@ func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 				run(t, s, "cd /usr; V=kept; f() { echo $V; }")
 				begun := time.Now()
 				nobody := func(*session.Prompt) {} // leaves the reader waiting
-				r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 300 * time.Millisecond, Waiting: nobody})
+				r, err := s.Run(t.Context(), session.Command{Text: strings.Replace(text, "LOOP", endless(s.Shell()), 1), Timeout: 300 * time.Millisecond, Waiting: nobody})
 				if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" {
 					t.Errorf("got %s %q %q, %v, want timed_out with the partial output", r.Verdict, r.Stdout, r.Stderr, err)
 				}
