@@ -172,14 +172,16 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 		return err
 	}
 	defer response.Body.Close()
-	if answer == nil {
-		_, err = io.Copy(io.Discard, response.Body)
-		return err
+	if answer != nil {
+		err = json.NewDecoder(response.Body).Decode(answer)
 	}
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+	if err == nil { // only a connection whose answer was read to its end is used again
+		_, err = io.Copy(io.Discard, response.Body)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return unreachable(err)
 	}
 	return nil
