@@ -94,7 +94,7 @@ func (d *doctor) examine(ctx context.Context) {
 	case len(a.config.Inventory) == 0:
 		d.note("inventory", warning, "write hosts.yaml beside the configuration: "+filepath.Dir(files[0].Path), "there is none: only localhost can be used")
 	default:
-		d.note("inventory", fine, "", "%s: %d hosts", strings.Join(a.config.Inventory, ", "), len(names)-1)
+		d.note("inventory", fine, "", "%s: %s", strings.Join(a.config.Inventory, ", "), plural(int64(len(names)-1), "host"))
 	}
 	g := a.open(inv, nil, policyStrict)
 	defer g.Close()
@@ -135,7 +135,7 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 		there += d.private(path, users[path])
 	}
 	if there > 0 {
-		d.note("keys", fine, "", "%d private keys that only you can read", there)
+		d.note("keys", fine, "", "%s that only you can read", plural(int64(there), "key"))
 	}
 	d.knownHosts(sorted(known))
 }
@@ -188,7 +188,7 @@ func (d *doctor) knownHosts(files []string) {
 	if there == 0 && len(files) > 0 {
 		d.note("known_hosts", warning, "gateway hosts trust HOST shows a host's key and adds it", "no host key is known")
 	} else if there > 0 {
-		d.note("known_hosts", fine, "", "%d files that only their owner can write to", there)
+		d.note("known_hosts", fine, "", "%s that only the owner can write to", plural(int64(there), "file"))
 	}
 }
 
@@ -245,7 +245,7 @@ func (d *doctor) daemon(ctx context.Context) {
 	case err != nil:
 		d.wrong("daemon", err)
 	default:
-		d.note("daemon", fine, "", "process %d, version %s, %d sessions, %s", hello.PID, hello.Version, hello.Sessions, path)
+		d.note("daemon", fine, "", "process %d, version %s, %s, %s", hello.PID, hello.Version, plural(int64(hello.Sessions), "session"), path)
 	}
 }
 
