@@ -85,7 +85,8 @@ type Server struct {
 	log *logBuffer
 }
 
-// Log returns what the server has logged up to now.
+// Log returns the end of what the server has logged up to now, of half a MiB at
+// least.
 func (s *Server) Log() string { return s.log.String() }
 
 // Processes returns the processes that the server has started and that still
