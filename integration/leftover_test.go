@@ -68,11 +68,7 @@ func TestNextSessionEndsWhatASilentLinkLeft(t *testing.T) {
 			"seq 1 1000000000",                        // the keeper's pipe is full
 			"# " + strings.Repeat("x", 1<<20) + "\nsleep 1000",
 		} {
-			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) {
-				t.Parallel()
-				f := f.ownLink(t)
-				f.clearsUp(t, text)
-			})
+			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) { f.clearsUp(t, text) })
 		}
 	}
 }
@@ -129,11 +125,11 @@ func (f far) clearsUp(t *testing.T, text string) {
 	if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Verdict != session.Exited {
 		t.Errorf("the next: %s, %v", r.Verdict, r.Err)
 	}
-	eventually(t, "only what was meant to stay is left", func() bool { return len(without(connection, stays)) == 0 })
+	soon(t, "only what was meant to stay is left", func() bool { return len(without(connection, stays)) == 0 })
 	if t.Failed() {
 		t.Log(without(connection, stays))
 	}
-	eventually(t, "no directory left", func() bool {
+	soon(t, "no directory left", func() bool {
 		return !slices.ContainsFunc(keepers, func(dir string) bool { _, err := os.Lstat(dir); return err == nil })
 	})
 	t.Logf("after %v", time.Since(begun))
