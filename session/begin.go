@@ -48,21 +48,18 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}
-	typed, ok := f.line()
-	if !ok {
-		if err := s.upload(ctx, r.keeper, f.file()); err != nil {
-			return nil, err
-		}
-		f.uploaded = true
-		if typed, ok = f.line(); !ok {
-			return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", command.Cwd, s.cwd)}
-		}
-	}
 	if command.Stdin != nil {
 		var err error
-		if r.feeder, err = openFeeder(ctx, s.transport, r.keeper.stdin(r.nonce)); err != nil {
+		if r.feeder, err = s.openFeeder(ctx, r.keeper); err != nil {
 			return nil, err
 		}
+		f.stdin = r.feeder.fifo
+	}
+	typed, err := s.line(ctx, f)
+	if err != nil {
+		s.rotate = f.keeper != nil && s.config.Sudo == nil // its directory may be gone
+		r.feeder.close()
+		return nil, err
 	}
 	for i := range r.outputs {
 		from := Stream(i)
@@ -95,7 +92,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		s.leave(r)
 		return nil, s.terminalGone(err)
 	}
-	s.once, s.modes = "", false
+	s.modes = false
 	if command.Started != nil {
 		command.Started()
 	}
@@ -103,12 +100,28 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	return r, nil
 }
 
+// line returns what is typed for a frame, whose text is uploaded where that is
+// too long.
+func (s *Session) line(ctx context.Context, f frame) (string, error) {
+	if typed, ok := f.line(); ok {
+		return typed, nil
+	}
+	if err := s.upload(ctx, f.keeper, f.file()); err != nil {
+		return "", err
+	}
+	f.uploaded = true
+	if typed, ok := f.line(); ok {
+		return typed, nil
+	}
+	return "", &transport.Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", f.command.Cwd, f.cwd)}
+}
+
 // possible refuses what the machine has no means for.
 func (s *Session) possible(f frame) error {
 	lacks := func(format string, args ...any) error {
 		return &transport.Error{
 			Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO or a file, which is needed for " + fmt.Sprintf(format, args...),
-			Hint: "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable",
+			Hint: "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp or the home writable",
 		}
 	}
 	if u := s.config.Sudo; f.command.Stdin != nil && u != nil && u.User != "" && u.User != "root" {
@@ -129,7 +142,7 @@ func (s *Session) possible(f frame) error {
 }
 
 // traces matches what makes a shell show what it runs, or run nothing.
-var traces = regexp.MustCompile(`set\s+-[A-Za-z]*[nxv]|xtrace|verbose|noexec|DEBUG`)
+var traces = regexp.MustCompile(`set\s+-[A-Za-z]*[nxv]|set(?:opt)?\s[^\n;&|]*(?:xtrace|verbose|noexec)|(?s:trap\s.*DEBUG)|TRAPDEBUG`)
 
 // mentions reports whether a text matches, which has one of the words if it
 // does. Texts may have megabytes, and words are found fifty times as fast.
@@ -182,8 +195,8 @@ func (s *Session) isLimited(text string) bool {
 
 // usable refuses a session that has ended.
 func (s *Session) usable() error {
-	if closed(s.ended) {
-		s.lost = true
+	if closed(s.terminal.Done()) && !s.lost {
+		s.end()
 	}
 	if !s.lost && !s.closing.Load() {
 		return nil
@@ -212,9 +225,7 @@ func (s *Session) terminalGone(err error) error {
 func (s *Session) leave(r *run) {
 	s.detach(r)
 	s.outlive(r.nonce, "PE")
-	if r.feeder != nil {
-		r.feeder.close()
-	}
+	r.feeder.close()
 }
 
 // detach ends the command's claim on the streams, and returns what its marks

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
 )
 
 // TestInterruptBeforeAnythingRan interrupts a command in the moment when it has
@@ -51,4 +54,51 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 			}
 		})
 	}
+}
+
+// late is a machine on which a keeper comes when it is let.
+type late struct {
+	transport.Transport
+	opened     atomic.Bool
+	asked, let chan struct{}
+}
+
+func (m *late) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	if m.opened.Load() {
+		close(m.asked)
+		<-m.let
+	}
+	return m.Transport.Pipe(ctx, command)
+}
+
+// TestCloseBeforeTheCommandIsHanded closes a session whose Run still sees to the
+// streams. A keeper that comes then is nobody's, and must not keep Close.
+func TestCloseBeforeTheCommandIsHanded(t *testing.T) {
+	machine := &late{Transport: local.New(local.Config{}), asked: make(chan struct{}), let: make(chan struct{})}
+	s, err := session.Open(t.Context(), machine, session.Config{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, run(t, s, "sleep 0.1 & echo fine"), 0, "fine\n", "") // the next one gets a keeper of its own
+	machine.opened.Store(true)
+	closed := make(chan struct{})
+	go func() {
+		<-machine.asked
+		go func() {
+			s.Close()
+			close(closed)
+		}()
+		<-s.Done()
+		close(machine.let)
+	}()
+	r, err := s.Run(t.Context(), session.Command{Text: "echo ran"})
+	if r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {
+		t.Errorf("got %s %q, %v; want not_started, closed", r.Verdict, r.Stdout, err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("Close does not return")
+	}
+	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }

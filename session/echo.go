@@ -3,17 +3,21 @@ package session
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // An echo takes out of what the terminal shows what is the engine's own: the
 // frame, which set -v or a terminal's echo repeats, and its traces. The zero
 // value takes out nothing. It is not safe for concurrent use.
+//
+// The frame comes in one piece, before anything of the command: a line of the
+// text, which is in it, may well be what the command says.
 type echo struct {
-	typed  string // the frame
+	typed  string // the frame, as far as it has not been shown
 	traced bool   // the shell may show what it runs
-	seen   bool   // the frame has been shown
-	held   []byte // what may be the beginning of one of its lines
+	seen   bool   // the frame's first line has been shown, which has a nonce in it
+	held   []byte // what may be the beginning of that line, or of a trace
 }
 
 // minEcho is how much of a line must have come before the rest is waited for: a
@@ -26,16 +30,13 @@ func (e *echo) without(b []byte) []byte {
 		b, e.held = append(e.held, b...), nil
 	}
 	keep := 0
-	for line := range strings.Lines(e.typed) {
-		line = strings.TrimSuffix(line, "\n")
-		if before, after, found := bytes.Cut(b, []byte(line)); found {
-			after = bytes.TrimPrefix(bytes.TrimPrefix(after, []byte("\r")), []byte("\n"))
-			b = append(bytes.Clone(before), after...)
-			e.seen = true
-		}
-		if n := overlap(b, line); n >= minEcho {
-			keep = max(keep, n)
-		}
+	if first, _, _ := strings.Cut(e.typed, "\n"); e.seen {
+		b = b[e.follow(b):]
+	} else if at := bytes.Index(b, []byte(first)); first != "" && at >= 0 {
+		e.seen = true
+		b = slices.Concat(b[:at], b[at+e.follow(b[at:]):])
+	} else if n := overlap(b, first); n >= minEcho {
+		keep = n
 	}
 	if e.traced {
 		keep = max(keep, len(beginsTrace.Find(b))) // dash writes a line in pieces
@@ -45,6 +46,22 @@ func (e *echo) without(b []byte) []byte {
 		return withoutTraces(b)
 	}
 	return b
+}
+
+// follow returns how many bytes at the beginning of b are more of the frame.
+func (e *echo) follow(b []byte) int {
+	for i, c := range b {
+		switch {
+		case e.typed == "":
+			return i
+		case c == e.typed[0]:
+			e.typed = e.typed[1:]
+		case c != '\r': // something came between
+			e.typed = ""
+			return i
+		}
+	}
+	return len(b)
 }
 
 // traceOfFrame matches the lines that a frame leaves on the terminal under set

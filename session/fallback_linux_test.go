@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -63,6 +64,8 @@ type socketProgram struct {
 
 func (p *socketProgram) Wait() (transport.Exit, error) { <-p.ended; return transport.Exit{}, nil }
 
+func (p *socketProgram) Done() <-chan struct{} { return p.ended }
+
 func (p *socketProgram) Close() error {
 	for _, f := range p.near {
 		f.Close()
@@ -112,6 +115,43 @@ func TestFIFOsWhereStreamsHaveNoName(t *testing.T) {
 			t.Errorf("got %q", r.Stdout)
 		}
 	})
+}
+
+// impoverished is a machine that has no FIFO any more once a session is open.
+type impoverished struct {
+	sockets
+	opened *atomic.Bool
+}
+
+func (m impoverished) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	m.poor = m.opened.Swap(true)
+	return m.sockets.Pipe(ctx, command)
+}
+
+// TestTerminalCarriesAllFromNowOn: the streams of a session are to be replaced, and
+// the machine has no place for others.
+func TestTerminalCarriesAllFromNowOn(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			tr := impoverished{sockets{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}})}, new(atomic.Bool)}
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 200 * time.Millisecond})
+			if r.Verdict != session.TimedOut || r.Streams != session.Split || string(r.Stdout) != "part\n" {
+				t.Errorf("got %s %s %q, %v", r.Verdict, r.Streams, r.Stdout, err)
+			}
+			for range 2 {
+				r, err := s.Run(t.Context(), session.Command{Text: "echo out; echo err >&2; (exit 3)", Timeout: 5 * time.Second})
+				if r.Verdict != session.Exited || r.ExitCode != 3 || r.Streams != session.OnTerminal || string(r.Stdout) != "out\nerr\n" || r.Duration > time.Second {
+					t.Errorf("got %s %d %s %q after %v, %v; want all on the terminal", r.Verdict, r.ExitCode, r.Streams, r.Stdout, r.Duration, err)
+				}
+			}
+		})
+	}
 }
 
 func TestTerminalCarriesAllWhereThereIsNoPlace(t *testing.T) {

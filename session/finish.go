@@ -2,7 +2,6 @@ package session
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"regexp"
 	"time"
@@ -16,6 +15,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	p := s.detach(r)
 	if verdict == "" {
 		verdict = p.verdict()
+		if r.feeder != nil && verdict == Exited && p.stdout && !p.begun {
+			verdict, err = NotStarted, r.feeder.unopened()
+		}
 	}
 	result := r.result(p, verdict)
 	// A frame that is echoed: a program has left its own modes behind.
@@ -23,7 +25,10 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}
-	s.left = verdict != Exited || !p.stdout || r.pressed.Load()
+	s.left = verdict != Exited || !p.stdout || r.pressed.Load() || r.keyed.Load()
+	if p.stdout { // else an interrupt may have met the frame before its beginning
+		s.once = ""
+	}
 	if p.isInterrupted() {
 		s.once = s.dialect.mend
 	}
@@ -114,9 +119,10 @@ func (s *Session) drain(r *run) {
 	flushed := s.expect(nonce, "F")
 	defer s.outlive(nonce, "F")
 	if r.keeper.flush(nonce) != nil {
-		within(promptGrace+s.trip, r.keeper.ended) // what it had sent may still come
+		within(keeperGrace+s.trip, r.keeper.ended) // what it had sent may still come
 		return
 	}
+	heard := s.heard.Load()
 	timeout := time.NewTimer(drainGrace)
 	defer timeout.Stop()
 	for streams := 0; streams < 2; {
@@ -126,9 +132,14 @@ func (s *Session) drain(r *run) {
 		case <-r.keeper.ended:
 			return
 		case <-r.keeper.exited:
-			within(promptGrace+s.trip, r.keeper.ended)
+			within(keeperGrace+s.trip, r.keeper.ended)
 			return
 		case <-timeout.C:
+			if now := s.heard.Load(); now != heard || r.delivering.Load() > 0 { // it is the link that is slow, or the caller
+				heard = now
+				timeout.Reset(drainGrace)
+				break
+			}
 			r.deaf.Store(true)
 			return
 		}
@@ -139,6 +150,7 @@ func (s *Session) drain(r *run) {
 // link was lost.
 func (s *Session) shellEnded(r *run) (Result, error) {
 	s.lost = true
+	r.noteLeft()
 	exit, lost := s.terminal.Wait()
 	if lost == nil {
 		s.drain(r)
@@ -158,6 +170,14 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 			Hint:    "it may have run, or still run: look before running it again",
 			Err:     ErrLost,
 		}
+	case s.leftBefore(r, p, exit, result.Terminal):
+		result.ExitCode = -1
+		return result, &transport.Error{
+			Code:    "link.lost",
+			Message: fmt.Sprintf("session: the shell ended, with status %d, as the command came", exit.Code),
+			Hint:    "it left on its own or was killed, and may not have begun the command: look before running it again",
+			Err:     ErrLost,
+		}
 	case exit.Signal != "":
 		result.Verdict, result.Signal, result.ExitCode = Signaled, signalName(exit.Signal), exit.Code
 	default:
@@ -166,51 +186,22 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	return result, nil
 }
 
+// leftBefore reports whether the shell may have ended before it read the command:
+// at once, without a byte of it, and killed, by a text that has no word for that,
+// or saying that it waited for too long (TMOUT).
+func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, said []byte) bool {
+	silent := r.outputs[Stdout].count()+r.outputs[Stderr].count() == 0 && p.closed == [3]bool{} && !p.begun
+	killed := exit.Signal != "" && !kills.MatchString(r.command.Text)
+	return silent && (killed || loggedOut.Match(said)) && r.left.Sub(r.started) < s.trip+leavingGrace
+}
+
+var (
+	kills     = regexp.MustCompile(`\b(exec|kill|killall|pkill|ulimit|eval|source|reboot|poweroff|shutdown|halt)\b|(?m)(^|[\s;&|({])\.\s`)
+	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out`)
+)
+
 var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)
 
 // signalName returns the name in what a server says of a signal. One that is not
 // of RFC 4254 has its author behind an @.
 func signalName(s string) string { return signalNames.FindString(s) }
-
-// renewKeeper turns to new FIFOs, because somebody may still hold the old
-// ones. What the old keeper still carries is background output.
-func (s *Session) renewKeeper(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
-	defer cancel()
-	k, err := s.openKeeper(ctx)
-	if err != nil && ctx.Err() == nil {
-		// dropbear 2022.83 ends one channel in six that is opened while another one
-		// is being closed. Nothing has run on it.
-		k, err = s.openKeeper(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	if k != nil {
-		s.install(k)
-	}
-	s.mu.Lock()
-	old := s.keeper
-	s.keeper = k
-	s.late = false
-	s.retired = append(s.retired, old)
-	var oldest *keeper
-	if len(s.retired) > maxRetired {
-		oldest, s.retired = s.retired[0], s.retired[1:]
-	}
-	s.mu.Unlock()
-	s.rotate = false
-	if closed(old.exited) && old.dir != "" && k != nil {
-		_ = k.control("rm -rf " + old.dir) // it was killed
-	}
-	_ = old.retire() // it may have died, and is through then
-	if oldest != nil {
-		oldest.release()
-		s.pumps.Go(oldest.close)
-	}
-	return nil
-}
-
-// maxRetired is how many channels may carry background output. The oldest is
-// released beyond it: its jobs go on, what they write is read into the void.
-const maxRetired = 2

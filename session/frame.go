@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -34,7 +33,9 @@ type frame struct {
 	nonce   string
 	keeper  *keeper // whose streams they are; nil: the terminal carries them
 	command Command
-	// once is put into a session's first frame, before the text.
+	// stdin is the FIFO that Command.Stdin comes from, if there is one.
+	stdin string
+	// once is put before the text; see [Session.once].
 	once string
 	// cwd is where the session is, to come back to after Command.Cwd.
 	cwd string
@@ -135,7 +136,7 @@ func (f frame) inDirectory() string {
 	cd := func(word string) string { return f.dialect.cd + " " + word + " 2>/dev/null" }
 	there, missing, back := cd(directory(f.command.Cwd)), f.noDirectory(), cd(quote(f.cwd))
 	end := ";"
-	if len(there)+len(run)+len(missing)+len(back) > maxLine*2/3 {
+	if len(there)+len(run)+len(missing)+len(back) > maxLine/2 {
 		end = "\n" // with the rest of the frame, it would be too long for one line
 	}
 	return "if " + there + end + "then " + run + end + "else " + missing + end + "fi;" + back
@@ -198,6 +199,12 @@ func frameFile(d dialect, k *keeper, quiet string, reopen bool) string {
 // saveExports returns what keeps the exported variables; see [Session.Reopen].
 func (k *keeper) saveExports() string { return "\\export -p >|" + k.exports() + " 2>/dev/null;" }
 
+// inheritExports returns the control line that keeps what another keeper has kept,
+// unless a command was faster.
+func (k *keeper) inheritExports(old *keeper) string {
+	return "ln " + old.exports() + " " + k.exports() + " || [ -e " + k.exports() + " ] || cp " + old.exports() + " " + k.exports()
+}
+
 // typable reports whether the frame can be typed.
 func (f frame) typable() bool {
 	_, ok := f.line()
@@ -221,144 +228,6 @@ func (f frame) line() (string, bool) {
 // reads it.
 func (d dialect) typable(s string) bool {
 	return typable(s) && !(d.oneLine && strings.Contains(s, "\n"))
-}
-
-// file returns what is uploaded in place of a text that can't be typed.
-func (f frame) file() string {
-	if f.typedEnvironment() {
-		text := f.inFile(f.opening() + f.command.Text)
-		if f.needsNewline() {
-			text += "\n"
-		}
-		return text
-	}
-	if f.dialect.speaks {
-		return f.environment() + f.evaluate() + f.redirections()
-	}
-	return f.environment() + f.evaluate()
-}
-
-// inFile returns a text as it stands in a file, whose reading has the text's
-// streams or not.
-func (f frame) inFile(text string) string {
-	if f.dialect.speaks {
-		return cmp.Or(f.dialect.evalInFile, f.dialect.eval) + " " + quote(text) + f.redirections()
-	}
-	return text
-}
-
-// typedEnvironment reports whether the environment stands in front of an
-// uploaded text's dot, and not in the file.
-func (f frame) typedEnvironment() bool {
-	environment := f.environment()
-	return f.dialect.typable(environment) && len(environment) < maxLine/2
-}
-
-// run returns the text as it runs. A command with a stdin of its own says with
-// mark B that it has the FIFO open: only then may the feeder let go of it.
-func (f frame) run() string {
-	var run string
-	switch {
-	case f.uploaded:
-		if f.typedEnvironment() {
-			run = f.environment()
-		}
-		run += f.dialect.dot + " " + f.keeper.text()
-	case f.sourced():
-		run = f.environment() + f.dialect.dot + " " + f.keeper.runner()
-	default:
-		run = f.environment() + f.evaluate()
-	}
-	if !f.dialect.speaks || !f.uploaded && !f.sourced() {
-		run += f.redirections()
-	}
-	switch {
-	case f.command.Stdin != nil:
-		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout
-		return "{ " + begun + ";" + run + ";} <" + f.keeper.stdin(f.nonce)
-	case f.command.TTY && f.command.Echo:
-		return "\\command stty " + personModes + ";" + run
-	}
-	return run
-}
-
-// evaluate returns the eval of the text.
-func (f frame) evaluate() string {
-	eval := f.dialect.eval
-	if f.dialect.evalWith != "" && len(f.command.Env) > 0 {
-		eval = f.dialect.evalWith
-	}
-	text := quote(f.opening() + f.command.Text)
-	if f.needsNewline() {
-		text += `$'\n'`
-	}
-	return eval + " " + text
-}
-
-// needsNewline reports whether the text does at its end; see [dialect.strayBody].
-func (f frame) needsNewline() bool {
-	return f.dialect.strayBody && strings.Contains(f.command.Text, "<<") && !strings.HasSuffix(f.command.Text, "\n")
-}
-
-// opening returns what stands in front of the text: the exports, where
-// assignments alone do not export, and what lets the shell trace.
-func (f frame) opening() string {
-	var b strings.Builder
-	if names := slices.Sorted(maps.Keys(f.command.Env)); f.dialect.exports && len(names) > 0 {
-		b.WriteString("export " + strings.Join(names, " ") + "\n")
-	}
-	if f.traced {
-		b.WriteString(f.dialect.retrace)
-	}
-	return b.String()
-}
-
-// exits matches what ends the shell itself, and no subshell.
-var exits = regexp.MustCompile(`(?:^|[;\n&|])\s*exit\b`)
-
-// sourced reports whether the text is evaluated by a file. A shell that traces
-// would show that file's line too: only an exit, of which bash would speak, is
-// worth it.
-func (f frame) sourced() bool {
-	shown := f.traced && !(f.dialect.sourced && exits.MatchString(f.command.Text))
-	return (f.dialect.sourced || f.dialect.returns && strings.Contains(f.command.Text, "return")) && !f.unclosed() && f.keeper != nil && f.keeper.dir != "" && !f.uploaded && !shown
-}
-
-// unclosed reports whether the text may end within $( or <(. From a file, that
-// makes bash 5.2 read, and soon write, in front of its line buffer (valgrind);
-// three such texts end it.
-func (f frame) unclosed() bool {
-	text := f.command.Text
-	return f.dialect.sourced && strings.Count(text, "(") > strings.Count(text, ")")
-}
-
-// environment returns the assignments in front of eval. With command (or
-// builtin) before a special builtin they last as long as it does (POSIX XCU
-// 2.9.1).
-func (f frame) environment() string {
-	var b strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(f.command.Env)) {
-		b.WriteString(name + "=" + quote(f.command.Env[name]) + " ")
-	}
-	return b.String()
-}
-
-// redirections returns what stands behind eval.
-func (f frame) redirections() string {
-	switch {
-	case f.command.TTY:
-		return ""
-	case f.keeper == nil:
-		return " </dev/null >|/dev/tty 2>&1"
-	}
-	in, err := " </dev/null", " 2>|"+f.keeper.stderr
-	if f.command.Stdin != nil {
-		in = "" // the group around it has it
-	}
-	if f.command.Merge {
-		err = " 2>&1"
-	}
-	return in + " >|" + f.keeper.stdout + err
 }
 
 // marks returns what tells the end: mark E with status, last background job

@@ -14,9 +14,10 @@ const (
 	// Int is what ^C does: the foreground program is interrupted, and a loop of
 	// the shell's own is left.
 	Int Level = "int"
-	// Term and Kill are signals to all that the command has started. The shell
-	// is spared.
+	// Term is a signal to all that the command has started. The shell is spared.
 	Term Level = "term"
+	// Kill is one, too. If that does not end the command, a loop of the shell's own
+	// is left.
 	Kill Level = "kill"
 )
 
@@ -38,6 +39,9 @@ func (s *Session) Interrupt(level Level) error {
 	s.mu.Lock()
 	r := s.run
 	over := r != nil && (r.progress.prompted || r.complete(r.progress))
+	if r != nil && !over {
+		r.ordered.Store(true) // or Run could be through before it looks
+	}
 	s.mu.Unlock()
 	if over {
 		return nil // Run is about to return, and a ^C would meet the shell
@@ -45,7 +49,7 @@ func (s *Session) Interrupt(level Level) error {
 	if r == nil {
 		return &transport.Error{Code: "usage", Message: "session: no command runs: nothing to interrupt"}
 	}
-	switch r.ordered.Store(true); level {
+	switch level {
 	case Int:
 		s.press(r, "\x03", "INT")
 	case Term:

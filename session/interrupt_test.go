@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math/rand/v2"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +26,7 @@ func TestInterruptLevels(t *testing.T) {
 		{"a loop of the shell's own", "i=0; while :; do i=$((i+1)); [ $i != 99 ] || echo up; done", session.Int, 130},
 		{"one that ignores it", `sh -c 'trap "" INT; echo up; while :; do sleep 0.01; done'`, session.Term, 143},
 		{"one that ignores all", `sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.01; done'`, session.Kill, 137},
+		{"a loop that starts programs", `echo up; while :; do /bin/sleep 0.02; done`, session.Kill, 130},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
@@ -44,6 +48,23 @@ func TestInterruptLevels(t *testing.T) {
 				}
 				want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
 			})
+		})
+	}
+}
+
+// TestDeadlineOfLoopWhoseProgramsIgnoreIt: they ignore what a deadline sends first. bash does
+// not leave a loop for an interrupt that its program has not died of.
+func TestDeadlineOfLoopWhoseProgramsIgnoreIt(t *testing.T) {
+	for _, shell := range shells[1:] {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: shell})
+			run(t, s, "cd /usr; V=kept")
+			r, err := s.Run(t.Context(), session.Command{Text: `while :; do sh -c 'trap "" INT QUIT TERM; sleep 0.02'; done`, Timeout: 100 * time.Millisecond})
+			if r.Verdict != session.TimedOut || r.Ended {
+				t.Fatalf("got %s, ended %v, %v; want timed_out in a session that lives", r.Verdict, r.Ended, err)
+			}
+			want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
 		})
 	}
 }
@@ -184,4 +205,66 @@ func TestDeadlineWhileNobodyTakesTheOutput(t *testing.T) {
 		t.Errorf("got %s, ended %v, %v; want timed_out, and a session that lives", r.Verdict, r.Ended, err)
 	}
 	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+}
+
+// TestInterruptedPipelines: the end of the programs must not meet a ksh93 that
+// is about to take the interrupt itself. One session in eighty was lost to that.
+func TestInterruptedPipelines(t *testing.T) {
+	t.Parallel()
+	for i := range 8 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: "ksh"})
+			for range 20 {
+				timeout := time.Duration(1+rand.IntN(200)) * time.Millisecond
+				r, err := s.Run(t.Context(), session.Command{Text: "while :; do sleep 0.01; done | cat | cat; sleep 60", Timeout: timeout})
+				if r.Verdict != session.TimedOut || r.Ended {
+					t.Fatalf("got %+v, %v, want timed_out in a session that lives", r, err)
+				}
+			}
+		})
+	}
+}
+
+// TestInterruptedFirstCommand: what the first frame sets up is there, also if a
+// ^C has thrown that frame away.
+func TestInterruptedFirstCommand(t *testing.T) {
+	const state = "/usr/bin/env | grep -v '^HOME=\\|^_=\\|^GATEWAY_SESSION=' | sort; trap; echo $-"
+	for _, timeout := range []time.Duration{1, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond} {
+		t.Run(timeout.String(), func(t *testing.T) {
+			for _, shell := range shells {
+				t.Run(shell, func(t *testing.T) {
+					t.Parallel()
+					s, other := open(t, session.Config{Shell: shell}), open(t, session.Config{Shell: shell})
+					if r, err := s.Run(t.Context(), session.Command{Text: "sleep 60", Timeout: timeout}); r.Verdict != session.TimedOut || r.Ended {
+						t.Fatalf("got %+v, %v, want timed_out in a session that lives", r, err)
+					}
+					run(t, other, ":")
+					want(t, run(t, s, state), 0, string(run(t, other, state).Stdout), "")
+				})
+			}
+		})
+	}
+}
+
+// TestInterruptMeetsAHandler: a program that cleans up when it is interrupted is
+// not interrupted in that.
+func TestInterruptMeetsAHandler(t *testing.T) {
+	const text = `sh -c 'trap "sleep 1; echo clean; exit 42" INT; sleep 0.3; (sleep 0.2; echo up) & sleep 1000; echo no'`
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		var up sync.Once
+		var since time.Time
+		r, _ := s.Run(t.Context(), session.Command{Text: text, Timeout: 10 * time.Second, Output: func(from session.Stream, b []byte) {
+			if from == session.Stdout {
+				up.Do(func() { since = time.Now(); go s.Interrupt(session.Int) })
+			}
+		}})
+		if r.Verdict != session.Interrupted || string(r.Stdout) != "up\nclean\n" {
+			t.Errorf("got %s %d %q", r.Verdict, r.ExitCode, r.Stdout)
+		}
+		if took := time.Since(since); took < time.Second {
+			t.Errorf("it ended after %v, within its handler", took)
+		}
+		run(t, s, ":")
+	})
 }

@@ -29,8 +29,8 @@ type keeper struct {
 	feed string
 	// stored is closed once the frame files are there; see [Session.install].
 	stored chan struct{}
-	// ended is closed when both streams are, exited when the keeper is gone.
-	ended, exited chan struct{}
+	ended  chan struct{}   // closed when both streams are
+	exited <-chan struct{} // closed when the keeper is gone
 }
 
 // openKeeper starts a keeper and waits for its report. It returns nil, and no
@@ -58,22 +58,16 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 
 // newKeeper reads what a keeper's pipe brings.
 func (s *Session) newKeeper(pipe *transport.Pipe) *keeper {
-	k := &keeper{pipe: pipe, stored: make(chan struct{}), ended: make(chan struct{}), exited: make(chan struct{})}
+	k := &keeper{pipe: pipe, stored: make(chan struct{}), ended: make(chan struct{}), exited: pipe.Done()}
 	var open atomic.Int32
 	open.Store(2)
-	read := func(r io.Reader, from Stream) func() {
-		return func() {
-			if s.pump(r, k, from); open.Add(-1) == 0 {
-				close(k.ended)
-			}
+	done := func() {
+		if open.Add(-1) == 0 {
+			close(k.ended)
 		}
 	}
-	s.pumps.Go(read(pipe.Stdout, Stdout))
-	s.pumps.Go(read(pipe.Stderr, Stderr))
-	s.pumps.Go(func() {
-		_, _ = pipe.Wait() // how it ended is nobody's business
-		close(k.exited)
-	})
+	s.pump(pipe.Stdout, k, Stdout, done)
+	s.pump(pipe.Stderr, k, Stderr, done)
 	return k
 }
 
@@ -115,8 +109,8 @@ func (k *keeper) frames(loud bool) string {
 // runner is the file that evaluates $_gw.
 func (k *keeper) runner() string { return k.held("/fd/8", "/r") }
 
-// stdin returns the FIFO of one command: the feeder of an earlier one may still
-// be about to remove its own.
+// stdin returns the FIFO of one feeder: an earlier one may still be about to
+// remove its own.
 func (k *keeper) stdin(nonce string) string { return cmp.Or(k.feed, k.dir) + "/i" + nonce }
 
 // held returns the name of a file that the keeper holds open, by descriptor
@@ -142,13 +136,14 @@ func (k *keeper) isStored() bool { return closed(k.stored) }
 // release tells the keeper that nobody listens any more.
 func (k *keeper) release() { k.pipe.Stdin.Close() }
 
-// close hangs up on a keeper that was released. It may take keeperGrace to hand
-// its streams over to the process that drains them.
+// close hangs up on a keeper that was released.
 func (k *keeper) close() {
 	within(keeperGrace, k.exited)
 	k.pipe.Close()
 }
 
+// keeperGrace is how long a keeper may take to hand its streams over to the
+// process that drains them, and what is in those of one that is gone to come.
 const keeperGrace = time.Second
 
 // control sends one control line. The keeper reads it with a shell's read,
@@ -165,22 +160,20 @@ func (k *keeper) tell(line string) {
 }
 
 // flush asks for mark F in both streams, behind everything that was written to
-// them before.
+// them before. It is a background job: where nobody reads, it has to wait for room,
+// and the keeper must not.
 func (k *keeper) flush(nonce string) error {
-	return k.control(`printf ` + controlMark('F', nonce, "") + ` >&3; printf ` + controlMark('F', nonce, "") + ` >&4`)
+	return k.control(`( printf ` + controlMark('F', nonce, "") + ` >&3; printf ` + controlMark('F', nonce, "") + ` >&4 ) &`)
 }
 
 // upload stores text in the keeper's directory; mark A tells whether it is
 // there, whole. Where there is no room, the rest of it is read all the same: it
-// would be taken for control lines.
+// would be taken for control lines. It is one write, so that nobody else's line
+// falls between.
 func (k *keeper) upload(nonce, text string) error {
 	line := fmt.Sprintf(`head -c %d | { cat >%s || cat; }; [ $(wc -c <%s) -eq %d ] && x=1 || x=0; printf %s "$x" >&3`,
 		len(text), k.text(), k.text(), len(text), controlMark('A', nonce, "%s"))
-	if err := k.control(line); err != nil {
-		return err
-	}
-	_, err := io.WriteString(k.pipe.Stdin, text)
-	return err
+	return k.control(line + "\n" + text)
 }
 
 // install gives a new keeper what the shell's coming has made known: whom to
@@ -198,7 +191,7 @@ func (s *Session) install(k *keeper) {
 	if k.control(frames+` && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
 		return
 	}
-	s.pumps.Go(func() {
+	s.spawn(func() {
 		select {
 		case <-stored:
 			close(k.stored)
@@ -222,27 +215,35 @@ func controlMark(kind byte, nonce, payload string) string {
 // reads from a file. nohup and setsid do what they are for.
 //
 // Where the client is gone but its link is not, neither is the terminal: a
-// shell that does not listen is killed then, see [endLine].
+// shell that does not listen is killed then, see [endLine]. It is stopped first,
+// so that it starts nothing between the look and its end.
 //
 // A hang-up is lost on a process that is about to become a program and has the
 // shell's handlers yet, and misses one that is started meanwhile. So it is
 // repeated for what would have ended of it, but for what a handler has started:
 // below a process that has one, or later than the hang-up and not by the shell.
+// What ignores it, and what that starts, needs no second look.
 //
 // The number of the shell's session is given: the shell may be gone when the
 // keeper comes to this line.
 func (k *keeper) arm(pid int, sid string) error {
 	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*\) } && j=${20}; `, pid, sid) +
-		`missed() { while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done <$p/status || return 1; ` +
-		`q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*\) } && [ "$4" = "$s" ]; do ` +
-		`while read -r m v; do case $m in SigCgt:) case $v in *[13579bdf]) return 1;; esac;; esac; done </proc/$q/status; q=$2; b=${20}; done; ` +
-		`[ $q = $h ] || [ $b -le $t ]; }; ` +
-		`gone() { if [ "$z" ]; then { sleep 2; read -r l </proc/$h/stat && set -- ${l##*\) } && [ "${20}" = "$j" ] && kill -KILL $h; } 5<&- 6<&- & fi; ` +
-		`for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; ` +
+		has("*[13579bdf]") +
+		`missed() { q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*\) } && [ "$4" = "$s" ]; do ` +
+		`has C $q && return 1; q=$2; b=${20}; done; [ $q = $h ] || [ $b -le $t ]; }; ` +
+		`shell() { x=$1; read -r l </proc/$h/stat && set -- ${l##*\) } && [ "${20}" = "$j" ] && kill -$x $h; }; ` +
+		`gone() { for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
 		`for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
-		`[ "$4" = "$s" ] || continue; y=1; [ $n = 0 ] || missed "$@" || continue; k="$k ${p#/proc/}"; done; ` +
-		`[ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y" ] || break; ` +
-		`[ $n != 0 ] || { read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; }`)
+		`[ "$4" = "$s" ] || continue; i=${p#/proc/}; [ $1 = Z ] || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
+		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y" ] || break; ` +
+		`[ $n != 0 ] || { read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; [ -z "$z" ] || shell KILL; }`)
+}
+
+// has defines a function that reports whether process $2 handles a signal (C),
+// ignores it (I) or does either ("[CI]"). mask matches the signal's bit in
+// proc_pid_status(5).
+func has(mask string) string {
+	return `has() { while read -r m v; do case $m$v in Sig$1*:` + mask + `) return 0;; esac; done </proc/$2/status; return 1; } 2>/dev/null; `
 }
 
 // disarm says that the shell has ended in order: its jobs may go on. A stopped
@@ -278,8 +279,8 @@ func signalLine(sig string, pid int, id string, age time.Duration) string {
 }
 
 // signalWhere is [signalLine] for those of the processes that a piece of shell
-// does not pass over, which may also ask for $f, the foreground. $a is what it
-// does not pass over or has set.
+// does not pass over, which may also ask for $f, the foreground, and for $u, the
+// uptime in ticks. $a is what it does not pass over or has set.
 func signalWhere(condition, sig string, pid int, id string, age time.Duration) string {
 	return `a=; if ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age.Milliseconds()/10+1),

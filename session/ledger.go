@@ -81,7 +81,7 @@ func (s *Session) sawEnd(keepers []*keeper) bool {
 			return false
 		}
 	}
-	return len(keepers) > 0 || s.terminal != nil && s.endedInOrder()
+	return len(keepers) > 0 || s.endedInOrder()
 }
 
 // endAbandoned ends what other sessions of the account have left on the
@@ -115,7 +115,7 @@ func (s *Session) endAbandoned(k *keeper) {
 		closeAll(false)
 		return
 	}
-	s.pumps.Go(func() {
+	s.spawn(func() {
 		defer s.forget(nonce)
 		select {
 		case <-answered:

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gateway/internal/sshdtest"
 )
 
 // hold starts a process, and waits until it is up. It leads a session, and holds
@@ -112,7 +114,7 @@ func TestEndLine(t *testing.T) {
 // TestEndLineOwner: the directory of another account is not looked into.
 func TestEndLineOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("it takes root to make a directory of another account")
+		sshdtest.Skip(t, "it takes root to make a directory of another account")
 	}
 	const name = "0123456789abcdef"
 	tmp := t.TempDir()

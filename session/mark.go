@@ -172,6 +172,8 @@ func (m mark) wellFormed() bool {
 	case 'P': // status:#
 		status, ok := strings.CutSuffix(m.payload, ":#")
 		return ok && isStatus(status)
+	case 'R': // what the probe has found, and the modes
+		return m.payload != ""
 	case 'E': // nothing, or status:job:directory
 		fields := strings.SplitN(m.payload, ":", 3)
 		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || fields[0] == noCwd) && (fields[1] == "" || isStatus(fields[1]))

@@ -42,6 +42,7 @@ func TestScanner(t *testing.T) {
 		{"a directory with separators", typed('E', "0::/a\x1e:b;\n"), "", `[E "0::/a\x1e:b;\n" at 0]`},
 		{"a status that is none", typed('E', "%s:%s:%s"), typed('E', "%s:%s:%s"), ""},
 		{"a prompt that is not expanded", typed('P', "$?:#"), typed('P', "$?:#"), ""},
+		{"an answer that says nothing", typed('R', ""), typed('R', ""), ""},
 		{"another nonce", strings.ReplaceAll(typed('E', "0::/"), "012", "fed"), strings.ReplaceAll(typed('E', "0::/"), "012", "fed"), ""},
 		{"separators", "\x1e\x1e\x1eE", "\x1e\x1e\x1eE", ""},
 		{"a separator before a mark", "\x1e" + typed('E', ""), "\x1e", `[E "" at 1]`},

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,8 +98,7 @@ func (s *Session) start(ctx context.Context) error {
 // attach reads what the terminal brings, to its end.
 func (s *Session) attach(term transport.Terminal) {
 	s.terminal = term
-	s.pumps.Go(func() {
-		s.pump(term, nil, Terminal)
+	s.pump(term, nil, Terminal, func() {
 		s.giveUpIfLost()
 		close(s.ended)
 	})
@@ -185,8 +186,16 @@ func (s *Session) said() string {
 // setUp brings the session where its Config wants it.
 func (s *Session) setUp(ctx context.Context) error {
 	if s.config.Login {
-		if _, err := s.Run(ctx, Command{Text: s.dialect.profile}); err != nil {
+		r, err := s.Run(ctx, Command{Text: s.dialect.profile})
+		switch {
+		case err != nil:
 			return fmt.Errorf("session: login profile: %w", err)
+		case r.Ended:
+			return &transport.Error{
+				Code:    "shell.no_sync",
+				Message: fmt.Sprintf("session: the login profile ends the shell, with status %d; it said %.200q", r.ExitCode, bytes.TrimSpace(slices.Concat(r.Stdout, r.Stderr, r.Terminal))),
+				Hint:    "an exit or an exec in ~/.profile, ~/.bash_profile or the like does this",
+			}
 		}
 	}
 	if len(s.config.Env) > 0 {

@@ -128,12 +128,14 @@ func parseReady(payload string) (ready, error) {
 // process.
 func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 
-// anywhere begins a loop over the places for a private directory, $x.
-const anywhere = `n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /tmp /dev/shm "$HOME"; do case $x in ""|$n) continue;; esac; `
+// anywhere begins a loop over the places for a private directory, $x. Memory comes
+// before a disk: ext4 writes out at once what replaces a file (ext4(5),
+// auto_da_alloc), 0.8 ms for the exports of each command.
+const anywhere = `n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do case $x in ""|$n) continue;; esac; `
 
 func keeperScript(nonce string) string {
 	return `trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +

@@ -39,7 +39,7 @@ func (r *run) take(m mark) {
 		p.stdout = true
 		p.status, p.job, p.cwd = parseEnd(m.payload)
 	}
-	if m.kind != 'T' && m.kind != 'E' || r.complete(*p) {
+	if m.kind != 'T' && m.kind != 'E' || p.stdout && p.stderr {
 		r.notice()
 	}
 }

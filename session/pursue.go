@@ -15,7 +15,8 @@ type pursuit struct {
 	level   Level // empty: none is on
 	timer   *time.Timer
 	pause   time.Duration
-	nonce   string // of the look on its way
+	sent    time.Time // when it was sent last
+	nonce   string    // of the look on its way
 	told    <-chan mark
 	roused  bool
 	left    int // how often it may yet be repeated
@@ -31,6 +32,8 @@ const (
 	// within it that has met nothing at all is repeated, with growing pauses.
 	beginning = time.Second
 	repeats   = 5
+	// firmly is after what time level kill is taken to the shell, too.
+	firmly = 250 * time.Millisecond
 )
 
 func newPursuit(s *Session, r *run) *pursuit {
@@ -49,7 +52,7 @@ func (r *run) pursue(level Level) {
 
 func (p *pursuit) begin(level Level) {
 	p.stop()
-	p.level, p.pause, p.roused, p.left = level, arrival, false, 0
+	p.level, p.pause, p.roused, p.left, p.sent = level, arrival, false, 0, time.Now()
 	if p.run.isEarly(p.session) {
 		p.left = repeats
 	}
@@ -76,7 +79,7 @@ func (p *pursuit) look() {
 	}
 	p.nonce = newNonce()
 	p.told = s.expect(p.nonce, "I")
-	r.keeper.tell(pursueLine(p.nonce, p.level, s.pid, s.config.ID, s.age(r), s.tty))
+	r.keeper.tell(pursueLine(p.nonce, p.level, time.Since(p.sent), s.pid, s.config.ID, s.age(r), s.tty))
 }
 
 // isEarly reports whether the shell may not have begun the command yet.
@@ -93,11 +96,20 @@ func (p *pursuit) judge(m mark) {
 	case m.payload == metPrompt: // an interrupt may leave zsh reading lines and running none
 		p.roused = false
 		p.session.press(p.run, "\x03", "INT")
+		p.sent = time.Now()
+	case level == Kill:
+		if time.Since(p.sent) >= firmly { // what goes on is the shell's own
+			p.session.press(p.run, "\x03", "INT")
+			p.session.signalShell(p.run, "INT") // with job control, ^C does not meet it
+			p.begin(Int)
+			return
+		}
 	case m.payload == metSome, p.left == 0:
 		p.stop()
 		return
 	case level == Int:
 		p.session.press(p.run, "\x03", "INT")
+		p.sent = time.Now()
 	}
 	p.left = max(0, p.left-1)
 	p.pause *= 2
@@ -119,21 +131,32 @@ const (
 	metPrompt = "2"
 )
 
-// missed are the processes that a signal would have ended: they have no handler
-// for it and do not ignore it; mask matches its bit in proc_pid_status(5). A copy
-// of the shell is only about to become a program.
-func missed(mask string) string {
-	return `while read -r m v; do case $m in SigIgn:|SigCgt:) case $v in ` + mask + `) cmp -s $p/cmdline /proc/$sh/cmdline || a=1; continue 2;; esac;; esac; done 2>/dev/null <$p/status || continue; `
+// nearly is how long before an interrupt a process may have started that was only
+// about to become a program when it came.
+const nearly = 50 * time.Millisecond
+
+// missed are the processes that a signal has passed by, since so long: those that
+// have no handler for it and do not ignore it, for it would have ended them; and
+// those that were not there, or only just, whatever handlers they have by now. mask
+// is [has]'s.
+//
+// What another process has started that was there, and handles the signal, is that
+// one's: it may be cleaning up. A copy of the shell that still has its handlers is
+// only about to become a program.
+func missed(mask string, since time.Duration) string {
+	return has(mask) + `has "[CI]" $i && cmp -s $p/cmdline /proc/$sh/cmdline && continue; ` +
+		`q=$i; while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; n=$2; ` +
+		fmt.Sprintf(`[ ${20} -lt $((u - %d)) ] && has "[CI]" $q && { a=1; continue 2; }; q=$n; done; `, (since+nearly).Milliseconds()/10)
 }
 
 // pursueLine returns the control line that sends a level's signal to what has
-// missed it, and answers mark I. At its prompt, the shell has its stdin back from
-// the command.
-func pursueLine(nonce string, level Level, pid int, id string, age time.Duration, tty string) string {
-	sig, condition := "INT", missed("*[2367abef]")
+// missed it, since so long, and answers mark I. At its prompt, the shell has its
+// stdin back from the command.
+func pursueLine(nonce string, level Level, since time.Duration, pid int, id string, age time.Duration, tty string) string {
+	sig, condition := "INT", missed("*[2367abef]", since)
 	switch {
 	case level == Term:
-		sig, condition = "TERM", missed("*[4567cdef]???")
+		sig, condition = "TERM", missed("*[4567cdef]???", since)
 	case level == Kill:
 		sig, condition = "KILL", ""
 	case level == typedLevel:

@@ -11,6 +11,10 @@ func quote(s string) string {
 // Quote returns s as one word of any POSIX shell.
 func Quote(s string) string { return quote(s) }
 
+// Directory returns a directory as a word for cd: "~" is the home, and one that
+// is relative looks like no option and is not searched for in CDPATH.
+func Directory(dir string) string { return directory(dir) }
+
 // typable reports whether the terminal hands s to the shell unchanged. Control
 // bytes other than newline and TAB are commands to the line discipline, and so
 // is 0xff on dropbear, which takes the 255 of "no such character" (RFC 4254

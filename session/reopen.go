@@ -27,7 +27,11 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	if !s.config.Reopen || k == nil || k.dir == "" || k.isGone() {
 		return nil, gone("what was exported is not known")
 	}
-	fresh, err := Open(ctx, s.transport, s.config)
+	s.mu.Lock()
+	config := s.config
+	s.mu.Unlock()
+	config.Cwd = "" // where it began may be gone
+	fresh, err := Open(ctx, s.transport, config)
 	if err != nil {
 		return nil, err
 	}

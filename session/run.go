@@ -33,6 +33,8 @@ type run struct {
 	display  *display      // nil but for a command with TTY
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
 	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
+	stopped  atomic.Bool   // it is to end
+	keyed    atomic.Bool   // Session.Write typed to it: it may have left some of that to the shell
 	ordered  atomic.Bool   // Session.Interrupt ended it
 	deaf     atomic.Bool   // the far side did not answer in time
 	typed    chan [3]int64 // something was typed to it, when so many bytes had come
@@ -46,6 +48,7 @@ type run struct {
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder
+	left     time.Time // when the shell was seen to be gone
 }
 
 // quiet returns for how long nothing has come.
@@ -109,7 +112,7 @@ func (r *run) fullScreen() bool { return r.display != nil && r.display.alternate
 
 // deliver hands out bytes of the command.
 func (r *run) deliver(from Stream, b []byte) {
-	if from == Terminal && r.pressed.Load() && len(bytes.Trim(b, "\r\n")) == 0 {
+	if from == Terminal && r.pressed.Load() && (!r.command.TTY || r.stopped.Load()) && len(bytes.Trim(b, "\r\n")) == 0 {
 		return
 	}
 	if from == Terminal && r.display != nil {
@@ -138,8 +141,8 @@ func (r *run) deliver(from Stream, b []byte) {
 //   - [ErrClosed], [ErrBusy] or any other error with verdict not_started.
 //
 // After the deadline or the context's end Run takes up to two seconds more to end
-// the command. Where nothing answers the outcome is unknown then, and the session
-// has ended.
+// the command, and a little longer for a shell that can't be brought back. Where
+// nothing answers the outcome is unknown then, and the session has ended.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	notStarted := Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
 	if err := command.check(); err != nil {
@@ -199,7 +202,8 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	defer w.stop()
 	after := newPursuit(s, r)
 	defer after.stop()
-	var grace <-chan time.Time
+	leaves := newLeaving(s, r)
+	var grace, hidden <-chan time.Time
 	fed := false
 	for {
 		select {
@@ -210,6 +214,8 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 				return s.settle(r)
 			case p.prompted && grace == nil:
 				grace = time.After(promptGrace)
+			case p.stdout && p.stderr && hidden == nil:
+				hidden = time.After(owedGrace + s.trip)
 			case p.begun && !fed:
 				fed = true
 				go r.feeder.feed(r.command.Stdin) // ends with the stdin, or with the feeder
@@ -226,8 +232,20 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 				s.locate(r)
 			}
 			return s.over(r)
+		case <-hidden:
+			// It is over, and the text has taken the prompt away.
+			s.recall(r)
+			s.ends(r, owedGrace+s.trip)
+			if closed(s.ended) {
+				return s.shellEnded(r)
+			}
+			return s.settle(r)
 		case <-s.ended:
 			return s.shellEnded(r)
+		case <-leaves.gone:
+			leaves.begin()
+		case <-leaves.quiet:
+			leaves.look()
 		case <-deadline:
 			return s.stop(r, TimedOut, &transport.Error{
 				Code:    "cmd.timeout",

@@ -55,7 +55,7 @@ func TestReopen(t *testing.T) {
 		shell := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 		s := open(t, session.Config{Shell: strings.ReplaceAll(shell, "_", " "), Reopen: true, Env: map[string]string{"A": "config"}})
 		run(t, s, "cd /usr; export B='two \"words\" $x' C=3; D=4; unset A; export A=changed")
-		run(t, s, "true")
+		run(t, s, "sleep 0.3 >/dev/null 2>&1 &") // the next one gets a keeper of its own
 		r, err := s.Run(t.Context(), session.Command{Text: "export B=lost; exit 7"})
 		if err != nil || !r.Ended || r.ExitCode != 7 {
 			t.Fatalf("got %d, ended %v, %v, want 7 and the end", r.ExitCode, r.Ended, err)

@@ -79,7 +79,7 @@ type Session struct {
 	// Used by the holder of the turn only.
 	cwd     string
 	job     string // $! at the last mark
-	once    string // goes into the next frame
+	once    string // goes into the frames to come, until one has told its end
 	rotate  bool   // the next command needs a keeper of its own
 	traced  bool   // the shell may show what it runs
 	limited bool   // the shell may have few descriptors
@@ -90,7 +90,8 @@ type Session struct {
 
 	mu      sync.Mutex
 	keeper  *keeper          // where commands write; nil if the terminal carries everything
-	merged  bool             // there is no keeper, and will be none
+	merged  bool             // there is no keeper, and will be none any more
+	parted  bool             // Close waits for the pumps
 	run     *run             // the command in progress
 	replies map[string]reply // by nonce: who waits for which marks
 	late    bool             // bytes came while no command ran
@@ -144,7 +145,7 @@ func (s *Session) WriteSecret(b []byte) (int, error) { return s.write(b, true) }
 func (s *Session) write(b []byte, secret bool) (int, error) {
 	s.mu.Lock()
 	r := s.run
-	reads := r != nil && (r.command.TTY || r.asking)
+	reads := r != nil && (r.command.TTY || r.asking) && !r.progress.stdout && !r.progress.prompted
 	s.mu.Unlock()
 	if !reads {
 		return 0, &transport.Error{Code: "usage", Message: "session: no command reads what is typed", Hint: "type to a command with a terminal, or to one that waits for input"}
@@ -155,6 +156,7 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	if r.command.TTY && bytes.IndexByte(b, 3) >= 0 && r.isEarly(s) {
 		r.pursue(typedLevel)
 	}
+	r.keyed.Store(true)
 	seen := r.counts() // before the write: what comes next may be the next prompt
 	n, err := s.terminal.Write(b)
 	select {
@@ -177,7 +179,7 @@ func (s *Session) Close() error {
 		if !s.lost {
 			// The second one counts where jobs made the shell refuse the first.
 			_, _ = io.WriteString(s.terminal, "exit\nexit\n") // the hang-up that follows does it too
-			within(time.Second, s.ended)
+			within(time.Second, s.terminal.Done())
 		}
 	default:
 	}
@@ -227,16 +229,38 @@ func (s *Session) abandon() {
 		k.close()
 	}
 	s.entry.Close(s.sawEnd(keepers))
+	s.mu.Lock()
+	s.parted = true
+	s.mu.Unlock()
 	s.pumps.Wait()
+}
+
+// enroll notes a goroutine that Close waits for, and returns what it calls at its
+// end. One that comes too late for that is not waited for: what it reads is closed.
+func (s *Session) enroll() (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parted {
+		return func() {}
+	}
+	s.pumps.Add(1)
+	return s.pumps.Done
+}
+
+// spawn runs f beside the session.
+func (s *Session) spawn(f func()) {
+	leave := s.enroll()
+	go func() {
+		defer leave()
+		f()
+	}()
 }
 
 // endedInOrder reports whether the shell has ended by itself.
 func (s *Session) endedInOrder() bool {
-	select {
-	case <-s.ended:
-		_, err := s.terminal.Wait()
-		return err == nil
-	default:
+	if s.terminal == nil || !closed(s.terminal.Done()) {
 		return false
 	}
+	_, err := s.terminal.Wait()
+	return err == nil
 }

@@ -9,8 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,6 +59,11 @@ func open(t *testing.T, config session.Config) *session.Session {
 		s.Close()
 		tr.Close()
 		eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
+		for _, pid := range processes(s.ID()) {
+			status, _ := os.ReadFile("/proc/" + pid + "/status")
+			line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+			t.Errorf("left: %q\n%s", line, status)
+		}
 	})
 	return s
 }
@@ -290,6 +297,64 @@ func TestShellThatEndsGivesItsStatus(t *testing.T) {
 	}
 }
 
+// TestShellThatEndsBesideAJob: a subshell that runs on holds the terminal.
+func TestShellThatEndsBesideAJob(t *testing.T) {
+	for _, plain := range []bool{false, true} {
+		for _, shell := range shells {
+			t.Run(fmt.Sprint(shell, " plain ", plain), func(t *testing.T) {
+				t.Parallel()
+				up := filepath.Join(t.TempDir(), "up")
+				s := open(t, session.Config{Shell: shell, NoTerminal: plain})
+				job := "(: >" + up + "; while [ -e " + up + " ]; do sleep 0.05; done) & while ! [ -e " + up + " ]; do sleep 0.01; done; "
+				defer os.Remove(up)
+				r, err := s.Run(t.Context(), session.Command{Text: job + "echo part; exit 3", Timeout: 5 * time.Second})
+				if err != nil || r.Verdict != session.Exited || r.ExitCode != 3 || !r.Ended || string(r.Stdout) != "part\n" || r.Duration > 3*time.Second {
+					t.Errorf("got %s %d %q after %v, ended %v, %v; want exited 3", r.Verdict, r.ExitCode, r.Stdout, r.Duration, r.Ended, err)
+				}
+			})
+		}
+	}
+}
+
+// TestCloseLeavesSubshells: what holds the terminal goes on, as after a logout of
+// these shells. bash and ksh93 control no jobs, which are hung up with them.
+func TestCloseLeavesSubshells(t *testing.T) {
+	for _, shell := range []string{"dash", "zsh", "mksh", "yash", "busybox ash"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, session.Config{Shell: shell})
+			run(t, s, "cd "+dir+"; { : >up; while [ -e up ]; do sleep 0.05; done; : >done; } & while ! [ -e up ]; do sleep 0.01; done")
+			s.Close()
+			os.Remove(filepath.Join(dir, "up"))
+			eventually(t, "the job has ended by itself", func() bool { _, err := os.Stat(filepath.Join(dir, "done")); return err == nil })
+		})
+	}
+}
+
+// TestShellThatEndedBefore: the shell is killed before it has read the command.
+func TestShellThatEndedBefore(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "ran")
+			s := open(t, session.Config{Shell: shell})
+			pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			syscall.Kill(pid, syscall.SIGSTOP)
+			r, err := s.Run(t.Context(), session.Command{Text: "touch " + file, Started: func() { syscall.Kill(pid, syscall.SIGKILL) }})
+			if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || !r.Ended || r.ExitCode != -1 {
+				t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
+			}
+			if _, err := os.Stat(file); err == nil {
+				t.Error("it ran")
+			}
+		})
+	}
+}
+
 func TestStdinIsExactAndEnds(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		all := make([]byte, 300_000)
@@ -502,7 +567,9 @@ func TestManyBackgroundJobs(t *testing.T) {
 		if r := run(t, s, "kill -0 $J0 $J1 $J2 $J3 $J4 $J5 && echo all"); string(r.Stdout) != "all\n" {
 			t.Errorf("got %q %q, want all jobs alive", r.Stdout, r.Stderr)
 		}
-		run(t, s, "kill $J0 $J1 $J2 $J3 $J4 $J5")
+		// A child that has not begun its program yet ignores TERM, as an interactive
+		// shell does.
+		run(t, s, "kill -KILL $J0 $J1 $J2 $J3 $J4 $J5")
 	})
 }
 
@@ -530,7 +597,7 @@ func TestJobsThatEndBesideAStoppedOne(t *testing.T) {
 	run(t, s, "sh -c 'kill -STOP $$'")
 	for range 20 {
 		run(t, s, "sleep 60 & J=$!")
-		if r := run(t, s, "kill $J"); strings.Contains(string(r.Terminal), "stopped") {
+		if r := run(t, s, "kill -KILL $J"); strings.Contains(string(r.Terminal), "stopped") {
 			t.Fatalf("terminal %q, want nothing of the shell's", r.Terminal)
 		}
 	}
@@ -653,6 +720,11 @@ func TestTerminalCommand(t *testing.T) {
 		if string(r.Stdout) != "name? hello world\n" {
 			t.Errorf("got %q", r.Stdout)
 		}
+		// What it says may be what a line of its text is.
+		r = runCommand(t, s, session.Command{Text: "for i in 1 2\ndo\necho done $i\ndone\n\necho; cat <<'E'\nhello\nstarted up\nE\nprintf started; sleep 0.1; echo", TTY: true})
+		if string(r.Stdout) != "done 1\ndone 2\n\nhello\nstarted up\nstarted\n" {
+			t.Errorf("got %q, want all of it", r.Stdout)
+		}
 		r = runCommand(t, s, session.Command{Text: "echo person; stty raw; (exit 5)", TTY: true, Echo: true})
 		if string(r.Stdout) != "person\r\n" || r.ExitCode != 5 {
 			t.Errorf("got %q %d, want what a person sees", r.Stdout, r.ExitCode)
@@ -715,6 +787,15 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 		if !errors.As(err, &coded) || coded.ErrorCode() != code {
 			t.Errorf("Open(%+v) = %v, want %s", config, err, code)
 		}
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("echo not today; exit 4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	leaving := local.New(local.Config{Env: []string{"HOME=" + home}})
+	defer leaving.Close()
+	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true}); err == nil || !strings.Contains(err.Error(), "login profile ends the shell, with status 4") || !strings.Contains(err.Error(), "not today") {
+		t.Errorf("Open with a profile that exits = %v", err)
 	}
 	tr := local.New(local.Config{})
 	defer tr.Close()

@@ -13,7 +13,6 @@ import (
 // A dialect is how one family of shells is started and spoken to. Each row
 // below was measured; see the tests.
 type dialect struct {
-	name string
 	// options start the shell interactive, with line editing, history
 	// expansion and rc files off.
 	options string
@@ -82,7 +81,9 @@ type dialect struct {
 	// mend is what a shell needs after its line was left.
 	mend string
 	// leads: an interrupt has to meet it before its programs, whose end by one
-	// gives a subshell a status of 2, and a pipeline any.
+	// gives a subshell a status of 2, and a pipeline any. Where it meets the shell
+	// in its handler of SIGCHLD, that one is left by a jump: the shell is deaf from
+	// then on, or ends (one pipeline in eighty).
 	leads bool
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
@@ -108,7 +109,6 @@ const posixProfile = `[ -r /etc/profile ] && . /etc/profile; [ -r "$HOME/.profil
 const unexport = "set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_gw=$_gwa;unset _gwa;set -a"
 
 var posix = dialect{
-	name:    "sh",
 	options: "-i -o ignoreeof",
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored: `\command . %s`, unexport: unexport,
@@ -121,7 +121,6 @@ var posix = dialect{
 // ksh93 loses a ^C that meets a pipeline into a subshell if jobs are controlled.
 // Without ENV or HISTFILE it takes files in the home.
 var ksh = dialect{
-	name:        "ksh",
 	options:     "-i +o emacs +o vi +o gmacs -o ignoreeof",
 	environment: "ENV=/dev/null HISTFILE=/dev/null HISTSIZE=1",
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
@@ -178,7 +177,6 @@ var dialects = map[string]dialect{
 	"dash": posix,
 	"ash":  ash,
 	"bash": {
-		name: "bash",
 		// After one interrupt in fifteen it takes its input for ended (ignoreeof).
 		options: "--noprofile --norc --noediting -i +H -o ignoreeof",
 		// Run before the first prompt: without it bash would write the frames to
@@ -190,8 +188,9 @@ var dialects = map[string]dialect{
 		// takes the terminal behind the shell's back, which then reads EIO and
 		// leaves (one in ten); and the end of a job is told on any command's stderr.
 		setup: `\command history -c;set +m;`,
-		// A PROMPT_COMMAND that sets PS1 would hide the prompt.
-		frame:   "PROMPT_COMMAND=;",
+		// A PROMPT_COMMAND that sets PS1 would hide the prompt, and so does line editing
+		// behind --noediting. Whoever has made it readonly keeps it.
+		frame:   `[[ ${PROMPT_COMMAND[@]+x} ]]&&\command unset PROMPT_COMMAND 2>&-;\command set +o vi +o emacs;`,
 		sourced: true,
 		unmask:  unmaskBash,
 		profile: `[ -r /etc/profile ] && . /etc/profile; ` +
@@ -200,7 +199,6 @@ var dialects = map[string]dialect{
 	"ksh":   ksh,
 	"ksh93": ksh,
 	"mksh": {
-		name:        "mksh",
 		options:     "-i +o emacs +o vi -o ignoreeof",
 		environment: "ENV=/dev/null",
 		// With command in front, eval loses what "set --" set; with builtin, it keeps
@@ -208,7 +206,9 @@ var dialects = map[string]dialect{
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
-		setup:  "unset ENV;HISTSIZE=1;",
+		setup: "unset ENV;HISTSIZE=1;",
+		// With line editing, it completes a TAB.
+		frame:  `\builtin set +o emacs +o vi;`,
 		forget: `\builtin print -s;`,
 		// A job that has ended is counted again at every prompt, and behind 25 of them
 		// the next one begins with a warning, which then is said here. The last one
@@ -224,13 +224,14 @@ var dialects = map[string]dialect{
 		profile: posixProfile,
 	},
 	"yash": {
-		name:    "yash",
 		options: "-i --noprofile --norcfile +o vi -o ignoreeof -o histspace",
 		// It takes a PS1 of its own, but not of this name.
 		environment: `YASH_PS1="$PS1" YASH_PS2=`,
 		setup:       "unset YASH_PS1 YASH_PS2;" + wakes,
-		forget:      `\command history -c;`,
-		draws:       true,
+		// Either would hide the prompt.
+		frame:  `\unset YASH_PS1 PROMPT_COMMAND;`,
+		forget: `\command history -c;`,
+		draws:  true,
 		// Where a line goes on, a ^C says nothing to it, and the end of input does.
 		gives: "\x04",
 		noise: regexp.MustCompile("Use `exit' to leave the shell\\.\n|syntax error: .+ (is missing|is not closed.*)\n"),
@@ -241,7 +242,6 @@ var dialects = map[string]dialect{
 		profile: `[ -r ~/.yash_profile ] && . ~/.yash_profile`,
 	},
 	"zsh": {
-		name: "zsh",
 		// PROMPT_SP and PROMPT_CR would draw around the prompt; CHECK_JOBS refuses
 		// the first exit while jobs run; HUP kills them.
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
@@ -249,6 +249,9 @@ var dialects = map[string]dialect{
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakes,
+		// A hook that sets PS1, as themes have, would hide the prompt.
+		frame: `[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
+			`case ${+functions[precmd]} in 1)\builtin unfunction precmd;;esac;`,
 		// A text that is not begun, for a syntax error, leaves it to the next.
 		untrace: `case $- in *x*) _gwx='\builtin unset _gwx;\builtin set -x';\builtin set +x;;esac;`,
 		retrace: `\builtin eval "${_gwx-}"; `,

@@ -18,14 +18,18 @@ import (
 // says, with one line, that the command has the FIFO open.
 type feeder struct {
 	pipe *transport.Pipe
+	fifo string
 }
 
 const feederReady = "ready"
 
-// openFeeder starts a feeder and waits until its FIFO is there.
-func openFeeder(ctx context.Context, t transport.Transport, fifo string) (f *feeder, err error) {
+// openFeeder starts a feeder and waits until its FIFO is there. Each try has its
+// own: one whose channel has ended may still be about to remove it.
+func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
+	defer cancel()
 	for range 3 { // see renewKeeper: dropbear ends new channels now and then
-		if f, err = tryFeeder(ctx, t, fifo); err == nil || ctx.Err() != nil {
+		if f, err = tryFeeder(ctx, s.transport, k.stdin(newNonce())); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -44,7 +48,7 @@ func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder
 		pipe.Close()
 		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it at %s", fifo), Err: context.Cause(ctx)}
 	}
-	return &feeder{pipe}, nil
+	return &feeder{pipe, fifo}, nil
 }
 
 // feed copies r to the command's stdin, until r ends or the command's side is
@@ -57,4 +61,18 @@ func (f *feeder) feed(r io.Reader) {
 	_, _ = io.Copy(f.pipe.Stdin, r) // an error means that the command reads no more, as in a pipeline
 }
 
-func (f *feeder) close() { f.pipe.Close() }
+// unopened is the error for a command whose shell could not open its stdin. The
+// status is then that of the redirection, and nothing has run.
+func (f *feeder) unopened() error {
+	return &transport.Error{
+		Code:    "internal",
+		Message: "session: stdin: the shell could not open " + f.fifo,
+		Hint:    "something may empty the directory for temporary files; run the command again",
+	}
+}
+
+func (f *feeder) close() {
+	if f != nil {
+		f.pipe.Close()
+	}
+}

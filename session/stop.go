@@ -12,6 +12,7 @@ import (
 // keeps the session. Each rung waits for the shell to read commands again.
 func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	defer s.vigil(r)()
+	r.stopped.Store(true)
 	if s.progress(r).stdout { // it ended by itself, and what it wrote last is on its way
 		if s.drain(r); r.complete(s.progress(r)) {
 			return s.over(r)
@@ -25,7 +26,7 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 		if r.deaf.Load() && result.Verdict == Unknown {
 			err = errNothingAnswers
 		}
-		if result.Verdict != Unknown {
+		if result.Verdict != Unknown && verdict != "" {
 			result.Verdict, err = verdict, cause
 		}
 		return result, err
@@ -108,6 +109,9 @@ func (s *Session) climb(r *run) bool {
 		// An earlier one may have taken the end of the line that is typed below, within
 		// its quotes: the shell then reads on.
 		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
+		// With job control, ^C meets a loop's programs and not the shell: those that
+		// ignore it keep the loop going.
+		{func() { s.signalShell(r, "INT") }, 200 * time.Millisecond},
 	}
 	if r.keeper == nil {
 		ladder = ladder[:2] // nobody sends signals
@@ -119,9 +123,7 @@ func (s *Session) climb(r *run) bool {
 		if s.ends(r, rung.grace+s.trip) {
 			return true
 		}
-		// The text may have changed the prompt. This line brings it back if the
-		// shell reads lines; typed any earlier, it would race the interrupt.
-		s.typeKeys(s.dialect.gives + " PS2=;" + prompt(r.nonce) + "\n")
+		s.recall(r) // typed any earlier, it would race the interrupt
 		if s.ends(r, promptGrace+s.trip) {
 			return true
 		}
@@ -129,15 +131,23 @@ func (s *Session) climb(r *run) bool {
 	return false
 }
 
+// recall types the line that brings the prompt back, which the text may have
+// changed, if the shell reads lines.
+func (s *Session) recall(r *run) {
+	s.typeKeys(s.dialect.gives + " PS2=;" + prompt(r.nonce) + "\n")
+}
+
 // press types control characters, or sends the signal where there is no
-// terminal to do it.
+// terminal to do it, or where the terminal's would meet the shell together with
+// its programs and must not; see [dialect.leads].
 func (s *Session) press(r *run, keys, signal string) {
 	r.pressed.Store(true)
-	if s.tty != "" {
+	leads := signal == "INT" && s.dialect.leads
+	if s.tty != "" && !(leads && r.keeper != nil && !r.command.TTY) {
 		s.typeKeys(keys)
 		return
 	}
-	if signal == "INT" && s.dialect.leads {
+	if leads {
 		s.signalShell(r, signal)
 	}
 	s.signal(r, signal)
@@ -146,8 +156,19 @@ func (s *Session) press(r *run, keys, signal string) {
 	}
 }
 
-// typeKeys types, if the terminal is there; if not, its end is noticed.
-func (s *Session) typeKeys(keys string) { _, _ = io.WriteString(s.terminal, keys) }
+// typeKeys types, if the terminal is there; if not, its end is noticed. Nobody may
+// take it, nor what is typed before it: then it is left behind, for whoever does.
+func (s *Session) typeKeys(keys string) {
+	typed := make(chan struct{})
+	go func() { // ends with the terminal
+		defer close(typed)
+		_, _ = io.WriteString(s.terminal, keys)
+	}()
+	within(typeGrace, typed)
+}
+
+// typeGrace is longer than a terminal takes for a line that somebody reads.
+const typeGrace = 100 * time.Millisecond
 
 // unevenness is by how much a link may become slower while a command runs. Jobs
 // that were started no longer before it, and of which the shell knows nothing,
@@ -222,6 +243,8 @@ func (s *Session) resume(r *run) bool {
 
 // locate asks the shell where it is, and reports whether it said so. What is
 // exported is kept anew: the interrupt may have met the shell while it did that.
+// Another shell, which the command has started and nobody may signal, leaves: as
+// root's it would run what comes next.
 func (s *Session) locate(r *run) bool {
 	s.mu.Lock()
 	// The terminal still echoes, and what it echoes is typed from here.
@@ -235,10 +258,8 @@ func (s *Session) locate(r *run) bool {
 	defer s.outlive(nonce, "PE")
 	d := s.dialect
 	d.retrace = "" // which is left to the next text
-	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: ":"}, once: s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
-	if _, err := io.WriteString(s.terminal, f.encode()); err != nil {
-		return false
-	}
+	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: s.once + s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
+	s.typeKeys(f.encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
 	ends, prompted := 0, false
@@ -252,6 +273,7 @@ func (s *Session) locate(r *run) bool {
 				break
 			}
 			if ends++; m.payload != "" {
+				s.once = ""
 				s.mu.Lock()
 				_, r.progress.job, r.progress.cwd = parseEnd(m.payload)
 				s.mu.Unlock()

@@ -14,12 +14,13 @@ const (
 	maxRead = 32 << 10
 )
 
-// pump reads one stream to its end and hands out what comes: data to the
-// command it belongs to, marks to who waits for them. It is the only reader of
-// r. A command whose Output blocks blocks its pump, and with it the program on
-// the far side.
-func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
+// pump has one stream read to its end, and hands out what comes: data to the
+// command it belongs to, marks to who waits for them. Nobody else reads r. A
+// command whose Output blocks blocks its stream, and with it the program on the
+// far side. It returns at once; done is called behind the end.
+func (s *Session) pump(r io.Reader, k *keeper, from Stream, done func()) {
 	var marks scanner
+	leave := s.enroll()
 	data := func(b []byte) { s.data(k, from, b) }
 	found := func(m mark) { s.found(from, m) }
 	expected := func(kind byte, nonce []byte) bool { return s.expected(from, kind, nonce) }
@@ -27,16 +28,20 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream) {
 		s.heard.Add(1)
 		marks.scan(b, expected, data, found)
 	}
-	if d, ok := r.(transport.Deliverer); ok {
-		_ = d.Deliver(take) // how it ended is told where its program is
-	} else {
-		readAll(r, take)
+	end := func(error) { // how it ended is told where its program is
+		marks.flush(data)
+		done()
+		leave()
 	}
-	marks.flush(data)
+	if d, ok := r.(transport.Deliverer); ok {
+		d.Deliver(take, end)
+		return
+	}
+	go func() { end(readAll(r, take)) }() // ends with the stream
 }
 
-// readAll is [transport.Deliverer] for any stream.
-func readAll(r io.Reader, to func([]byte)) {
+// readAll hands out what any other stream has, to its end.
+func readAll(r io.Reader, to func([]byte)) error {
 	buffer := make([]byte, minRead)
 	for {
 		n, err := r.Read(buffer)
@@ -50,7 +55,7 @@ func readAll(r io.Reader, to func([]byte)) {
 			buffer = make([]byte, len(buffer)/2)
 		}
 		if err != nil {
-			return
+			return err
 		}
 	}
 }

@@ -66,6 +66,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	opened := time.Now()
 	k := s.newKeeper(pipe)
 	s.mu.Lock()
 	s.keeper = k
@@ -73,8 +74,9 @@ func (s *Session) startSudo(ctx context.Context) error {
 	if err := s.awaitKeeper(ctx, k, relay); err != nil {
 		return err
 	}
+	s.trip = min(time.Since(opened), maxTrip)
 	if k.stdout == "" {
-		return &transport.Error{Code: "shell.unsupported", Message: "session: sudo: the machine has no place for a FIFO, or no /proc", Hint: "make one of $XDG_RUNTIME_DIR, /tmp, /dev/shm or the home writable"}
+		return &transport.Error{Code: "shell.unsupported", Message: "session: sudo: the machine has no place for a FIFO, or no /proc", Hint: "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp or the home writable"}
 	}
 	k.feed = k.dir
 	term, err := s.transport.Terminal(ctx, s.sudoPrelude(k, asked, kept, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
@@ -89,7 +91,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 		return err
 	}
 	s.install(k)
-	s.pumps.Go(func() { s.endWith(k) })
+	s.spawn(func() { s.endWith(k) })
 	return nil
 }
 
@@ -113,7 +115,7 @@ func (s *Session) endWith(relay *keeper) {
 // to a FIFO, which sudo has for its stdin, and holds the streams.
 func relayPrelude(nonce string) string {
 	return inSh(`trap "" HUP INT TERM PIPE; trap z=1 USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && : >$d/r && echo $$ >$d/p && exec 8<$d/r && break; d=; done 2>/dev/null; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && : >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +

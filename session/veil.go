@@ -52,21 +52,50 @@ func (v *veil) over(from Stream, b []byte) []byte {
 	if from == Terminal {
 		b = v.echo.without(b)
 	}
-	secrets := v.secrets
-	if from == Terminal {
-		secrets = slices.Concat(secrets, v.answers)
-	}
+	secrets := v.hidden(from)
 	if len(secrets) == 0 {
 		return b
 	}
 	b = append(v.held[from], b...)
-	keep := 0
+	cut := settled(b, secrets)
+	v.held[from] = bytes.Clone(b[cut:])
+	return masked(b[:cut], secrets)
+}
+
+// hidden returns what is not to be seen on a stream, the longest first: one may
+// begin another, of which nothing must be left then.
+func (v *veil) hidden(from Stream) []string {
+	secrets := slices.Clone(v.secrets)
+	if from == Terminal {
+		secrets = append(secrets, v.answers...)
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return secrets
+}
+
+// settled returns how much of b no secret can reach into any more, whatever comes.
+func settled(b []byte, secrets []string) int {
+	cut := len(b)
+	for _, secret := range secrets {
+		cut = min(cut, len(b)-overlap(b, secret))
+	}
+	for moved := true; moved; {
+		moved = false
+		for _, secret := range secrets { // none is cut in two
+			from := max(0, cut-len(secret)+1)
+			if at := bytes.Index(b[from:], []byte(secret)); at >= 0 && from+at < cut && from+at+len(secret) > cut {
+				cut, moved = from+at, true
+			}
+		}
+	}
+	return cut
+}
+
+func masked(b []byte, secrets []string) []byte {
 	for _, secret := range secrets {
 		b = bytes.ReplaceAll(b, []byte(secret), []byte(mask))
-		keep = max(keep, overlap(b, secret))
 	}
-	v.held[from] = append([]byte(nil), b[len(b)-keep:]...)
-	return b[:len(b)-keep]
+	return b
 }
 
 // rest returns what was held of a stream that has ended.
@@ -79,7 +108,7 @@ func (v *veil) rest(from Stream) []byte {
 		held = append(held, v.echo.held...)
 		v.echo.held = nil
 	}
-	return held
+	return masked(held, v.hidden(from))
 }
 
 // echoed reports whether the terminal has shown the frame.

@@ -111,6 +111,23 @@ func TestSecretIsSeenNowhere(t *testing.T) {
 	})
 }
 
+// TestSecretThatBeginsAnother: the second answer is what the first one begins with.
+func TestSecretThatBeginsAnother(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		answers := []string{"release-2024.1-rc1\n", "release-2024.1\n"}
+		r := left(t, s, session.Command{Text: `printf 'Password: ' >/dev/tty; read a </dev/tty; printf 'Password: ' >/dev/tty; read b </dev/tty; printf %s "$b"; sleep 0.2; printf ' %s ' "$a"; printf %s "${a%1}"`}, func(session.Prompt) {
+			answer := answers[0]
+			answers = answers[1:]
+			if _, err := s.WriteSecret([]byte(answer)); err != nil {
+				t.Errorf("WriteSecret = %v", err)
+			}
+		})
+		if want := "******** ******** ********-rc"; string(r.Stdout) != want {
+			t.Errorf("got %q, want %q", r.Stdout, want)
+		}
+	})
+}
+
 // spoolOf is a spool in memory.
 type spoolOf struct{ bytes.Buffer }
 

@@ -45,6 +45,7 @@ func over(t *testing.T, handlers sftp.Handlers) *Remote {
 type program struct{ net.Conn }
 
 func (program) Wait() (transport.Exit, error) { return transport.Exit{}, nil }
+func (program) Done() <-chan struct{}         { return nil }
 
 // A server that runs no programs has what it stored read back.
 func TestReadBack(t *testing.T) {

@@ -53,6 +53,9 @@ type Program interface {
 	// ended, or whether it did.
 	Wait() (Exit, error)
 
+	// Done is closed once Wait does not block any more.
+	Done() <-chan struct{}
+
 	// Close hangs up: it unblocks pending reads and writes and ends the program
 	// as far as the machine lets it. It may be called more than once, and
 	// concurrently with everything else.
@@ -83,13 +86,14 @@ type Pipe struct {
 }
 
 // A Deliverer is a stream that can also hand out what comes in the goroutine that
-// has it first, which saves a waking for each chunk. The streams of a Pipe may be
-// such.
+// has it first, which saves a waking for each chunk, and a goroutine that would
+// only wait. A Terminal may be one, and so may the streams of a Pipe.
 type Deliverer interface {
-	// Deliver takes the place of Read, also after the first: it calls to with what
-	// comes, and returns when Read would return an error, with that. to is not
-	// called after that, nor twice at once, and must not keep the bytes.
-	Deliver(to func([]byte)) error
+	// Deliver takes the place of Read, also after the first. to is called with what
+	// comes, not twice at once, and must not keep the bytes. When Read would return
+	// an error, end is called with that, once, and to no more. Either may be called
+	// before Deliver returns.
+	Deliver(to func([]byte), end func(error))
 }
 
 // Size is a terminal's size in character cells. The zero value stands for

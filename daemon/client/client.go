@@ -115,6 +115,20 @@ func (c *Client) Wait(ctx context.Context, name string, wait api.Wait) (waited a
 	return waited, c.call(ctx, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
 }
 
+// Matched is [Client.Wait] for a line of a command that is over, also where its
+// session is.
+func (c *Client) Matched(ctx context.Context, command api.Command, wait api.Wait) (api.Waited, error) {
+	waited := api.Waited{Command: &command}
+	o, err := c.Output(ctx, command.Session, api.Query{Command: command.ID, Since: wait.Since, Grep: wait.Match})
+	for _, p := range o.Pieces {
+		if p.Match {
+			waited.Met, waited.Line, waited.At = true, string(p.Data), p.At
+			break
+		}
+	}
+	return waited, err
+}
+
 // Output reads what a session has said.
 func (c *Client) Output(ctx context.Context, name string, query api.Query) (output api.Output, err error) {
 	return output, c.call(ctx, http.MethodPost, sessionPath(name)+"/output", query, &output)
@@ -219,12 +233,16 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	return nil, refusal(response)
 }
 
+// ErrLost is wrapped by the error of a request whose answer did not come: the
+// daemon may have done what was asked.
+var ErrLost = errors.New("no answer")
+
 func unreachable(err error) error {
 	var coded *transport.Error
 	if errors.As(err, &coded) {
 		return coded // of the socket: it names the cause better
 	}
-	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: %v", err), Hint: "see its log, or start it with gateway serve", Err: err}
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: %v", err), Hint: "see its log, or start it with gateway serve", Err: fmt.Errorf("%w: %w", ErrLost, err)}
 }
 
 // stream calls each with every line of an answer.

@@ -144,6 +144,9 @@ func (l *loan) Wait() (transport.Exit, error) {
 	return l.exit, l.exited.err
 }
 
+// Done implements [transport.Program].
+func (l *loan) Done() <-chan struct{} { return l.exited.told }
+
 // Close implements [transport.Program]. The daemon hangs the program up when it
 // sees the connection's end.
 func (l *loan) Close() error {

@@ -23,6 +23,7 @@ import (
 	"gateway/daemon/client"
 	"gateway/gateway"
 	"gateway/internal/socket"
+	"gateway/internal/sshdtest"
 )
 
 // The tests start themselves as other processes, with a role and a directory.
@@ -171,7 +172,7 @@ func TestManyStarters(t *testing.T) {
 // would never end for whoever reads it.
 func TestNothingInherited(t *testing.T) {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
-		t.Skip("no /proc to look into")
+		sshdtest.Skip(t, "no /proc to look into")
 	}
 	dir := newDir(t)
 	cmd := starter(dir)

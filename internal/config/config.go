@@ -185,11 +185,10 @@ func (l *loader) flags() error {
 		if !known || !f.Changed {
 			return "", nil
 		}
-		text := f.Value.String()
 		if list, ok := f.Value.(pflag.SliceValue); ok {
-			text = strings.Join(list.GetSlice(), string(filepath.ListSeparator))
+			return k.name, expandAll(list.GetSlice(), l.source.home())
 		}
-		value, err := k.parse(text, l.source.home())
+		value, err := k.parse(f.Value.String(), l.source.home())
 		if err != nil {
 			return "", nil
 		}

@@ -126,6 +126,7 @@ func TestInventory(t *testing.T) {
 		filepath.Join(p.home, ".config/gateway/a.yaml"), "/b.yaml", filepath.Join(p.home, "c.yaml"))
 	check("variable", must(p.load([]string{"GATEWAY_INVENTORY=x.yaml:y.yaml"})), "GATEWAY_INVENTORY", "x.yaml", "y.yaml")
 	check("flag", must(p.load([]string{"GATEWAY_INVENTORY=x.yaml"}, "--inventory=1", "--inventory", "2")), "--inventory", "1", "2")
+	check("flag with a colon", must(p.load(nil, "--inventory", "/srv/a:b/hosts.yaml")), "--inventory", "/srv/a:b/hosts.yaml")
 }
 
 func TestNothingFromTheCurrentDirectory(t *testing.T) {

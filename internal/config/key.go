@@ -55,13 +55,7 @@ func (k key) parse(text, home string) (any, error) {
 	case k.duration:
 		return span(text)
 	case k.list:
-		var list []string
-		for _, path := range filepath.SplitList(text) {
-			if path != "" {
-				list = append(list, expand(path, "", home))
-			}
-		}
-		return list, nil
+		return expandAll(filepath.SplitList(text), home), nil
 	case k.path:
 		return k.expand(text, "", home), nil
 	}
@@ -115,6 +109,17 @@ func (k key) expand(text, dir, home string) string {
 		return text
 	}
 	return expand(text, dir, home)
+}
+
+// expandAll expands paths, but those that are empty.
+func expandAll(paths []string, home string) []string {
+	var list []string
+	for _, path := range paths {
+		if path != "" {
+			list = append(list, expand(path, "", home))
+		}
+	}
+	return list
 }
 
 // expand resolves "~" and makes a relative path start at dir, unless that is

@@ -19,7 +19,7 @@ type Mistake struct {
 	// Line and Column say where; zero for the file as a whole.
 	Line, Column  int
 	Message, Hint string
-	Err           error // what the YAML parser said; nil if it was content
+	Err           error // what the YAML parser said; nil if it was content, or repeats some
 }
 
 // syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
@@ -60,6 +60,10 @@ func syntaxMistake(data []byte, err error) *Mistake {
 			}
 			m.Line, m.Column = place(data, line)
 		}
+	}
+	// What stands behind the * is the rest of a value, such as a password.
+	if strings.HasPrefix(text, "unknown anchor ") {
+		text, m.Hint, m.Err = "an alias (*) without its anchor", "put a value that begins with * in quotes", nil
 	}
 	m.Message = "not YAML: " + text
 	return m

@@ -22,6 +22,7 @@ func TestParse(t *testing.T) {
 		{"of the scanner", "a: 1\n\tb: 2\n", 2, 2, "not YAML: found a tab character that violates indentation"},
 		{"of the parser", "a: 1\nb:\n  - c\n  d: e\n", 3, 3, "not YAML: did not find expected '-' indicator"},
 		{"at the end", "a: 1\nb: [\n", 2, 1, "not YAML: did not find expected node content"},
+		{"an alias", "password: *hunter2\n", 0, 0, "not YAML: an alias (*) without its anchor"},
 		{"bytes", "\x00\x01", 0, 0, "not YAML: control characters are not allowed"},
 		{"too large", strings.Repeat("#", 1<<20+1), 0, 0, "the file is larger than 1 MiB"},
 	} {
@@ -32,6 +33,8 @@ func TestParse(t *testing.T) {
 				t.Errorf("no mistake, want %s", test.message)
 			case mistake != nil && (root != nil || mistake.Line != test.line || mistake.Column != test.column || mistake.Message != test.message):
 				t.Errorf("got %+v, want %d:%d: %s", mistake, test.line, test.column, test.message)
+			case mistake != nil && strings.Contains(fmt.Sprint(mistake), "hunter2"):
+				t.Errorf("got %+v, with content", mistake)
 			}
 		})
 	}

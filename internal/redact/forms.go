@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"html"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -95,7 +96,8 @@ func quotings(secret string) []string {
 	}
 	// $'…' of printf %q and set -x, for what has control characters in it.
 	ansi := strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`, "\t", `\t`, "\r", `\r`, "\x1b", `\E`, "\a", `\a`, "\b", `\b`, "\f", `\f`, "\v", `\v`).Replace(secret)
-	return append(all, ansi)
+	goes := strconv.Quote(secret) // in our own errors
+	return append(all, ansi, goes[1:len(goes)-1])
 }
 
 // backslashes puts one before each of some characters.

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gateway/internal/socket"
+	"gateway/internal/sshdtest"
 	"gateway/transport"
 )
 
@@ -74,7 +75,7 @@ func as(t *testing.T, uid int, role, path string) *exec.Cmd {
 	cmd := exec.Command(program(t), path)
 	if uid != 0 {
 		if os.Geteuid() != 0 {
-			t.Skip("only root can be somebody else")
+			sshdtest.Skip(t, "only root can be somebody else")
 		}
 		cmd.Path = forAll(t)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
@@ -246,7 +247,7 @@ func TestPeerOfAnotherUser(t *testing.T) {
 // Root does not talk to a daemon of somebody else, and the other way round.
 func TestDialAnotherUsersDaemon(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can be somebody else")
+		sshdtest.Skip(t, "only root can be somebody else")
 	}
 	path := place(t)
 	l := listen(t, path)
@@ -317,7 +318,7 @@ func TestUnsafePlaces(t *testing.T) {
 			t.Cleanup(func() { os.RemoveAll(above + "-real") })
 			must(t, os.Symlink(above+"-real", above))
 			if os.Geteuid() != 0 {
-				t.Skip("only root can give a link away")
+				sshdtest.Skip(t, "only root can give a link away")
 			}
 			must(t, os.Lchown(above, 65534, 65534))
 		}, "is a symbolic link of user 65534"},
@@ -455,7 +456,7 @@ func must(t *testing.T, err error) {
 func chown(t *testing.T, file string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a file away")
+		sshdtest.Skip(t, "only root can give a file away")
 	}
 	must(t, os.Chown(file, 65534, 65534))
 }

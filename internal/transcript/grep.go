@@ -13,18 +13,21 @@ import (
 // in pieces of this length.
 const maxLine = 64 << 10
 
+const (
+	maxLines = 1000 // that a search finds
+	maxWidth = 1024 // bytes of each
+)
+
 // GrepOptions may be left zero.
 type GrepOptions struct {
 	Context int // how many lines before and after a match are wanted
-	Lines   int // how many lines are wanted in all; 1000 if not set
 	Bytes   int // how many bytes in all; 64 KiB if not set
-	Width   int // how many bytes of a line; 1024 if not set
 }
 
 // A Line is one that matches, or stands near one that does. At is where it
-// begins, and Data has no line end. Of a line longer than Width, Data is what
-// is around the match, or the beginning, and Cut is true; also for a piece of a
-// line that is longer than 64 KiB.
+// begins, and Data has no line end. Of a line longer than 1 KiB, or than all that
+// is wanted, Data is what is around the match, or the beginning, and Cut is true;
+// also for a piece of a line that is longer than 64 KiB.
 type Line struct {
 	Chunk
 	Match, Cut bool
@@ -55,9 +58,8 @@ func (v View) From(at Cursor) View {
 func (v View) Grep(ctx context.Context, pattern *regexp.Regexp, options GrepOptions) (Found, error) {
 	v = v.now()
 	g := grep{pattern: pattern, options: options}
-	g.options.Lines = cmp.Or(max(options.Lines, 0), 1000)
 	g.options.Bytes = cmp.Or(max(options.Bytes, 0), 64<<10)
-	g.options.Width = min(cmp.Or(max(options.Width, 0), 1024), g.options.Bytes) // so that any line fits
+	g.width = min(maxWidth, g.options.Bytes) // so that any line fits
 	s := v.log.scan(v.from, v.to, v.streams)
 	defer s.close()
 	for {
@@ -88,6 +90,7 @@ type grep struct {
 	Found
 	pattern *regexp.Regexp
 	options GrepOptions
+	width   int           // how many bytes of a line are wanted
 	open    [Streams]Line // the line that each stream is in the middle of
 	before  []Line        // the last lines that were not wanted, for a match that follows
 	after   int           // how many lines are still wanted behind a match
@@ -150,7 +153,7 @@ func (g *grep) line(l Line) {
 	switch {
 	case g.full:
 	case l.Match:
-		l = l.cut(match, g.options.Width, nil)
+		l = l.cut(match, g.width, nil)
 		lines := append(g.before, l)
 		g.before, g.after = nil, g.options.Context
 		for len(lines) > 1 && !g.fits(lines) {
@@ -159,14 +162,14 @@ func (g *grep) line(l Line) {
 		g.take(lines)
 	case g.after > 0:
 		g.after--
-		g.take([]Line{l.cut(nil, g.options.Width, nil)})
+		g.take([]Line{l.cut(nil, g.width, nil)})
 	case g.options.Context > 0:
 		var buffer []byte
 		if len(g.before) == g.options.Context {
 			buffer = g.before[0].Data
 			g.before = slices.Delete(g.before, 0, 1)
 		}
-		g.before = append(g.before, l.cut(nil, g.options.Width, buffer))
+		g.before = append(g.before, l.cut(nil, g.width, buffer))
 	}
 }
 
@@ -175,7 +178,7 @@ func (g *grep) fits(lines []Line) bool {
 	for _, l := range lines {
 		n += len(l.Data)
 	}
-	return n <= g.options.Bytes && len(g.Lines)+len(lines) <= g.options.Lines
+	return n <= g.options.Bytes && len(g.Lines)+len(lines) <= maxLines
 }
 
 // take adds lines to what was found, or finds that there is no room.

@@ -54,16 +54,16 @@ func TestGrep(t *testing.T) {
 		{"nothing", "zeta", transcript.GrepOptions{Context: 3}, nil, `#0 >98`},
 		{"an empty line", "^$", transcript.GrepOptions{}, nil, `20: #1 >98`},
 		{"an unfinished line", "alpha", transcript.GrepOptions{}, nil, `0:alpha 78:password for alpha:  #2 >98`},
-		{"one stream", "a", transcript.GrepOptions{Lines: 3}, []transcript.Stream{stdout}, `0:alpha 6:beta 21:gamma #5 >27`},
+		{"one stream", "a", transcript.GrepOptions{Bytes: 14}, []transcript.Stream{stdout}, `0:alpha 6:beta 21:gamma #5 >27`},
 		{"context", "gamma", transcript.GrepOptions{Context: 1}, []transcript.Stream{stdout}, `20- 21:gamma 27-delta #1 >98`},
 		{"contexts that meet", "gamma|epsilon", transcript.GrepOptions{Context: 2}, []transcript.Stream{stdout}, `6-beta 20- 21:gamma 27-delta 33:epsilon 41-a long line with a needle in the hay #2 >98`},
 		{"the order of line ends", "warn|beta", transcript.GrepOptions{}, nil, `8:warn: x 6:beta #2 >98`},
-		{"no room for the context", "gamma", transcript.GrepOptions{Context: 5, Lines: 3}, []transcript.Stream{stdout}, `6-beta 20- 21:gamma #1 >27`},
+		{"no room for the context", "gamma", transcript.GrepOptions{Context: 5, Bytes: 9}, []transcript.Stream{stdout}, `6-beta 20- 21:gamma #1 >27`},
 		{"no room for a second match", "gamma|delta", transcript.GrepOptions{Bytes: 9}, []transcript.Stream{stdout}, `21:gamma #2 >27`},
-		{"width", "needle", transcript.GrepOptions{Width: 12}, nil, `41:~ a needle in #1 >98`},
-		{"width at the beginning", "long", transcript.GrepOptions{Width: 8}, nil, `41:~a long l #1 >98`},
-		{"width at the end", "hay", transcript.GrepOptions{Width: 8}, nil, `41:~ the hay #1 >98`},
-		{"a match longer than that", "long.*hay", transcript.GrepOptions{Width: 8}, nil, `41:~long lin #1 >98`},
+		{"width", "needle", transcript.GrepOptions{Bytes: 12}, nil, `41:~ a needle in #1 >98`},
+		{"width at the beginning", "long", transcript.GrepOptions{Bytes: 8}, nil, `41:~a long l #1 >98`},
+		{"width at the end", "hay", transcript.GrepOptions{Bytes: 8}, nil, `41:~ the hay #1 >98`},
+		{"a match longer than that", "long.*hay", transcript.GrepOptions{Bytes: 8}, nil, `41:~long lin #1 >98`},
 	} {
 		found, err := l.View(0, l.End(), test.streams...).Grep(t.Context(), regexp.MustCompile(test.pattern), test.options)
 		if got := lines(found); got != test.want || err != nil {
@@ -86,12 +86,12 @@ func TestGrepLongLines(t *testing.T) {
 	add(t, l, stdout, "short\n")
 	add(t, l, stdout, strings.Repeat("y", 10*piece)+"needle")
 	add(t, l, stdout, "\nlast\n")
-	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle|^$"), transcript.GrepOptions{Context: 1, Width: 10})
-	if got, want := lines(found), fmt.Sprintf("%d-~yyyyyyyyyy %d:~needle %d-last #1 >%d", piece+7+9*piece, piece+7+10*piece, 11*piece+7+7, l.End()); got != want || err != nil {
+	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle|^$"), transcript.GrepOptions{Context: 1})
+	if got, want := lines(found), fmt.Sprintf("%d-~%s %d:~needle %d-last #1 >%d", piece+7+9*piece, strings.Repeat("y", 1024), piece+7+10*piece, 11*piece+7+7, l.End()); got != want || err != nil {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
-	found, err = l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("short|x"), transcript.GrepOptions{Width: 10})
-	if got, want := lines(found), fmt.Sprintf("0:~xxxxxxxxxx %d:short #2 >%d", piece+1, l.End()); got != want || err != nil {
+	found, err = l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("short|x"), transcript.GrepOptions{})
+	if got, want := lines(found), fmt.Sprintf("0:~%s %d:short #2 >%d", strings.Repeat("x", 1024), piece+1, l.End()); got != want || err != nil {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }
@@ -103,8 +103,8 @@ func TestGrepAfterDrop(t *testing.T) {
 	for range 4 {
 		add(t, l, stdout, strings.Repeat("-", 60)+"needle\nxx")
 	}
-	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle"), transcript.GrepOptions{Width: 6})
-	if got, want := lines(found), "69:~needle 136:~needle 205:~needle #3 >276"; got != want || found.Dropped != 69 || err != nil {
+	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle"), transcript.GrepOptions{})
+	if got, want := lines(found), fmt.Sprintf("69:%[1]sneedle 136:xx%[1]sneedle 205:xx%[1]sneedle #3 >276", strings.Repeat("-", 60)); got != want || found.Dropped != 69 || err != nil {
 		t.Errorf("got %s, dropped %d, %v, want %s", got, found.Dropped, err, want)
 	}
 }
@@ -125,19 +125,24 @@ func TestGrepModel(t *testing.T) {
 			rest = rest[n:]
 		}
 		var want, got []string
+		longest := 1
 		for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+			longest = max(longest, len(line))
 			if pattern.Match(line) {
 				want = append(want, string(line))
 			}
 		}
 		options := transcript.GrepOptions{
 			Context: rapid.IntRange(0, 3).Draw(t, "context"),
-			Lines:   rapid.IntRange(1, 10).Draw(t, "lines"),
-			Bytes:   rapid.IntRange(400, 500).Draw(t, "bytes"),
+			Bytes:   rapid.IntRange(longest, 500).Draw(t, "bytes"),
 		}
 		for v := l.View(0, l.End()); ; {
 			found, err := v.Grep(t.Context(), pattern, options)
-			if err != nil || found.Matches != len(want)-len(got) || len(found.Lines) > options.Lines {
+			size := 0
+			for _, line := range found.Lines {
+				size += len(line.Data)
+			}
+			if err != nil || found.Matches != len(want)-len(got) || size > options.Bytes {
 				t.Fatalf("Grep = %s, %v, want %d matches", lines(found), err, len(want)-len(got))
 			}
 			for _, line := range found.Lines {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"gateway/internal/sshdtest"
 	"gateway/internal/transcript"
 )
 
@@ -43,7 +44,7 @@ func TestUnsafe(t *testing.T) {
 			file := segmentsOf(t, dir)[0]
 			if err := test.do(dir, file); err != nil {
 				if os.Geteuid() != 0 && errors.Is(err, syscall.EPERM) {
-					t.Skip("only root can give a file away")
+					sshdtest.Skip(t, "only root can give a file away")
 				}
 				t.Fatal(err)
 			}

@@ -9,9 +9,7 @@
 package transcript
 
 import (
-	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"sync"
@@ -60,8 +58,7 @@ type Log struct {
 	index   index
 	end     Cursor
 	closed  bool
-	changed chan struct{} // closed when there is more; nil: nobody waits
-	damaged int64         // set by Open only
+	damaged int64 // set by Open only
 }
 
 // Create starts a log in dir, which it makes with mode 0700 where it does not
@@ -128,15 +125,6 @@ func (l *Log) add(r record) {
 		l.index.add(r, offset)
 	}
 	l.end = r.end()
-	l.wake()
-}
-
-// wake tells who waits. The caller holds mu.
-func (l *Log) wake() {
-	if l.changed != nil {
-		close(l.changed)
-		l.changed = nil
-	}
 }
 
 // End returns the cursor behind the last byte.
@@ -157,31 +145,6 @@ func (l *Log) Start() Cursor {
 // Damaged returns how many bytes of the files [Open] could not make sense of:
 // the record that was being written during a crash, for example.
 func (l *Log) Damaged() int64 { return l.damaged }
-
-// Wait returns when there are bytes behind the cursor. It returns io.EOF when
-// there will be none, because the log is closed, and else the context's error.
-func (l *Log) Wait(ctx context.Context, after Cursor) error {
-	for {
-		l.mu.Lock()
-		switch {
-		case l.end > after:
-			l.mu.Unlock()
-			return nil
-		case l.closed:
-			l.mu.Unlock()
-			return io.EOF
-		case l.changed == nil:
-			l.changed = make(chan struct{})
-		}
-		changed := l.changed
-		l.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
 
 // Rest closes the log's file until the next Append: for a session that is
 // idle, since a thousand of them would need a thousand descriptors.
@@ -215,7 +178,6 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	l.wake()
 	return l.problem
 }
 

@@ -2,17 +2,16 @@ package transcript_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -179,44 +178,6 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-func TestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, _ := create(t, transcript.Options{})
-		add(t, l, stdout, "abc")
-		if err := l.Wait(t.Context(), 2); err != nil {
-			t.Errorf("Wait for what is there = %v", err)
-		}
-		results := make(chan error)
-		wait := func(ctx context.Context, after transcript.Cursor) {
-			go func() { results <- l.Wait(ctx, after) }()
-			synctest.Wait()
-		}
-		wait(t.Context(), 3)
-		wait(t.Context(), 3)
-		add(t, l, stderr, "d")
-		for range 2 {
-			if err := <-results; err != nil {
-				t.Errorf("Wait = %v", err)
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		wait(ctx, 4)
-		cancel()
-		if err := <-results; !errors.Is(err, context.Canceled) {
-			t.Errorf("Wait = %v, want %v", err, context.Canceled)
-		}
-		wait(t.Context(), 10)
-		add(t, l, stderr, "e")
-		l.Close()
-		if err := <-results; err != io.EOF {
-			t.Errorf("Wait for a closed log = %v, want EOF", err)
-		}
-		if err := l.Wait(t.Context(), 4); err != nil {
-			t.Errorf("Wait for what is there = %v", err)
-		}
-	})
-}
-
 // TestTogether: three writers and readers of all kinds; each stream comes whole
 // and in order, or the readers know how much is missing.
 func TestTogether(t *testing.T) {
@@ -227,11 +188,12 @@ func TestTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l, _ := create(t, options)
 			var readers, writers sync.WaitGroup
+			var closed atomic.Bool
 			for range 2 {
-				readers.Go(func() { follow(t, l, options.Limit == 0) })
+				readers.Go(func() { follow(t, l, &closed, options.Limit == 0) })
 			}
 			readers.Go(func() {
-				for l.Wait(t.Context(), l.End()) == nil {
+				for ; !closed.Load(); runtime.Gosched() {
 					v := l.View(l.Start(), l.End(), stdout, stderr)
 					e, err := v.Excerpt(100, 1000)
 					if err != nil || e.Total < 0 || e.Dropped < 0 || e.Omitted < 0 && l.Start() == 0 {
@@ -253,16 +215,17 @@ func TestTogether(t *testing.T) {
 			}
 			writers.Wait()
 			l.Close()
+			closed.Store(true)
 			readers.Wait()
 		})
 	}
 }
 
-// follow reads a log to its end.
-func follow(t *testing.T, l *transcript.Log, whole bool) {
+// follow reads a log to its end, which it has once it is closed.
+func follow(t *testing.T, l *transcript.Log, closed *atomic.Bool, whole bool) {
 	var at transcript.Cursor
 	var streams [3][]byte
-	for l.Wait(t.Context(), at) == nil {
+	for ; !closed.Load() || at < l.End(); runtime.Gosched() {
 		page, err := l.Read(at, 1000)
 		if err != nil {
 			t.Errorf("Read = %v", err)

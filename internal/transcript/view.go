@@ -1,9 +1,6 @@
 package transcript
 
-import (
-	"bytes"
-	"io"
-)
+import "io"
 
 // A View is what some streams wrote between two cursors. It holds no resources
 // and may be used by several at once.
@@ -171,27 +168,4 @@ func (v View) collect(at Cursor, skip int64, n int) (chunks []Chunk, start, end 
 		chunks = join(chunks, c)
 	}
 	return chunks, start, end, nil
-}
-
-// TailLines returns the last n lines as the excerpt's Tail, of at most limit
-// bytes.
-func (v View) TailLines(n, limit int) (Excerpt, error) {
-	v = v.now()
-	e, err := v.Excerpt(0, limit)
-	if err != nil {
-		return e, err
-	}
-	text := Bytes(e.Tail)
-	i := len(text)
-	if i > 0 && text[i-1] == '\n' {
-		i-- // it ends the last line and begins none
-	}
-	for n = max(n, 0); n > 0 && i >= 0; n-- {
-		i = bytes.LastIndexByte(text[:i], '\n')
-	}
-	if n > 0 || i < 0 {
-		return e, nil
-	}
-	// Once more, for the cursor.
-	return v.Excerpt(0, len(text)-i-1)
 }

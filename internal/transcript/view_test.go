@@ -56,32 +56,6 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-func TestTailLines(t *testing.T) {
-	for _, test := range []struct {
-		text     string
-		n, limit int
-		want     string
-	}{
-		{"a\nb\nc\n", 2, 100, "b\nc\n"},
-		{"a\nb\nc", 2, 100, "b\nc"},
-		{"a\nb\nc", 9, 100, "a\nb\nc"},
-		{"a\nb\nc\n", 0, 100, ""},
-		{"a\nb\n\n", 1, 100, "\n"},
-		{"a\nb\n\n", 2, 100, "b\n\n"},
-		{"\n", 1, 100, "\n"},
-		{"", 3, 100, ""},
-		{"abcdef\nghi\n", 2, 6, "f\nghi\n"},
-		{"abcdef\nghi\n", 1, 5, "ghi\n"},
-	} {
-		l, _ := create(t, transcript.Options{})
-		add(t, l, stdout, test.text)
-		e, err := l.View(0, l.End()).TailLines(test.n, test.limit)
-		if string(transcript.Bytes(e.Tail)) != test.want || err != nil || int(e.Omitted) != len(test.text)-len(test.want) || int(e.TailStart) != len(test.text)-len(test.want) {
-			t.Errorf("TailLines(%d, %d) of %q = %+v, %v, want %q", test.n, test.limit, test.text, e, err, test.want)
-		}
-	}
-}
-
 // TestLarge: a log of many blocks and segments, read at random places.
 func TestLarge(t *testing.T) {
 	l, dir := create(t, transcript.Options{Segment: 300 << 10})

@@ -250,6 +250,11 @@ var state = []Case{
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
 		{Text: `unset PS1 PS4 PROMPT RPROMPT _OLD_PS1`},
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
+		// Themes set it in a hook, before each prompt.
+		{Text: `precmd() { PS1='theme> '; }; precmd_functions=precmd; YASH_PS1='theme> '; PROMPT_COMMAND="PS1='theme> '"`, TerminalLike: Like(`\A(theme> )?\z`)},
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3, TerminalLike: said},
+		timedOut("echo part; sleep 60"),
+		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
 	}},
 	{ID: "C73", Name: "its own variables", Steps: []Step{
 		{Text: "unset _gwn _gw PWD OLDPWD"},

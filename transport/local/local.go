@@ -161,6 +161,9 @@ func (p *program) Wait() (transport.Exit, error) {
 	return p.exit, p.err
 }
 
+// Done implements [transport.Program].
+func (p *program) Done() <-chan struct{} { return p.ended }
+
 // end hangs the process group up, kills it when that is not enough, and waits
 // until the leader is reaped. A leader that has ended by itself leaves its
 // background jobs running, as it does under sshd.

@@ -167,6 +167,18 @@ func TestAuthFails(t *testing.T) {
 			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: unreadable}} },
 		},
 		{
+			"unreadable, but not configured", "auth.rejected",
+			[]string{other.File},
+			func(c *ssh.Config) {
+				c.Identities = []ssh.Identity{{Path: unreadable, Optional: true}, {Path: t.TempDir(), Optional: true}, {Path: other.File}}
+			},
+		},
+		{
+			"nothing but unreadable", "auth.no_key",
+			[]string{unreadable + " (no key found)"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: unreadable, Optional: true}} },
+		},
+		{
 			"no passphrase", "auth.passphrase",
 			[]string{wanted},
 			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: wanted}} },
@@ -367,4 +379,18 @@ func TestWarnsOfOpenKey(t *testing.T) {
 	if !strings.Contains(said.String(), file) {
 		t.Errorf("warning = %q, want %q in it", said.String(), file)
 	}
+}
+
+// Nobody has to hear at each connection of a key that is of no use here, such as
+// id_ed25519_sk, and that nobody configured.
+func TestWarnsOfNoUnconfiguredKey(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("not a key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := config(s)
+	c.Identities = []ssh.Identity{{Path: file, Optional: true}, {Path: s.KeyFile}}
+	c.Warn = func(m string) { t.Errorf("warning = %q, want none", m) }
+	dial(t, c)
 }

@@ -130,38 +130,39 @@ func (ch *channel) stop(err error, signal string) {
 
 // ask sends a request that needs no answer, or gives up with the channel.
 func (ch *channel) ask(name string, payload []byte) error {
-	return ch.send(func() error {
+	_, err := ch.send(func() error {
 		_, err := ch.remote.SendRequest(name, false, payload)
 		return err
 	})
+	return err
 }
 
 // send does what may block until the peer confirms the end, or gives up with the
 // channel. It takes a goroutine each time: one that stayed would cost an idle
-// channel 4 KiB.
-func (ch *channel) send(do func() error) error {
+// channel 4 KiB. What it gave up may be done yet.
+func (ch *channel) send(do func() error) (gaveUp bool, err error) {
 	sent := make(chan error, 1)
 	if !ch.conn.spawn(func() { sent <- do() }) {
-		return ch.writeError(io.EOF)
+		return false, ch.writeError(io.EOF)
 	}
 	select {
 	case err := <-sent:
-		return ch.writeError(err)
+		return false, ch.writeError(err)
 	case <-ch.closed:
-		return ch.closeErr
+		return true, ch.closeErr
 	}
 }
 
 // writeError turns what x/crypto says about a channel that is over, io.EOF,
 // into what a writer expects.
 func (ch *channel) writeError(err error) error {
+	if err == nil {
+		return nil
+	}
 	select {
 	case <-ch.closed:
 		return ch.closeErr
 	default:
-	}
-	if err == nil {
-		return nil
 	}
 	if ch.conn.wire.broken.Load() {
 		return ch.conn.lostError()
@@ -180,7 +181,8 @@ const maxWrite = 64 << 10
 // chunks are buffers for what is being written.
 var chunks = sync.Pool{New: func() any { return new([]byte) }}
 
-// Write implements [io.Writer].
+// Write implements [io.Writer]. What was on its way when the channel was closed
+// counts as written: it may arrive yet.
 func (ch *channel) Write(p []byte) (int, error) {
 	w := &ch.writer
 	w.mu.Lock()
@@ -196,11 +198,15 @@ func (ch *channel) Write(p []byte) (int, error) {
 		n := min(len(p), maxWrite)
 		chunk := chunks.Get().(*[]byte) // p is the caller's again when the channel is closed
 		*chunk = append((*chunk)[:0], p[:n]...)
-		if err := ch.send(func() error {
+		gaveUp, err := ch.send(func() error {
 			defer chunks.Put(chunk)
 			_, err := ch.remote.Write(*chunk)
 			return err
-		}); err != nil {
+		})
+		if gaveUp {
+			written += n
+		}
+		if err != nil {
 			return written, err
 		}
 		written += n
@@ -221,7 +227,8 @@ func (ch *channel) CloseWrite() error {
 	if err := ch.ready(); err != nil {
 		return err
 	}
-	return ch.send(ch.remote.CloseWrite)
+	_, err := ch.send(ch.remote.CloseWrite)
+	return err
 }
 
 // ready waits until data may be sent.

@@ -63,8 +63,9 @@ type Config struct {
 	// the next. Machines with an equal Jump share one connection to it.
 	Jump *Config
 	// ProxyCommand is run by sh -c, and its standard input and output are the
-	// connection. %h, %p, %r, %n and %% stand for address, port, user, name and
-	// a percent sign. It excludes Jump.
+	// connection. %h, %p, %r, %n, %k and %% stand for address, port, user, name,
+	// HostKeyAlias (or else the name) and a percent sign; others are refused. It
+	// excludes Jump.
 	ProxyCommand string
 
 	// ConnectTimeout covers the way to this machine alone, that is TCP or
@@ -96,7 +97,7 @@ type Identity struct {
 	// Name is what messages call the key; empty means Path. It must be set
 	// along with PEM.
 	Name string
-	// Optional: a file that does not exist is no failure.
+	// Optional: a file that does not exist, or is no key for us, is no failure.
 	Optional bool
 	// Passphrase resolves the passphrase of an encrypted key; nil means that
 	// Config.Ask is to be asked. It is called only once the machine wants a
@@ -160,8 +161,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxHops ends a chain of bastions that leads to itself.
-const maxHops = 16
+// MaxHops is how many machines there may be on a way, the last one included. It
+// ends a chain of bastions that leads to itself.
+const MaxHops = 16
 
 // check refuses what no connection could come of.
 func (c Config) check() error {
@@ -169,7 +171,7 @@ func (c Config) check() error {
 		return &transport.Error{Code: codeConfig, Message: "ssh: " + text}
 	}
 	hop := &c
-	for range maxHops {
+	for range MaxHops {
 		switch {
 		case hop.Addr == "" && hop.Name == "":
 			return invalid("host without a name and an address")
@@ -184,7 +186,7 @@ func (c Config) check() error {
 			return nil
 		}
 	}
-	return invalid(c.Name + ": more than " + strconv.Itoa(maxHops) + " jumps")
+	return invalid(c.Name + ": more than " + strconv.Itoa(MaxHops) + " machines on the way")
 }
 
 func (c *Config) hostPort() string { return net.JoinHostPort(c.Addr, strconv.Itoa(c.Port)) }

@@ -108,7 +108,7 @@ func (c *Config) crowded(ctx context.Context) error {
 		return given
 	}
 	return c.failure(codeThrottled, context.DeadlineExceeded, "too many connections to one machine at once: lower --forks",
-		"none of %d handshakes with it finished %s", maxHandshakes, c.inTime(ctx))
+		"no place among its %d handshakes became free %s", maxHandshakes, c.inTime(ctx))
 }
 
 // carrier opens the byte stream for the connection. Its Close unblocks a
@@ -116,7 +116,7 @@ func (c *Config) crowded(ctx context.Context) error {
 func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
 	switch {
 	case c.ProxyCommand != "":
-		return startProxy(ctx, c)
+		return startProxy(c)
 	case bastion != nil:
 		return bastion.tunnel(ctx, c)
 	}

@@ -1,11 +1,13 @@
 package ssh_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -63,6 +65,11 @@ func listen(t *testing.T, handle func(net.Conn)) ssh.Config {
 // serve runs a server of x/crypto that opens no channels.
 func serve(t *testing.T, server *gossh.ServerConfig) ssh.Config {
 	t.Helper()
+	return serveChannels(t, server, func(channel gossh.NewChannel) { _ = channel.Reject(gossh.ResourceShortage, "none") })
+}
+
+func serveChannels(t *testing.T, server *gossh.ServerConfig, open func(gossh.NewChannel)) ssh.Config {
+	t.Helper()
 	server.AddHostKey(sshdtest.NewKey(t, "ed25519").Signer)
 	c := listen(t, func(conn net.Conn) {
 		s, channels, requests, err := gossh.NewServerConn(conn, server)
@@ -72,7 +79,7 @@ func serve(t *testing.T, server *gossh.ServerConfig) ssh.Config {
 		defer s.Close()
 		go gossh.DiscardRequests(requests)
 		for channel := range channels {
-			_ = channel.Reject(gossh.ResourceShortage, "none")
+			open(channel)
 		}
 	})
 	c.ConnectTimeout = 5 * time.Second
@@ -173,6 +180,51 @@ func TestNotReached(t *testing.T) {
 			t.Errorf("Dial = %v, want %v", err, context.DeadlineExceeded)
 		}
 	})
+}
+
+// TestWriteUnderWay closes a program whose server takes no more: what was being
+// sent may have been, and is not said to be unsent.
+func TestWriteUnderWay(t *testing.T) {
+	const window = 2 << 20 // of an x/crypto server, which reads nothing here
+	tr := dial(t, serveChannels(t, &gossh.ServerConfig{NoClientAuth: true}, func(channel gossh.NewChannel) {
+		_, requests, err := channel.Accept()
+		if err != nil {
+			return
+		}
+		go func() { // ends with the channel
+			for r := range requests {
+				_ = r.Reply(true, nil)
+			}
+		}()
+	}))
+	pipe, err := tr.Pipe(t.Context(), "cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := pipe.Stdin.Write(make([]byte, window))
+	if first != window || err != nil {
+		t.Fatalf("Write = %d, %v, want a window full", first, err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if n, err := pipe.Stdin.Write([]byte("touch x\n")); n == 0 || !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("Write = %d, %v, want what was under way and %v", n, err, transport.ErrClosed)
+		}
+	}()
+	within(t, patience, "Close", func() {
+		for !isWriting() {
+			runtime.Gosched()
+		}
+		pipe.Close()
+		<-done
+	})
+}
+
+// isWriting reports whether some goroutine waits in the Write of a channel.
+func isWriting() bool {
+	stacks := make([]byte, 1<<20)
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*channel).send("))
 }
 
 func TestSilentChannel(t *testing.T) {

@@ -44,13 +44,19 @@ type HostKeys struct {
 	Alias string // HostKeyAlias of ssh_config: replaces Name and Addr
 
 	Files   []string // known_hosts files, in order; missing ones are fine
-	Write   string   // file for new keys; empty: the first of Files
+	Write   string   // file for new keys; empty: the first of Files, "none": nowhere
 	HashNew bool     // record hashed names, as HashKnownHosts of ssh_config
 
 	// Pins are fingerprints ("SHA256:…") or public keys as in authorized_keys.
 	// When there are any, a key that is not among them is refused and one that
 	// is among them is accepted, unless it is @revoked.
 	Pins []string
+
+	// Revoked is a file of keys that are never accepted, one a line, as
+	// RevokedHostKeys of ssh_config has it; a certificate is revoked with the key
+	// that signed it. While the file cannot be read, no key is accepted; so it is
+	// with the binary form of ssh-keygen -k, which is not understood.
+	Revoked string
 
 	Policy Policy
 	// Ask is called for a key that is not known under the policy Ask. It may
@@ -120,10 +126,11 @@ func (h *HostKeys) display() string {
 // files returns the files to read: the one to write is among them, or what is
 // recorded would not be known next time.
 func (h *HostKeys) files() []string {
-	if h.Write == "" || slices.Contains(h.Files, h.Write) {
+	write := h.writeFile()
+	if write == "" || slices.Contains(h.Files, write) {
 		return h.Files
 	}
-	return append(slices.Clip(h.Files), h.Write)
+	return append(slices.Clip(h.Files), write)
 }
 
 // load reads the lines about this host. A file that cannot be read is passed

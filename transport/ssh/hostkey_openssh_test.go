@@ -13,6 +13,28 @@ import (
 	"gateway/transport/ssh"
 )
 
+// What ssh refuses for RevokedHostKeys, is refused here.
+func TestRevokedHostKeysLikeSSH(t *testing.T) {
+	client, err := exec.LookPath("ssh")
+	if err != nil {
+		sshdtest.Skip(t, "no ssh here: install the package openssh-client")
+	}
+	server := sshdtest.Start(t, sshdtest.Options{})
+	key, other := keyLine(server.HostKey), keyLine(signerOf(2).PublicKey())
+	for name, file := range map[string]string{
+		"listed":     knownFile(t, "# stolen\n"+other+"\n"+key+" web1\n"),
+		"not listed": knownFile(t, other+"\n"),
+		"no such":    "/nonexistent",
+	} {
+		out, sshErr := exec.Command(client, "-F", "none", "-i", server.KeyFile, "-o", "UserKnownHostsFile="+server.KnownHosts, "-o", "RevokedHostKeys="+file,
+			"-o", "BatchMode=yes", "-p", strconv.Itoa(server.Port), server.User+"@127.0.0.1", "true").CombinedOutput()
+		h := &ssh.HostKeys{Name: "127.0.0.1", Port: server.Port, Files: []string{server.KnownHosts}, Revoked: file}
+		if err := check(h, server.HostKey); (err == nil) != (sshErr == nil) {
+			t.Errorf("%s: %v, ssh says %v:\n%s", name, err, sshErr, out)
+		}
+	}
+}
+
 // The verdict on a real server's key must be that of ssh.
 func TestHostKeysLikeSSH(t *testing.T) {
 	client, err := exec.LookPath("ssh")

@@ -249,6 +249,16 @@ func TestAcceptNew(t *testing.T) {
 	}
 }
 
+// vagrant ssh-config has accept-new, in our words, and /dev/null.
+func TestAcceptNewIntoNothing(t *testing.T) {
+	h := &ssh.HostKeys{Name: "web1", Files: []string{os.DevNull}, Policy: ssh.AcceptNew}
+	for n := range byte(2) {
+		if err := check(h, signerOf(n).PublicKey()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // What is written elsewhere than to the files read is known the next time.
 func TestAcceptNewIntoAnotherFile(t *testing.T) {
 	write := filepath.Join(t.TempDir(), "own")
@@ -266,6 +276,7 @@ func TestAcceptNewFailsClosed(t *testing.T) {
 		// Root may write to anything, so a file stands where a directory should.
 		"no directory": {Name: "web1", Files: []string{filepath.Join(knownFile(t, ""), "known_hosts")}},
 		"no file":      {Name: "web1"},
+		"none of them": {Name: "web1", Files: []string{knownFile(t, "")}, Write: "none"},
 		"a pattern":    {Name: "web*", Files: []string{knownFile(t, "")}},
 		"two lines":    {Name: "web1\nweb2", Files: []string{knownFile(t, "")}},
 	} {
@@ -358,6 +369,66 @@ func TestTrust(t *testing.T) {
 	h.Files = []string{knownFile(t, "@revoked * "+keyLine(k1))}
 	if got := codeOf(h.Trust(k1)); got != "hostkey.revoked" {
 		t.Errorf("code for a revoked key = %q, want hostkey.revoked", got)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	k1 := signerOf(1).PublicKey()
+	l1, l2 := keyLine(k1), keyLine(signerOf(2).PublicKey())
+	for _, tt := range []struct{ name, text, pin, code, conflict string }{
+		{name: "known", text: "web1 " + l1},
+		{name: "unknown", text: "web2 " + l2, code: "hostkey.unknown"},
+		{name: "another", text: "#\nweb1 " + l2, code: "hostkey.changed", conflict: "differs from FILE:2"},
+		{name: "of another type", text: "web1 " + keyLine(ecdsaKey(t)), code: "hostkey.changed", conflict: "another type than FILE:1"},
+		{name: "not pinned", text: "web1 " + l1, pin: l2, code: "hostkey.changed", conflict: "not pinned"},
+		{name: "revoked", text: "@revoked * " + l1, code: "hostkey.revoked", conflict: "revoked by FILE:1"},
+	} {
+		h := &ssh.HostKeys{Name: "web1", Files: []string{knownFile(t, tt.text)}, Policy: ssh.AcceptNew}
+		if tt.pin != "" {
+			h.Pins = []string{tt.pin}
+		}
+		code, conflict := h.Judge(k1)
+		if want := strings.Replace(tt.conflict, "FILE", h.Files[0], 1); code != tt.code || conflict != want {
+			t.Errorf("%s: Judge = %q, %q, want %q, %q", tt.name, code, conflict, tt.code, want)
+		}
+		if trusted := codeOf(h.Trust(k1)); tt.pin != "" && trusted != tt.code {
+			t.Errorf("%s: Trust = %q, want %q", tt.name, trusted, tt.code)
+		}
+	}
+}
+
+// What RevokedHostKeys lists is refused, and all else while it cannot be told.
+func TestRevokedHostKeys(t *testing.T) {
+	k1, ca := signerOf(1).PublicKey(), signerOf(7)
+	l1, l2 := keyLine(k1), keyLine(signerOf(2).PublicKey())
+	for _, tt := range []struct {
+		name, revoked string
+		key           gossh.PublicKey
+		want, says    string
+	}{
+		{"listed", "# stolen\n\n" + l2 + "\n" + l1 + " web1\n", k1, "hostkey.revoked", ":4"},
+		{"not listed", l2 + "\n", k1, "", ""},
+		{"a bad line before", "ssh-future AAAA\n" + l1, k1, "hostkey.revoked", ":2"},
+		{"key of a certificate", l1, hostCert(t, ca, nil), "hostkey.revoked", ":1"},
+		{"authority", keyLine(ca.PublicKey()), hostCert(t, ca, nil), "hostkey.revoked", ":1"},
+		{"binary", "SSHKRL\n\x00\x00\x00\x00\x01", k1, "hostkey.revoked", "ssh-keygen -k"},
+		{"missing", "", k1, "hostkey.revoked", "no such file"},
+	} {
+		file := filepath.Join(t.TempDir(), "none")
+		if tt.revoked != "" {
+			file = knownFile(t, tt.revoked)
+		}
+		h := &ssh.HostKeys{
+			Name: "web1", Files: []string{knownFile(t, "web1 "+l1+"\n@cert-authority * "+keyLine(ca.PublicKey()))},
+			Pins: []string{l1}, Revoked: file, Policy: ssh.AcceptNew,
+		}
+		err := check(h, tt.key)
+		if got := codeOf(err); got != tt.want || err != nil && (!strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("%s: error = %v, want %q with %s and %q", tt.name, err, tt.want, file, tt.says)
+		}
+		if got := codeOf(h.Trust(tt.key)); got != tt.want && tt.key == k1 {
+			t.Errorf("%s: Trust = %q, want %q", tt.name, got, tt.want)
+		}
 	}
 }
 

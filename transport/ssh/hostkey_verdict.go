@@ -3,6 +3,7 @@ package ssh
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -18,6 +19,7 @@ const (
 	keyUnknown
 	keyChanged
 	keyRevoked
+	keyUnchecked // whether it is revoked cannot be told
 	keyNotPinned
 )
 
@@ -28,6 +30,30 @@ type verdict struct {
 	entry *knownHost      // what contradicts or revokes it
 	// cert is why a certificate of a known authority does not count; nil else.
 	cert error
+	// unchecked is why it cannot be told whether the key is revoked; nil else.
+	unchecked error
+}
+
+// Judge returns the code that a key is refused with, and what speaks against it,
+// such as "differs from known_hosts:12". Both are empty for a key that is trusted,
+// the latter also for one that is just unknown. It writes nothing and asks nobody.
+func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
+	v := h.judge(key)
+	switch {
+	case v.kind == keyKnown:
+		return "", ""
+	case v.kind == keyRevoked:
+		conflict = "revoked by " + v.entry.place()
+	case v.kind == keyUnchecked:
+		conflict = "not checked against " + h.Revoked
+	case v.kind == keyNotPinned:
+		conflict = "not pinned"
+	case v.kind == keyChanged && v.entry.key.Type() != v.key.Type():
+		conflict = "another type than " + v.entry.place()
+	case v.kind == keyChanged:
+		conflict = "differs from " + v.entry.place()
+	}
+	return h.refused(v).Code, conflict
 }
 
 // judge looks a key up. It writes nothing and asks nobody.
@@ -39,7 +65,12 @@ func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 	if isCert {
 		v.key = cert.Key
 	}
-	for _, e := range entries {
+	revoked, err := h.revoked()
+	if err != nil {
+		v.kind, v.unchecked = keyUnchecked, err
+		return v
+	}
+	for _, e := range slices.Concat(revoked, entries) {
 		if e.marker == markRevoked && (sameKey(e.key, v.key) || isCert && sameKey(e.key, cert.SignatureKey)) {
 			v.kind, v.entry = keyRevoked, e
 			return v
@@ -197,6 +228,13 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 			Message: fmt.Sprintf("ssh: host key of %s is revoked by %s: it shows %s, the line has %s", name, v.entry.place(), key, describe(v.entry.key)),
 			Hint:    "someone may be using a stolen key; the host needs another one, or the line is wrong",
 		}
+	case keyUnchecked:
+		return &transport.Error{
+			Code:    "hostkey.revoked",
+			Message: fmt.Sprintf("ssh: host key of %s may be revoked: RevokedHostKeys %s: %v", name, h.Revoked, v.unchecked),
+			Hint:    "make the file readable; it has to be a list of public keys, one a line",
+			Err:     v.unchecked,
+		}
 	case keyChanged:
 		return &transport.Error{
 			Code:    "hostkey.changed",
@@ -234,7 +272,10 @@ func (h *HostKeys) unrecorded(v verdict, err error) error {
 	}
 	e := h.refused(v)
 	e.Message = fmt.Sprintf("ssh: host key of %s is unknown and cannot be recorded: %v", h.display(), err)
-	e.Hint = "make " + h.writeFile() + " writable, set known_hosts, or pin the key with host_key: " + gossh.FingerprintSHA256(v.key)
+	e.Hint = "set known_hosts, or pin the key with host_key: " + gossh.FingerprintSHA256(v.key)
+	if file := h.writeFile(); file != "" {
+		e.Hint = "make " + file + " writable, " + e.Hint
+	}
 	e.Err = err
 	return e
 }

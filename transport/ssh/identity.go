@@ -108,13 +108,9 @@ func (k *keyring) identity(id Identity) {
 			k.addWithCerts(id, key.signer(k), name+" in the agent")
 			return
 		}
-		if id.Optional {
-			k.searched[len(k.searched)-1] += " (no such file)"
-			return
-		}
 	}
 	if err != nil {
-		k.problem(codeKeyUnreadable, err, "check identity and the file's owner and mode", "key %s: %s", name, reason(err))
+		k.unusable(id, err, "check identity and the file's owner and mode")
 		return
 	}
 	k.checkMode(id)
@@ -164,8 +160,21 @@ func (k *keyring) parsed(id Identity, data []byte) {
 		k.addWithCerts(id, key.signer(k), name+" in the agent")
 		return
 	}
-	k.problem(codeKeyUnreadable, err, "give a private key in OpenSSH or PEM format; a key on a security device works through the agent",
-		"key %s: %s", name, strings.TrimPrefix(err.Error(), "ssh: "))
+	k.unusable(id, err, "give a private key in OpenSSH or PEM format; a key on a security device works through the agent")
+}
+
+// unusable notes a key file that is none. One that nobody configured is no
+// problem: such as id_ed25519_sk, which without its agent is of no use here.
+func (k *keyring) unusable(id Identity, err error, hint string) {
+	why := strings.TrimPrefix(reason(err), "ssh: ")
+	if errors.Is(err, fs.ErrNotExist) {
+		why = "no such file"
+	}
+	if id.Optional {
+		k.searched[len(k.searched)-1] += " (" + why + ")"
+		return
+	}
+	k.problem(codeKeyUnreadable, err, hint, "key %s: %s", id.name(), why)
 }
 
 // addLocked adds an encrypted key. If its public half is known, the passphrase

@@ -129,7 +129,7 @@ func (c *Config) identity() string {
 			fmt.Fprintf(hash, "%q %q %q\n", id.Path, id.PEM, id.Name)
 		}
 		keys := hop.HostKeys
-		fmt.Fprintf(hash, "%q %q %d %q %q %q %q %v\n", keys.Name, keys.Addr, keys.Port, keys.Alias, keys.Files, keys.Write, keys.Pins, keys.Policy)
+		fmt.Fprintf(hash, "%q %q %d %q %q %q %q %q %v\n", keys.Name, keys.Addr, keys.Port, keys.Alias, keys.Files, keys.Write, keys.Pins, keys.Revoked, keys.Policy)
 	}
 	return string(hash.Sum(nil))
 }

@@ -149,8 +149,22 @@ func TestProxyCommand(t *testing.T) {
 		refused(t, c, "ssh.handshake", "300ms")
 	})
 	t.Run("no injection", func(t *testing.T) {
+		c := c
+		c.ProxyCommand = "nc %h %p"
 		c.Addr = "$(touch pwned)"
-		refused(t, c, "config.invalid")
+		refused(t, c, "config.invalid", "$(touch pwned)")
+	})
+	t.Run("only what stands in it matters", func(t *testing.T) {
+		c := c
+		c.ProxyCommand, c.User = "echo %h %k 100%% >&2; exit 1", `CORP\me`
+		refused(t, c, "proxy.failed", c.Addr+" web1 100%")
+	})
+	t.Run("unknown token", func(t *testing.T) {
+		for line, token := range map[string]string{"nc %u %p": "%u", "nc %h %": "%"} {
+			c := c
+			c.ProxyCommand = line
+			refused(t, c, "config.invalid", `"`+token+`"`)
+		}
 	})
 }
 

@@ -21,12 +21,14 @@ const lockWait = 10 * time.Second
 
 // Trust records a host key: of a certificate, the key in it. A key that is
 // recorded already is not written again. Keys recorded before stay trusted. A
-// revoked key is refused with hostkey.revoked.
+// key that would be refused all the same is not recorded: the error is
+// hostkey.revoked, or hostkey.changed where other keys are pinned.
 func (h *HostKeys) Trust(key gossh.PublicKey) error {
 	if cert, ok := key.(*gossh.Certificate); ok {
 		key = cert.Key
 	}
-	if v := h.judge(key); v.kind == keyRevoked {
+	switch v := h.judge(key); v.kind {
+	case keyRevoked, keyUnchecked, keyNotPinned:
 		return h.refusal(v)
 	}
 	return h.record(context.Background(), key, false)
@@ -34,7 +36,10 @@ func (h *HostKeys) Trust(key gossh.PublicKey) error {
 
 // writeFile is the file for new keys, or "".
 func (h *HostKeys) writeFile() string {
-	if h.Write == "" && len(h.Files) > 0 {
+	switch {
+	case h.Write == "none":
+		return ""
+	case h.Write == "" && len(h.Files) > 0:
 		return h.Files[0]
 	}
 	return h.Write
@@ -101,7 +106,12 @@ func appendKnownHost(f *os.File, name string, key gossh.PublicKey, hash bool) er
 	if _, err := f.WriteString(line); err != nil {
 		return err
 	}
-	return f.Sync()
+	// Neither a device such as /dev/null nor every file system has fsync(2): the
+	// line is written all the same.
+	if err := f.Sync(); !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	return nil
 }
 
 // openLocked opens the file for reading and appending and locks it, creating it

@@ -65,6 +65,35 @@ func readKnownHosts(path string, names []string, warn func(place, what string)) 
 	return entries, err
 }
 
+// revoked returns the keys of the file Revoked as lines about every host.
+func (h *HostKeys) revoked() ([]*knownHost, error) {
+	if h.Revoked == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(h.Revoked)
+	switch {
+	case err != nil:
+		return nil, errors.New(reason(err))
+	case bytes.HasPrefix(data, []byte("SSHKRL\n\x00")): // PROTOCOL.krl
+		return nil, errors.New("a list in the binary form of ssh-keygen -k is not understood")
+	}
+	var entries []*knownHost
+	number := 0
+	for line := range strings.Lines(string(data)) {
+		number++
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := parsePin(line)
+		if err != nil {
+			h.warn(fmt.Sprintf("%s:%d: line skipped: %v", h.Revoked, number, err))
+			continue
+		}
+		entries = append(entries, &knownHost{file: h.Revoked, line: number, marker: markRevoked, key: key})
+	}
+	return entries, nil
+}
+
 // parseKnownHosts is readKnownHosts without the file.
 func parseKnownHosts(r io.Reader, names []string, warn func(line int, what string)) ([]*knownHost, error) {
 	var entries []*knownHost

@@ -171,6 +171,9 @@ func (p *program) Wait() (transport.Exit, error) {
 	return p.exit, p.err
 }
 
+// Done implements [transport.Program].
+func (p *program) Done() <-chan struct{} { return p.exited }
+
 // Close implements [transport.Program]. It hangs up, with a signal too: a
 // program without a terminal survives the end of its channel, and on dropbear
 // one with a terminal does while the connection lives.

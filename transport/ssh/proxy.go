@@ -1,12 +1,13 @@
 package ssh
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ type proxyConn struct {
 }
 
 // startProxy runs the proxy command.
-func startProxy(_ context.Context, c *Config) (net.Conn, error) {
+func startProxy(c *Config) (net.Conn, error) {
 	line, err := c.expand(c.ProxyCommand)
 	if err != nil {
 		return nil, err
@@ -72,15 +73,30 @@ func startProxy(_ context.Context, c *Config) (net.Conn, error) {
 	return p, nil
 }
 
-// expand puts the tokens of a proxy command in. Like OpenSSH it refuses what
-// sh would take for more than a word.
+// tokenForm is a token of a proxy command, known or not.
+var tokenForm = regexp.MustCompile(`(?s)%.?`)
+
+// expand puts the tokens of a proxy command in. Like OpenSSH it refuses unknown
+// ones, and values that sh would take for more than a word.
 func (c *Config) expand(line string) (string, error) {
-	for _, value := range []string{c.Addr, c.User, c.Name} {
-		if strings.HasPrefix(value, "-") || strings.ContainsAny(value, " \t\r\n'\"`$\\;&|<>(){}*?![]~#") {
-			return "", c.failure(codeConfig, nil, "", "proxy command: %q can't stand in a command", value)
-		}
+	values := map[string]string{
+		"%h": c.Addr, "%n": c.Name, "%p": strconv.Itoa(c.Port), "%r": c.User,
+		"%k": cmp.Or(c.HostKeys.Alias, c.Name),
 	}
-	return strings.NewReplacer("%%", "%", "%h", c.Addr, "%p", strconv.Itoa(c.Port), "%r", c.User, "%n", c.Name).Replace(line), nil
+	var failed error
+	line = tokenForm.ReplaceAllStringFunc(line, func(token string) string {
+		value, known := values[token]
+		switch {
+		case token == "%%":
+			return "%"
+		case !known:
+			failed = c.failure(codeConfig, nil, "known are %h, %k, %n, %p, %r and %% for a percent sign", "proxy command: unknown token %q", token)
+		case strings.HasPrefix(value, "-") || strings.ContainsAny(value, " \t\r\n'\"`$\\;&|<>(){}*?![]~#"):
+			failed = c.failure(codeConfig, nil, "", "proxy command: %q can't stand in a command", value)
+		}
+		return value
+	})
+	return line, failed
 }
 
 // said waits for the command's end, or a moment, and returns what it wrote to

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	gossh "golang.org/x/crypto/ssh"
 )
@@ -54,20 +55,33 @@ func ScanHostKeys(ctx context.Context, config Config) ([]gossh.PublicKey, error)
 	var failed error
 	for _, algorithms := range scanned {
 		key, err := config.shownKey(ctx, bastion, algorithms)
-		var none *gossh.AlgorithmNegotiationError
 		switch {
 		case key != nil:
 			keys = append(keys, key)
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || len(keys) == 0 && unreached(err):
 			return nil, err
-		case !errors.As(err, &none) && failed == nil:
+		case failed == nil || lacksKey(failed):
 			failed = err // dropbear dies of a request for a key that it lacks
 		}
 	}
-	if len(keys) == 0 && failed != nil {
+	if len(keys) == 0 {
 		return nil, failed
 	}
 	return keys, nil
+}
+
+// lacksKey reports whether a machine just has no key of the type that it was
+// asked for.
+func lacksKey(err error) bool {
+	var none *gossh.AlgorithmNegotiationError
+	return errors.As(err, &none) && none.What == "host key"
+}
+
+// unreached reports whether an error is about the way to a machine: the next
+// connection would meet it again.
+func unreached(err error) bool {
+	layer, _, _ := strings.Cut(code(err), ".")
+	return layer == "dns" || layer == "tcp" || layer == "proxy"
 }
 
 var errSeen = errors.New("the key was seen")

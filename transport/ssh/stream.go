@@ -24,8 +24,10 @@ type stream struct {
 	pumps   int    // that have not met the end
 	end     error  // set by stop: what Read returns at once
 	to      func([]byte)
+	over    func(error)
 
-	writing sync.Mutex // held while to is called
+	writing sync.Mutex // held while to or over is called
+	told    sync.Once  // over was called
 
 	// final says what Read returns once everything has been read. It may block.
 	final func() error
@@ -62,32 +64,36 @@ func (s *stream) Read(p []byte) (int, error) {
 	return 0, s.final()
 }
 
-// Deliver implements [transport.Deliverer]: the pumps call to.
-func (s *stream) Deliver(to func([]byte)) error {
+// Deliver implements [transport.Deliverer]: the pumps call to, and the last of
+// them, or who stops the stream, end.
+func (s *stream) Deliver(to func([]byte), end func(error)) {
 	s.mu.Lock()
-	for s.end == nil && s.to == nil {
-		if len(s.chunk) == 0 {
-			s.to = to
-			break
-		}
-		chunk := s.chunk
-		s.mu.Unlock()
-		to(chunk)
+	s.to, s.over = to, end
+	chunk, stopped, pumped := s.chunk, s.end, s.pumps == 0
+	s.mu.Unlock()
+	switch {
+	case stopped != nil:
+		go s.tell(stopped)
+		return
+	case len(chunk) > 0: // its pump waits until it has been taken
+		s.call(chunk)
 		s.mu.Lock()
 		s.chunk = nil
 		s.changed.Broadcast()
+		s.mu.Unlock()
 	}
-	for s.end == nil && s.pumps > 0 {
-		s.changed.Wait()
+	if pumped {
+		go s.tell(s.final())
 	}
-	end := s.end
-	s.mu.Unlock()
-	s.writing.Lock() // until the last call has returned
-	defer s.writing.Unlock()
-	if end != nil {
-		return end
-	}
-	return s.final()
+}
+
+// tell says, to whom it is delivered, that nothing more comes.
+func (s *stream) tell(err error) {
+	s.told.Do(func() {
+		s.writing.Lock() // until the last call has returned
+		defer s.writing.Unlock()
+		s.over(err)
+	})
 }
 
 // stop makes every Read return err, and lets the pumps end.
@@ -96,6 +102,9 @@ func (s *stream) stop(err error) {
 	defer s.mu.Unlock()
 	if s.end == nil {
 		s.end = err
+		if s.over != nil {
+			go s.tell(err) // ends with the last call
+		}
 	}
 	s.changed.Broadcast()
 }
@@ -120,9 +129,13 @@ func (s *stream) pump(r io.Reader) {
 		}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.pumps--
 	s.changed.Broadcast()
+	last := s.pumps == 0 && s.over != nil && s.end == nil
+	s.mu.Unlock()
+	if last {
+		s.tell(s.final())
+	}
 }
 
 // put hands chunk over and waits until it has been taken; false means that

@@ -38,6 +38,9 @@ type terminal struct {
 
 func (t *terminal) Read(b []byte) (int, error) { return t.stream.Read(b) }
 
+// Deliver implements [transport.Deliverer].
+func (t *terminal) Deliver(to func([]byte), end func(error)) { t.stream.Deliver(to, end) }
+
 // Resize implements [transport.Terminal].
 func (t *terminal) Resize(size transport.Size) error {
 	size = size.OrDefault()

@@ -76,7 +76,9 @@ func pipeCloseUnblocks(t *testing.T, tr transport.Transport) {
 // deliver hands what comes to to, whether the stream can do it or has to be read.
 func deliver(r io.Reader, to func([]byte)) error {
 	if d, ok := r.(transport.Deliverer); ok {
-		return d.Deliver(to)
+		ended := make(chan error, 2)
+		d.Deliver(to, func(err error) { ended <- err })
+		return <-ended
 	}
 	for b := make([]byte, 4096); ; {
 		n, err := r.Read(b)

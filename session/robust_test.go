@@ -1,0 +1,179 @@
+package session_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport/local"
+)
+
+// TestReadonlyWords: what a frame sets for itself, a user may have made readonly.
+func TestReadonlyWords(t *testing.T) {
+	for shell, text := range map[string]string{
+		"bash": "PROMPT_COMMAND=; readonly PROMPT_COMMAND",
+		"zsh":  "precmd_functions=(); readonly precmd_functions",
+	} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: shell})
+			run(t, s, text)
+			for range 2 {
+				want(t, run(t, s, "echo on; (exit 3)"), 3, "on\n", "")
+				want(t, runCommand(t, s, session.Command{Text: "cat; (exit 4)", Stdin: strings.NewReader("in\n")}), 4, "in\n", "")
+			}
+		})
+	}
+}
+
+// TestLineEditing: it hides the prompt of bash, and completes a TAB in mksh.
+func TestLineEditing(t *testing.T) {
+	for shell, sets := range map[string][]string{
+		"bash": {"set -o vi", "set -o emacs"},
+		"mksh": {"set -o vi", "set -o emacs"},
+	} {
+		for _, set := range sets {
+			t.Run(shell+" "+set, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, session.Config{Shell: shell})
+				run(t, s, set)
+				want(t, run(t, s, "echo 'a\tb'"), 0, "a\tb\n", "")
+				want(t, runCommand(t, s, session.Command{Text: set + "; echo on", TTY: true}), 0, "on\n", "")
+				want(t, run(t, s, "echo 'a\tb'"), 0, "a\tb\n", "")
+			})
+		}
+	}
+}
+
+// TestPromptIsHidden: a command on the terminal ends although its prompt never
+// comes.
+func TestPromptIsHidden(t *testing.T) {
+	s := open(t, session.Config{Shell: "bash"})
+	r := runCommand(t, s, session.Command{Text: "trap 'PS1=x' DEBUG; echo on", TTY: true, Timeout: 20 * time.Second})
+	if !strings.Contains(string(r.Stdout), "on") || r.Verdict != session.Exited {
+		t.Errorf("got %s %q", r.Verdict, r.Stdout)
+	}
+}
+
+// TestTypedAhead: what a command did not read of what was typed to it is no part
+// of the next one's frame.
+func TestTypedAhead(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		asks := make(chan struct{}, 1)
+		go func() {
+			<-asks
+			s.Write([]byte("one\nrest"))
+		}()
+		r := runCommand(t, s, session.Command{Text: "echo ready; read a; echo $a", TTY: true, Output: func(_ session.Stream, b []byte) {
+			if bytes.Contains(b, []byte("ready")) {
+				asks <- struct{}{}
+			}
+		}})
+		if !strings.Contains(string(r.Stdout), "one") {
+			t.Fatalf("got %q", r.Stdout)
+		}
+		for range 2 {
+			r := runCommand(t, s, session.Command{Text: "echo hi; (exit 3)", Timeout: 10 * time.Second})
+			if string(r.Stdout) != "hi\n" || r.ExitCode != 3 { // the terminal has what the shell says of the rest
+				t.Errorf("got %s %d %q", r.Verdict, r.ExitCode, r.Stdout)
+			}
+		}
+	})
+}
+
+// TestReaderPauses: nothing is lost of what a shell wrote that has ended since.
+func TestReaderPauses(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{Shell: "bash"})
+	var paused atomic.Bool
+	total := 0
+	r, err := s.Run(t.Context(), session.Command{Text: "seq 1 40000; exit 3", Output: func(from session.Stream, b []byte) {
+		if from != session.Stdout {
+			return
+		}
+		if total += len(b); !paused.Swap(true) {
+			time.Sleep(6 * time.Second) // longer than the session waits for a link
+		}
+	}})
+	const bytes = 228894 // of seq 1 40000
+	if err != nil || r.Verdict != session.Exited || r.ExitCode != 3 || r.StdoutBytes != bytes || total != bytes {
+		t.Errorf("got %s %d, %d bytes, %d given, %v, want exited 3 with %d", r.Verdict, r.ExitCode, r.StdoutBytes, total, err, bytes)
+	}
+}
+
+// TestNobodyReadsTheTerminal: a writer that waits for room on the terminal keeps
+// no deadline from being met.
+func TestNobodyReadsTheTerminal(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		written := make(chan struct{})
+		begun := time.Now()
+		r, err := s.Run(t.Context(), session.Command{Text: "sleep 1000", TTY: true, Timeout: 500 * time.Millisecond, Started: func() {
+			go func() {
+				defer close(written)
+				s.Write(bytes.Repeat([]byte("true\n"), 20_000))
+			}()
+		}})
+		if took := time.Since(begun); r.Verdict != session.TimedOut || took > 10*time.Second {
+			t.Errorf("after %v: %s, %v", took, r.Verdict, err)
+		}
+		s.Close()
+		<-written
+	})
+}
+
+// TestPlusLines: what looks like a trace is the command's, where nothing traces.
+func TestPlusLines(t *testing.T) {
+	s := open(t, session.Config{Shell: "bash"})
+	run(t, s, "echo curl --verbose >/dev/null; : DEBUG=1")
+	want(t, runCommand(t, s, session.Command{Text: `printf '+\n+ \n+:\n'`, TTY: true}), 0, "+\n+ \n+:\n", "")
+}
+
+// TestNewlinesAfterAnInterrupt are the program's that handled it.
+func TestNewlinesAfterAnInterrupt(t *testing.T) {
+	s := open(t, session.Config{Shell: "bash"})
+	ready := make(chan struct{}, 1)
+	go func() {
+		<-ready
+		s.Interrupt(session.Int)
+	}()
+	r, _ := s.Run(t.Context(), session.Command{
+		Text: `sh -c 'trap x=1 INT; echo ready; while [ -z "$x" ]; do sleep 0.05; done; for i in 1 2 3; do echo; sleep 0.2; done; echo end'`, TTY: true,
+		Output: func(_ session.Stream, b []byte) {
+			if bytes.Contains(b, []byte("ready")) {
+				ready <- struct{}{}
+			}
+		},
+	})
+	if !strings.HasSuffix(string(r.Stdout), "\n\n\nend\n") {
+		t.Errorf("got %q, want three empty lines before the end", r.Stdout)
+	}
+}
+
+// TestReopenWhereItBegan: the directory that a session began in may be gone.
+func TestReopenWhereItBegan(t *testing.T) {
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := local.New(local.Config{})
+	defer tr.Close()
+	s, err := session.Open(t.Context(), tr, session.Config{Cwd: dir, Reopen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, "export K=kept; cd /; rmdir "+dir)
+	if r, _ := s.Run(t.Context(), session.Command{Text: "exit 3"}); !r.Ended {
+		t.Fatalf("got %+v", r)
+	}
+	fresh, err := s.Reopen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	want(t, run(t, fresh, "pwd; echo $K"), 0, fmt.Sprintf("/\n%s\n", "kept"), "")
+}

@@ -1,0 +1,42 @@
+package ssh_test
+
+import (
+	"strings"
+	"testing"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/sshdtest"
+	"gateway/transport/ssh"
+)
+
+func TestScanHostKeys(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"rsa", "ed25519"}})
+	keys, err := ssh.ScanHostKeys(t.Context(), config(s))
+	if err != nil || len(keys) != 2 || keys[0].Type() != "ssh-ed25519" || keys[1].Type() != "ssh-rsa" {
+		t.Errorf("ScanHostKeys = %v, %v, want the ed25519 and the rsa key", keys, err)
+	}
+}
+
+// A machine that shows no key shows why.
+func TestScanFails(t *testing.T) {
+	t.Run("no common algorithm", func(t *testing.T) {
+		server := &gossh.ServerConfig{NoClientAuth: true}
+		server.Ciphers = []string{gossh.InsecureCipherAES128CBC}
+		keys, err := ssh.ScanHostKeys(t.Context(), serve(t, server))
+		if len(keys) > 0 {
+			t.Errorf("keys = %v, want none", keys)
+		}
+		wantCode(t, err, "ssh.no_common_algorithm", "aes128-cbc")
+	})
+	t.Run("not reached", func(t *testing.T) {
+		bastion := sshdtest.Start(t, sshdtest.Options{Config: []string{"AllowTcpForwarding no"}})
+		c, jump := config(bastion), config(bastion)
+		jump.Name, c.Jump = "bastion", &jump
+		_, err := ssh.ScanHostKeys(t.Context(), c)
+		wantCode(t, err, "proxy.failed", "bastion forbids")
+		if tries := strings.Count(bastion.Log(), "port forward"); tries > 1 {
+			t.Errorf("tried %d times, want once:\n%s", tries, bastion.Log())
+		}
+	})
+}
