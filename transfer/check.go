@@ -27,6 +27,7 @@ type checker struct {
 	size  int64     // its length so far
 	ended []stretch // the segments so far
 	asks  int       // how many of these the target was asked about
+	holes bool      // blocks were left out: the segment does not end
 
 	hashing sync.WaitGroup
 
@@ -100,11 +101,17 @@ func (c *checker) add(b []byte) {
 		c.size += int64(len(b))
 		return
 	}
+	// Of a file with holes nothing says how much has arrived before it has its
+	// whole length, so the rest is one segment.
+	c.holes = c.holes || hollow(b)
 	for len(b) > 0 {
-		n := min(int64(len(b)), segment-c.size)
+		n := int64(len(b))
+		if !c.holes {
+			n = min(n, segment-c.size)
+		}
 		_, _ = c.piece.Write(b[:n])
 		b = b[n:]
-		if c.size += n; c.size < segment {
+		if c.size += n; c.holes || c.size < segment {
 			return
 		}
 		c.ask()
@@ -167,12 +174,13 @@ func (c *checker) source(content Content, n int64) error {
 	if c.whole != nil {
 		read = []stretch{{c.at, c.at + n, Sum(c.whole.Sum(nil))}}
 	}
+	same := false
 	if c.theirs != nil {
 		theirs, asked := <-c.theirs
-		switch {
-		case asked && theirs.err != nil:
+		if asked && theirs.err != nil {
 			return theirs.err
-		case asked && theirs.sum == read[0].sum:
+		}
+		if same = asked && theirs.sum == read[0].sum; same && c.at == 0 {
 			return nil
 		}
 		if !asked {
@@ -180,8 +188,19 @@ func (c *checker) source(content Content, n int64) error {
 		}
 	}
 	changed, err := content.Changed(c.ctx)
-	if err != nil || !changed && c.theirs == nil || c.info.Size == 0 {
+	if err != nil {
 		return err
+	}
+	if c.at > 0 && (changed || c.stale) { // what was there has been compared with what it was then
+		switch still, err := c.sameRange(c.ctx, c.part, 0, c.at); {
+		case err != nil:
+			return err
+		case !still:
+			return c.hasChanged()
+		}
+	}
+	if same || !changed && c.theirs == nil || c.info.Size == 0 {
+		return nil
 	}
 	for _, e := range read {
 		switch sum, err := c.From.Sum(c.ctx, c.task.from, e.from, e.to); {

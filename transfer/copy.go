@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,20 @@ const (
 	FollowLinks              // what it points to is copied
 	SkipLinks                // it is left out
 )
+
+// LinkWords are the words for Links, by their values.
+var LinkWords = []string{KeepLinks: "keep", FollowLinks: "follow", SkipLinks: "skip"}
+
+func (l Links) String() string { return LinkWords[l] }
+
+// ParseLinks returns what a word stands for.
+func ParseLinks(word string) (Links, error) {
+	i := slices.Index(LinkWords, word)
+	if i < 0 {
+		return KeepLinks, fmt.Errorf("%q is none of keep, follow and skip", word)
+	}
+	return Links(i), nil
+}
 
 // A Copy is what to copy from one machine to another.
 type Copy struct {
@@ -48,7 +63,7 @@ type Copy struct {
 	// Mode, if not nil, is the permissions of every file.
 	Mode  *fs.FileMode
 	Links Links
-	// Exclude are patterns of [path.Match]: with a slash in them for the path
+	// Exclude are patterns of [Match]: with a slash in them for the path
 	// below what was named, else for the name.
 	Exclude []string
 	// Checksum leaves alone what is the same already.
@@ -114,6 +129,9 @@ type Report struct {
 	Bytes, Resumed int64
 	// Kept are the parts that Resume can go on with.
 	Kept int64
+	// Unsure are the files, among those that Failed, that may have their names: the
+	// link was lost in that moment.
+	Unsure int64
 	// Checked are the files whose copy was compared with what was sent.
 	Checked int64
 	// Problems are the first of them.
@@ -180,6 +198,7 @@ func (r *run) all(ctx context.Context) error {
 		go h.Hashes(ctx) // so that it is ready when it is needed; ends with the context
 	}
 	w := newWalk(r)
+	named := make(map[string]string) // the sources, by what their copies are called
 	for _, source := range paths {
 		info, err := r.From.Stat(ctx, source, true)
 		if err != nil {
@@ -198,14 +217,19 @@ func (r *run) all(ctx context.Context) error {
 			continue
 		}
 		t := task{from: source, to: r.Into, info: info}
-		if into {
-			t.to = Join(r.Into, base(source))
-		}
-		if base(source) == "" {
-			t.to = r.Into
+		if name := base(source); into && name != "" {
+			t.to = Join(r.Into, name)
+			if other, ok := named[name]; ok {
+				if other != source { // else two patterns stand for it
+					r.failed(ctx, source, t.to, refuse(codeExists, "copy them into different directories",
+						"%s is the copy of %s: %s does not take its place", Show(r.To.About().Name, t.to), printable(other), printable(source)))
+				}
+				continue
+			}
+			named[name] = source
 		}
 		t.fresh = !exists && !into
-		if err := r.inside(t); err != nil {
+		if err := r.inside(ctx, t); err != nil {
 			return err
 		}
 		if info.Mode.IsRegular() && r.Watch != nil {
@@ -225,7 +249,7 @@ func (r *run) all(ctx context.Context) error {
 			dir, _ = split(strings.TrimRight(r.Into, "/"))
 		}
 		if err := s.Settle(ctx, dir); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("transfer: writing it to the disk: %w", err)
+			return err
 		}
 	}
 	return nil
@@ -302,23 +326,31 @@ func (r *run) makeInto(ctx context.Context) error {
 
 // inside refuses to copy a directory into itself, where it would find itself
 // without end.
-func (r *run) inside(t task) error {
-	from, to := t.from, t.to
-	a, here := r.From.(*Local)
-	b, too := r.To.(*Local)
-	switch {
-	case !t.info.Mode.IsDir():
-		return nil
-	case here && too:
-		from, to = a.absolute(from), b.absolute(to)
-	case here != too || r.From.About() != r.To.About():
+func (r *run) inside(ctx context.Context, t task) error {
+	_, here := r.From.(*Local)
+	_, too := r.To.(*Local)
+	if !t.info.Mode.IsDir() || here != too || !here && r.From.About() != r.To.About() {
 		return nil
 	}
-	from, to = path.Clean(from), path.Clean(to)
+	from, to := leads(ctx, r.From, t.from), leads(ctx, r.To, t.to)
 	if to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/") {
 		return refuse(codeFailed, "", "%s cannot be copied into itself", Show(r.From.About().Name, t.from))
 	}
 	return nil
+}
+
+// leads returns where a path of a machine leads behind its symlinks, as far as
+// that can be looked at.
+func leads(ctx context.Context, m Machine, name string) string {
+	if !path.IsAbs(name) {
+		home, err := m.Home(ctx)
+		if err != nil {
+			return path.Clean(name)
+		}
+		name = home + "/" + name
+	}
+	real, _ := Resolve(ctx, m, name, true) // the rest of the path is as it was written
+	return real.Path
 }
 
 // failed notes a problem. What concerns all that is left ends the copy.

@@ -30,7 +30,7 @@ func (w *walk) file(ctx context.Context, t task) {
 		defer w.budget.Release(weight)
 	}
 	begun := time.Now()
-	old, have, err := w.there(ctx, t)
+	old, have, err := w.there(ctx, t, "file")
 	if err != nil {
 		w.failed(ctx, t.from, t.to, err)
 		return
@@ -67,14 +67,15 @@ func (w *walk) file(ctx context.Context, t task) {
 	if f.checked {
 		w.count(&w.report.Checked)
 	}
-	if t.info.Size <= Small || w.To.About().Via == viaShell {
+	if f.info.Size <= Small || w.To.About().Via == viaShell {
 		w.settle.Store(true)
 	}
 	w.event(Event{Path: t.from, Target: t.to, Done: Copied, Bytes: n, Size: f.at + n, Duration: time.Since(begun)})
 }
 
-// there returns what has the name of the copy already.
-func (w *walk) there(ctx context.Context, t task) (info Info, have bool, err error) {
+// there returns what has the name of the copy already, unless nothing of a kind
+// takes its place.
+func (w *walk) there(ctx context.Context, t task, kind string) (info Info, have bool, err error) {
 	if t.fresh {
 		return Info{}, false, nil
 	}
@@ -85,7 +86,9 @@ func (w *walk) there(ctx context.Context, t task) (info Info, have bool, err err
 	case err != nil:
 		return Info{}, false, err
 	case info.Mode.IsDir():
-		return Info{}, false, refuse(codeIsDirectory, "", "%s is a directory: no file takes its place", Show(w.To.About().Name, t.to))
+		return Info{}, false, refuse(codeIsDirectory, "", "%s is a directory: no %s takes its place", Show(w.To.About().Name, t.to), kind)
+	case !info.Mode.IsRegular() && info.Mode&fs.ModeSymlink == 0:
+		return Info{}, false, refuse(codeSpecial, "", "%s is no regular file (%s): no %s takes its place", Show(w.To.About().Name, t.to), kindOf(info.Mode), kind)
 	}
 	return info, true, nil
 }
@@ -113,13 +116,18 @@ type fileCopy struct {
 	task
 	keep    *fs.FileMode // the permissions of the file that is replaced
 	at      int64        // what was there already
+	stale   bool         // the source has been written to since that was compared with it
 	checked bool
 }
 
 // copy copies the file and returns how many bytes it has moved.
 func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	var old string
+	before := f.info
 	if f.Resume && f.info.Size > Small {
+		if before, err = f.From.Stat(ctx, f.from, true); err != nil {
+			return 0, err
+		}
 		if old, f.at, err = f.oldPart(ctx); err != nil {
 			return 0, err
 		}
@@ -129,6 +137,9 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		return 0, err
 	}
 	defer content.Close()
+	if err := f.opened(ctx, content, before); err != nil {
+		return 0, err
+	}
 	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: f.perm(), Size: f.info.Size, Old: old, At: f.at})
 	if part != nil {
 		defer func() {
@@ -166,7 +177,26 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		}
 	}
 	f.checked = true
-	return n, part.Commit(ctx)
+	if err = part.Commit(ctx); unsure(err) {
+		err = mayBeDone(f.To, f.to, err)
+		f.count(&f.report.Unsure)
+	}
+	return n, err
+}
+
+// opened takes the file for what it is now: another one may have its name since
+// it was found.
+func (f *fileCopy) opened(ctx context.Context, content Content, before Info) error {
+	info, err := content.Opened(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Size < f.at || info.Size == 0 && f.info.Size > 0 {
+		return f.hasChanged()
+	}
+	info.Name = f.info.Name
+	f.info, f.stale = info, differs(info, before)
+	return nil
 }
 
 // wrong reports whether a copy is no beginning of what it should be.

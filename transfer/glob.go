@@ -23,7 +23,7 @@ func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if _, err := path.Match(pattern, ""); err != nil {
+	if _, err := Match(pattern, ""); err != nil {
 		return nil, refuse(codeNotFound, "", "%s: a [ without a ]", printable(pattern))
 	}
 	found := []string{""}
@@ -36,6 +36,11 @@ func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
 			continue
 		}
 		if found, err = expandElement(ctx, on, found, element); err != nil {
+			return nil, err
+		}
+	}
+	if strings.HasSuffix(pattern, "/") {
+		if found, err = directories(ctx, on, found); err != nil {
 			return nil, err
 		}
 	}
@@ -59,7 +64,7 @@ func expandElement(ctx context.Context, on Tree, dirs []string, element string) 
 			if strings.HasPrefix(info.Name, ".") && !strings.HasPrefix(element, ".") {
 				return nil
 			}
-			if ok, _ := path.Match(element, info.Name); ok { // the pattern is a good one
+			if ok, _ := Match(element, info.Name); ok { // the pattern is a good one
 				found = append(found, Join(dir, info.Name))
 			}
 			if len(found) > maxMatches {
@@ -75,6 +80,39 @@ func expandElement(ctx context.Context, on Tree, dirs []string, element string) 
 		slices.Sort(found[begin:])
 	}
 	return found, nil
+}
+
+// directories returns those of the paths that are directories, or lead to one.
+func directories(ctx context.Context, on Tree, paths []string) ([]string, error) {
+	var found []string
+	for _, name := range paths {
+		switch info, err := on.Stat(ctx, name, true); {
+		case err == nil && info.Mode.IsDir():
+			found = append(found, name)
+		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Match is [path.Match] where, as in a shell, [!x] is what [^x] is.
+func Match(pattern, name string) (bool, error) {
+	p := []byte(pattern)
+	within := false // of the brackets
+	for i := 0; i < len(p); i++ {
+		switch {
+		case p[i] == '\\':
+			i++
+		case p[i] == ']':
+			within = false
+		case p[i] == '[' && !within:
+			if within = true; i+1 < len(p) && p[i+1] == '!' {
+				p[i+1] = '^'
+			}
+		}
+	}
+	return path.Match(string(p), name)
 }
 
 func exists(ctx context.Context, on Tree, name string) bool {

@@ -75,24 +75,23 @@ func (h *hasher) sum(ctx context.Context, path string, from, to int64) (Sum, err
 	return Sum(sum), nil
 }
 
-// cutOut is a script that hashes a part of a file, which comes on stdin.
+// cutOut is a script that hashes a part of a file, which comes on stdin: of all
+// of the pipe, or a file that can't be read would be hashed as an empty one.
 func cutOut(tool, path string, from, to int64) string {
-	cut := "<" + word(path)
-	if to < 0 && from == 0 {
-		return "{ " + tool + " " + cut + " || echo; } 2>/dev/null\n"
-	}
-	dd := fmt.Sprintf("dd bs=%d skip=%d", step, from/step)
+	cut := fmt.Sprintf("dd bs=%d skip=%d", step, from/step)
 	switch whole := to > from && to%step == 0; {
+	case from == 0 && to < 0:
+		cut = ""
 	case from == 0 && !whole:
-		cut = fmt.Sprintf("head -c %d %s", to, cut)
+		cut = fmt.Sprintf("head -c %d | ", to)
 	case to >= 0 && whole: // a head behind it would copy it all once more
-		cut = fmt.Sprintf("%s count=%d %s", dd, (to-from)/step, cut)
+		cut += fmt.Sprintf(" count=%d | ", (to-from)/step)
 	case to >= 0:
-		cut = fmt.Sprintf("%s %s | head -c %d", dd, cut, to-from)
+		cut += fmt.Sprintf(" | head -c %d | ", to-from)
 	default:
-		cut = dd + " " + cut
+		cut += " | "
 	}
-	return "{ " + cut + " | " + tool + " || echo; } 2>/dev/null\n"
+	return "{ { " + cut + tool + "; } <" + word(path) + " || echo; } 2>/dev/null\n"
 }
 
 // works reports whether the machine hashes.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -149,14 +150,14 @@ func (l *Local) Open(_ context.Context, path string, _ Info, at int64) (Content,
 		f.Close()
 		return nil, l.problem("read", path, err)
 	}
-	return &localContent{File: f, local: l, path: path, info: info}, nil
+	return &localContent{File: f, local: l, path: path, info: infoOf(info)}, nil
 }
 
 type localContent struct {
 	*os.File
 	local *Local
 	path  string
-	info  fs.FileInfo
+	info  Info
 }
 
 func (c *localContent) Read(b []byte) (int, error) {
@@ -167,13 +168,16 @@ func (c *localContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Opened implements [Content].
+func (c *localContent) Opened(context.Context) (Info, error) { return c.info, nil }
+
 // Changed implements [Content].
 func (c *localContent) Changed(context.Context) (bool, error) {
 	info, err := c.Stat()
 	if err != nil {
 		return false, c.local.problem("look at", c.path, err)
 	}
-	return info.Size() != c.info.Size() || !info.ModTime().Equal(c.info.ModTime()), nil
+	return differs(infoOf(info), c.info), nil
 }
 
 // Mkdir implements [Target].
@@ -221,34 +225,47 @@ func (l *Local) Chattr(_ context.Context, path string, attr Attr) error {
 // Create implements [Target].
 func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
 	part := partPath(l.at(spec.Path))
-	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL
-	if spec.Old != "" {
-		// Under a name of one's own it is nobody else's to go on with.
-		if err := os.Rename(l.at(spec.Old), part); err != nil {
-			return nil, l.problem("take over", spec.Old, unlink(err))
-		}
-		flags = os.O_RDWR | syscall.O_NOFOLLOW
-	}
-	f, err := os.OpenFile(part, flags, spec.Perm.Perm()|0o600)
-	if err == nil && spec.Old != "" {
-		if err = f.Truncate(spec.At); err == nil {
-			_, err = f.Seek(spec.At, io.SeekStart)
-		}
-	}
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, spec.Perm.Perm()|0o600)
 	if err != nil {
-		if f != nil {
-			f.Close()
-		}
 		return nil, l.problem("write", spec.Path, err)
 	}
 	p := &localPart{local: l, file: f, path: part, spec: spec}
-	if narrow := 0o600 &^ spec.Perm; narrow != 0 { // the umask has spoken, and we took more
+	narrow := 0o600 &^ spec.Perm
+	if narrow != 0 || spec.Old != "" { // the umask has spoken, and we took more
 		if info, err := f.Stat(); err == nil {
-			perm := info.Mode().Perm() &^ narrow
-			p.perm = &perm
+			p.perm = new(info.Mode().Perm() &^ narrow)
+		}
+	}
+	if spec.Old != "" {
+		if err := p.takeOver(); err != nil {
+			return nil, err
 		}
 	}
 	return p, nil
+}
+
+// takeOver puts the old part in the place of the new one: under a name of one's
+// own it is nobody else's to go on with.
+func (p *localPart) takeOver() error {
+	p.file.Close()
+	if err := os.Rename(p.local.at(p.spec.Old), p.path); err != nil {
+		os.Remove(p.path)
+		return p.local.problem("take over", p.spec.Old, unlink(err))
+	}
+	f, err := os.OpenFile(p.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if err == nil {
+		p.file = f
+		if err = f.Chmod(onlyOwner); err == nil {
+			err = f.Truncate(p.spec.At)
+		}
+		if err == nil {
+			_, err = f.Seek(p.spec.At, io.SeekStart)
+		}
+		if err != nil {
+			f.Close()
+		}
+	}
+	return p.local.problem("write", p.spec.Path, err)
 }
 
 type localPart struct {
@@ -324,20 +341,30 @@ func (p *localPart) Abandon(keep bool) {
 }
 
 const (
-	partMark   = ".gateway-"
-	partSuffix = ".part"
+	partMark    = ".gateway-"
+	partSuffix  = ".part"
+	asideSuffix = ".old"
 )
 
 // partPath returns a name that nobody else has, in the directory of path.
-func partPath(path string) string {
+func partPath(path string) string { return ownPath(path, partSuffix) }
+
+// asidePath is such a name for what is there while a part takes its place. It is
+// not that of a part: nothing is to go on with it.
+func asidePath(path string) string { return ownPath(path, asideSuffix) }
+
+func ownPath(path, suffix string) string {
 	dir, name := split(path)
-	return Join(dir, partPrefix(name)+rand.Text()[:10]+partSuffix)
+	return Join(dir, partPrefix(name)+rand.Text()[:10]+suffix)
 }
 
 // partPrefix is how the parts of a file are called up to what tells them apart.
-// Names have 255 bytes at most, on most systems.
+// Names have 255 bytes at most, on most systems; long ones may begin alike.
 func partPrefix(name string) string {
-	return "." + name[:min(len(name), 200)] + partMark
+	if len(name) > 200 {
+		name = fmt.Sprintf("%s-%.4x", name[:200], sha256.Sum256([]byte(name)))
+	}
+	return "." + name + partMark
 }
 
 // isPart reports whether a name is that of a part of the file name.
@@ -350,7 +377,9 @@ func isPart(entry, name string) bool {
 func (l *Local) Home(context.Context) (string, error) { return l.absolute(""), nil }
 
 // Settle has what was copied into a directory written to the disk.
-func (l *Local) Settle(_ context.Context, dir string) error { return settle(l.at(dir)) }
+func (l *Local) Settle(_ context.Context, dir string) error {
+	return l.problem(settling, dir, settle(l.at(dir)))
+}
 
 var _ Machine = (*Local)(nil)
 

@@ -56,10 +56,16 @@ type Source interface {
 // goroutine.
 type Content interface {
 	io.ReadCloser
+	// Opened returns what the file was when it was opened. It is called before the
+	// first Read, which then goes on up to this size.
+	Opened(ctx context.Context) (Info, error)
 	// Changed reports whether the file is no longer what it was when it was
 	// opened. It is called behind the last Read.
 	Changed(ctx context.Context) (bool, error)
 }
+
+// differs reports whether a file has been written to between two looks at it.
+func differs(a, b Info) bool { return a.Size != b.Size || !a.Modified.Equal(b.Modified) }
 
 // A Target is a machine to copy to.
 type Target interface {
@@ -145,6 +151,9 @@ const (
 
 // Small is up to where a file goes in one piece.
 const Small = 32 << 10
+
+// settling is what fails where a machine has not stored what it was given.
+const settling = "write to the disk what is in"
 
 // block is how much the engine moves at once.
 const block = 128 << 10

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 	"time"
@@ -159,22 +160,57 @@ func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 }
 
 // rename puts one file in the place of another, at one stroke where the server
-// can.
+// can. Elsewhere it must not end half way, so the context's end does not count.
 func (r *Remote) rename(ctx context.Context, from, to string) error {
-	if r.link.has("posix-rename@openssh.com") {
-		return r.link.do(ctx, func() error { return r.link.PosixRename(from, to) })
-	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
+	defer cancel()
 	return r.link.do(ctx, func() error {
-		err := r.link.Rename(from, to)
-		if err == nil {
-			return nil
+		if r.link.has("posix-rename@openssh.com") {
+			return r.link.PosixRename(from, to)
 		}
-		info, gone := r.link.Lstat(to)
-		if gone != nil || info.IsDir() || r.link.Remove(to) != nil {
+		err := r.link.Rename(from, to)
+		if !mayBeInTheWay(err) {
 			return err
 		}
-		return r.link.Rename(from, to)
+		if info, gone := r.link.Lstat(to); gone != nil || info.IsDir() {
+			return err
+		}
+		return r.replace(from, to)
 	})
+}
+
+// fileExists is SSH_FX_FILE_ALREADY_EXISTS, which the library has no name for;
+// draft-ietf-secsh-filexfer-13, section 9.1.
+const fileExists = 11
+
+// mayBeInTheWay reports whether a rename may have failed for the file that is
+// there already. Most servers have no word for that.
+func mayBeInTheWay(err error) bool {
+	var status *sftp.StatusError
+	return errors.As(err, &status) && (status.FxCode() == sftp.ErrSSHFxFailure || status.Code == fileExists)
+}
+
+// replace is rename for a server that renames only to what is not there. The
+// file that is there has another name meanwhile, and gets its own one back where
+// the new one does not get it.
+func (r *Remote) replace(from, to string) error {
+	aside := asidePath(to)
+	if err := r.link.Rename(to, aside); err != nil {
+		return err
+	}
+	err := r.link.Rename(from, to)
+	if err == nil {
+		_ = r.link.Remove(aside) // a server that refuses it has the new file all the same
+		return nil
+	}
+	if !answered(err) { // it may have been done
+		return fmt.Errorf("%w; what was there is called %s", r.link.in.explain(err), Show(r.name, aside))
+	}
+	if failed := r.link.Rename(aside, to); failed != nil {
+		return refuse(codeFailed, "rename it there", "%s is now called %s, and does not get its name back: %v",
+			Show(r.name, to), Show(r.name, aside), failed)
+	}
+	return err
 }
 
 // Chattr implements [Target].
@@ -231,6 +267,8 @@ func (r *Remote) Home(ctx context.Context) (string, error) {
 }
 
 // Settle has what was copied into a directory written to the disk.
-func (r *Remote) Settle(ctx context.Context, dir string) error { return r.hasher.settle(ctx, at(dir)) }
+func (r *Remote) Settle(ctx context.Context, dir string) error {
+	return r.problem(settling, dir, r.hasher.settle(ctx, at(dir)))
+}
 
 var _ Machine = (*Remote)(nil)

@@ -23,6 +23,10 @@ func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (
 	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, offset: from, asked: from}
 	c.lanes.first = lane{r.link, file}
 	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from)
+	c.look = r.link.begin(func() (_ int, err error) {
+		c.opened, err = file.Stat()
+		return 0, err
+	})
 	c.ask()
 	return c, nil
 }
@@ -35,6 +39,8 @@ type remoteContent struct {
 	info   Info
 	file   *sftp.File
 	lanes  lanes
+	look   *pending // goes with the first reads, and takes no round trip of its own
+	opened fs.FileInfo
 
 	offset int64  // of what Read gives next
 	asked  int64  // up to where reads have been sent
@@ -108,13 +114,22 @@ func (c *remoteContent) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// Opened implements [Content].
+func (c *remoteContent) Opened(ctx context.Context) (Info, error) {
+	if _, err := c.look.wait(ctx); err != nil {
+		return Info{}, c.remote.problem("look at", c.path, err)
+	}
+	c.info = remoteInfo(c.info.Name, c.opened)
+	return c.info, nil
+}
+
 // Changed implements [Content].
 func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
 	now, err := get(ctx, c.remote.link, c.file.Stat)
 	if err != nil {
 		return false, c.remote.problem("look at", c.path, err)
 	}
-	return now.Size() != c.info.Size || !now.ModTime().Equal(c.info.Modified), nil
+	return differs(remoteInfo(c.info.Name, now), c.info), nil
 }
 
 // Close implements [io.Closer]. Nobody waits for the server.
@@ -150,38 +165,44 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	return nil, r.problem("write", spec.Path, r.explain(ctx, spec.Path, err))
 }
 
-// open makes the file. The server gives it all permissions but those of its
-// umask: where it is to have less, nobody else may read what comes.
+// open makes the file. The server gives it those permissions that its umask
+// leaves, perhaps whatever it is asked for: where not all may read it, nobody
+// else may read what comes.
 func (p *remotePart) open() (*sftp.File, error) {
 	l := p.remote.link
-	flags := os.O_RDWR | os.O_CREATE | os.O_EXCL
-	if p.spec.Old != "" {
-		// Under a name of one's own it is nobody else's to go on with.
-		if err := l.Rename(at(p.spec.Old), p.path); err != nil {
-			return nil, err
-		}
-		flags = os.O_RDWR
-	}
-	file, err := l.OpenFile(p.path, flags)
+	file, err := l.create(p.path, p.spec.Perm)
 	if err != nil {
 		return nil, err
 	}
-	if p.spec.Old != "" {
-		err = file.Truncate(p.spec.At)
-	}
-	if err == nil && p.spec.Perm != onlyOwner {
+	if p.spec.Perm != onlyOwner {
 		var made fs.FileInfo
 		if made, err = file.Stat(); err == nil {
 			p.made, p.perm = made.Mode().Perm(), lessUmask(p.spec.Perm, made.Mode())
 		}
 	}
-	if err == nil && p.spec.Perm&0o044 != 0o044 {
+	ours := true
+	if err == nil && p.spec.Old != "" {
+		// Under a name of one's own it is nobody else's to go on with.
+		_ = file.Close()
+		if err = l.Remove(p.path); err == nil {
+			err = l.Rename(at(p.spec.Old), p.path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if file, err = l.OpenFile(p.path, os.O_RDWR); err != nil {
+			return nil, err
+		}
+		ours, p.made = false, 0
+		err = file.Truncate(p.spec.At)
+	}
+	if err == nil && (p.spec.Perm&0o044 != 0o044 || !ours) {
 		err = file.Chmod(onlyOwner)
 		p.made = onlyOwner
 	}
 	if err != nil {
 		_ = file.Close()
-		if p.spec.Old == "" {
+		if ours {
 			_ = l.Remove(p.path) // the error says what is wrong
 		}
 		return nil, err

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +22,7 @@ import (
 type link struct {
 	*sftp.Client
 	in    *incoming
+	out   *outgoing
 	calls sync.WaitGroup
 	block int // how much is read or written by one request
 	// far is how long a round trip took, in nanoseconds; 0 until it is known.
@@ -37,9 +40,10 @@ const safeBlock = 32 << 10
 // newLink greets the server behind a pipe, which belongs to the link.
 func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock}
+	l.out = &outgoing{pipe: pipe, in: l.in}
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	var err error
-	l.Client, err = sftp.NewClientPipe(l.in, hangup{pipe, l.in}, sftp.MaxPacketUnchecked(maxRequest))
+	l.Client, err = sftp.NewClientPipe(l.in, l.out, sftp.MaxPacketUnchecked(maxRequest))
 	if !stop() && err != nil {
 		err = context.Cause(ctx)
 	}
@@ -59,21 +63,58 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 	return l, nil
 }
 
-// hangup is a pipe's stdin. Its end is the pipe's.
-type hangup struct {
+// outgoing is a pipe's stdin. Its end is the pipe's.
+type outgoing struct {
 	pipe *transport.Pipe
 	in   *incoming
+	born sync.Map // path to fs.FileMode, of files that are being made for few
 }
 
-func (h hangup) Write(b []byte) (int, error) {
-	n, err := h.pipe.Stdin.Write(b)
-	if err != nil {
-		h.in.ended(err)
+func (o *outgoing) Write(b []byte) (int, error) {
+	total := len(b)
+	if _, err := o.pipe.Stdin.Write(o.withPerm(b)); err != nil {
+		o.in.ended(err)
+		return 0, err
 	}
-	return n, err
+	return total, nil
 }
 
-func (h hangup) Close() error { return h.pipe.Close() }
+func (o *outgoing) Close() error { return o.pipe.Close() }
+
+// What a request to open a file begins with: its length, type and number, and
+// the length of the path. Behind the path are two words, the flags and which
+// attributes follow; draft-ietf-secsh-filexfer-02, sections 5 and 6.3.
+const (
+	typeOpen        = 3
+	openHead        = 4 + 1 + 4 + 4
+	attrPermissions = 4
+)
+
+// withPerm puts permissions into the request that makes a file: the library
+// sends none, and who opens the file before it is closed to others could go on to
+// read it. Nothing else that is written has the name of a part in this place.
+func (o *outgoing) withPerm(b []byte) []byte {
+	if len(b) < openHead+8 || b[4] != typeOpen {
+		return b
+	}
+	perm, ok := o.born.Load(string(b[openHead : len(b)-8]))
+	if !ok {
+		return b
+	}
+	b = binary.BigEndian.AppendUint32(slices.Clone(b[:len(b)-4]), attrPermissions)
+	b = binary.BigEndian.AppendUint32(b, uint32(perm.(fs.FileMode)))
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+// create makes a file that has no more than these permissions.
+func (l *link) create(path string, perm fs.FileMode) (*sftp.File, error) {
+	if perm&0o044 != 0o044 { // else the server's own show its umask
+		l.out.born.Store(path, perm|onlyOwner)
+		defer l.out.born.Delete(path)
+	}
+	return l.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
 
 func (l *link) has(extension string) bool {
 	_, ok := l.HasExtension(extension)
@@ -262,11 +303,16 @@ func (g gone) Error() string {
 func (g gone) Unwrap() error        { return g.cause }
 func (g gone) Is(target error) bool { return target == errGone }
 
+// answered reports whether an error is the server's word for it.
+func answered(err error) bool {
+	var status *sftp.StatusError
+	return err == io.EOF || errors.As(err, &status) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+}
+
 // explain puts the cause in place of the end of a connection.
 func (in *incoming) explain(err error) error {
-	var status *sftp.StatusError
-	if err == nil || err == io.EOF || errors.As(err, &status) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return err // the server has answered
+	if err == nil || answered(err) || errors.Is(err, errGone) {
+		return err
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

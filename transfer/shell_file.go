@@ -14,28 +14,69 @@ import (
 )
 
 // Open implements [Source]. A small file comes with the answer of a shell; for
-// another one a cat is started.
+// another one a cat is started. Before it comes what stat says of it.
 func (s *Shell) Open(ctx context.Context, path string, info Info, at int64) (Content, error) {
+	c := &shellContent{shell: s, path: path}
 	if info.Size <= Small && at == 0 {
-		script := fmt.Sprintf("head -c %d <%s 2>&1", info.Size, word(path))
-		if info.Size == 0 { // it may be made up while it is read, as in /proc
-			script = "head -c 1048576 <" + word(path) + " 2>&1"
+		out, err := s.run(ctx, fmt.Sprintf("{ { %s && head -c %d; } <%s; } 2>&1", s.statOpen(path), Small+1, word(path)))
+		line, out, _ := bytes.Cut(out, []byte("\n"))
+		if err == nil {
+			c.info, err = parseStat(string(line))
 		}
-		out, err := s.run(ctx, "{ "+script+"; } 2>&1")
 		if err != nil {
 			return nil, s.problem("read", path, err)
 		}
-		return &shellContent{shell: s, path: path, info: info, Reader: bytes.NewReader(out)}, nil
+		if len(out) <= Small {
+			c.Reader = bytes.NewReader(out)
+			return c, nil
+		}
 	}
-	script := "exec cat <" + word(path)
+	script := "exec cat"
 	if at > 0 {
-		script = fmt.Sprintf("exec tail -c +%d <%s", at+1, word(path))
+		script = fmt.Sprintf("exec tail -c +%d", at+1)
 	}
-	f, err := s.launch(ctx, script)
+	f, err := s.launch(ctx, fmt.Sprintf("{ %s && %s; } <%s || exit 1", s.statOpen(path), script, word(path)))
 	if err != nil {
 		return nil, s.problem("read", path, err)
 	}
-	return &shellContent{shell: s, path: path, info: info, Reader: f.pipe.Stdout, feed: f}, nil
+	c.Reader, c.feed = f.pipe.Stdout, f
+	line, err := readLine(f.pipe.Stdout)
+	if err == nil {
+		c.info, err = parseStat(line)
+	} else if failed := f.ended(); failed != nil {
+		err = failed
+	}
+	if err != nil {
+		f.close()
+		return nil, s.problem("read", path, ended(ctx, err))
+	}
+	return c, nil
+}
+
+// statOpen is a command that looks at its stdin, which is the file of a path, or
+// where it can't, at what has that path.
+func (s *Shell) statOpen(path string) string {
+	stat, stdin := s.statBehind(), " /dev/stdin"
+	if strings.HasPrefix(s.stat, "stat -f") { // BSD's looks at its stdin by itself
+		stdin = ""
+	}
+	return "{ " + stat + stdin + " || " + stat + " " + word(path) + "; } 2>/dev/null"
+}
+
+// readLine reads a short line and no further.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	b := make([]byte, 1)
+	for len(line) < 200 {
+		if _, err := io.ReadFull(r, b); err != nil {
+			return "", err
+		}
+		if b[0] == '\n' {
+			break
+		}
+		line = append(line, b[0])
+	}
+	return string(line), nil
 }
 
 type shellContent struct {
@@ -59,10 +100,13 @@ func (c *shellContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Opened implements [Content].
+func (c *shellContent) Opened(context.Context) (Info, error) { return c.info, nil }
+
 // Changed implements [Content].
 func (c *shellContent) Changed(ctx context.Context) (bool, error) {
 	info, err := c.shell.Stat(ctx, c.path, true)
-	return err == nil && (info.Size != c.info.Size || !info.Modified.Equal(c.info.Modified)), err
+	return err == nil && differs(info, c.info), err
 }
 
 // Close implements [io.Closer].
@@ -172,10 +216,11 @@ func (f *feed) ended() error {
 // Create implements [Target].
 func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 	p := &shellPart{shell: s, spec: spec, path: partPath(spec.Path), perm: spec.Perm.Perm() &^ s.umask}
-	if spec.Old == "" && spec.Size <= Small {
-		return p, nil // it goes with the first request
-	}
 	script := "umask 077; set -C; exec cat >" + word(p.path)
+	if spec.Old == "" && spec.Size <= Small { // it goes with the first request
+		p.grow = func() (*feed, error) { return s.launch(ctx, script) }
+		return p, nil
+	}
 	if spec.Old != "" {
 		// Under a name of one's own it is nobody else's to go on with.
 		_, err := s.run(ctx, fmt.Sprintf("{ mv -f %s %s && dd bs=%d seek=%d count=0 of=%s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step, word(p.path)))
@@ -196,9 +241,10 @@ type shellPart struct {
 	spec  Spec
 	path  string
 	perm  fs.FileMode
-	feed  *feed        // nil: a small file
-	small bytes.Buffer // what it has
-	begun bool         // the small file may be there
+	feed  *feed                 // nil: a small file
+	small bytes.Buffer          // what it has
+	grow  func() (*feed, error) // for one that turns out to be large
+	begun bool                  // the small file may be there
 }
 
 // Path implements [Part].
@@ -206,8 +252,18 @@ func (p *shellPart) Path() string { return p.path }
 
 // Write implements [Part].
 func (p *shellPart) Write(b []byte) (int, error) {
-	if p.feed == nil {
+	if p.feed == nil && p.small.Len()+len(b) <= Small {
 		return p.small.Write(b)
+	}
+	if p.feed == nil { // a file in /proc has no size before it is read
+		var err error
+		if p.feed, err = p.grow(); err != nil {
+			return 0, p.shell.problem("write", p.spec.Path, err)
+		}
+		if _, err := p.Write(p.small.Bytes()); err != nil {
+			return 0, err
+		}
+		p.small = bytes.Buffer{}
 	}
 	n, err := p.feed.pipe.Stdin.Write(b)
 	if err != nil {

@@ -143,10 +143,11 @@ func spoken(words string) error {
 	return unknownWords(strings.ToValidUTF8(strings.TrimSpace(words), "?"))
 }
 
-// unknownWords are those of a program that stand for nothing that we know.
+// unknownWords are those of a program that stand for nothing that we know. They
+// are quoted: a line of theirs must not look like one of ours.
 type unknownWords string
 
-func (w unknownWords) Error() string { return fmt.Sprintf("%.200s", string(w)) }
+func (w unknownWords) Error() string { return fmt.Sprintf("%.200q", string(w)) }
 
 // explain looks whether the disk is full where a program's words don't say so:
 // dash calls it an I/O error.
@@ -174,11 +175,11 @@ func word(path string) string { return quote(operand(path)) }
 
 // Stat implements [Tree].
 func (s *Shell) Stat(ctx context.Context, path string, follow bool) (Info, error) {
-	script := s.stat + " " + word(path) + " 2>&1"
+	stat := s.stat
 	if follow {
-		script = strings.Replace(script, "stat ", "stat -L ", 1)
+		stat = s.statBehind()
 	}
-	out, err := s.run(ctx, script)
+	out, err := s.run(ctx, stat+" "+word(path)+" 2>&1")
 	var info Info
 	if err == nil {
 		info, err = parseStat(strings.TrimSuffix(string(out), "\n"))
@@ -189,6 +190,9 @@ func (s *Shell) Stat(ctx context.Context, path string, follow bool) (Info, error
 	_, info.Name = split(path)
 	return info, nil
 }
+
+// statBehind is stat that looks behind symlinks.
+func (s *Shell) statBehind() string { return strings.Replace(s.stat, "stat ", "stat -L ", 1) }
 
 // parseStat parses mode:size:accessed:modified, the first one in hexadecimal
 // digits.
@@ -281,7 +285,9 @@ func (s *Shell) Home(ctx context.Context) (string, error) {
 }
 
 // Settle has what was copied into a directory written to the disk.
-func (s *Shell) Settle(ctx context.Context, dir string) error { return s.hasher.settle(ctx, dir) }
+func (s *Shell) Settle(ctx context.Context, dir string) error {
+	return s.problem(settling, dir, s.hasher.settle(ctx, dir))
+}
 
 // Mkdir implements [Target].
 func (s *Shell) Mkdir(ctx context.Context, path string, perm fs.FileMode) error {
@@ -297,11 +303,14 @@ func (s *Shell) Symlink(ctx context.Context, target, path string) error {
 }
 
 // place moves a part to where it belongs: never into a directory, which is what
-// mv does where it finds one.
+// mv does where it finds one. Not every mv can be told so; there a symlink to a
+// directory has another name meanwhile, and gets its own one back where the part
+// does not get it.
 func place(part, path string) string {
-	p, to := word(part), word(path)
-	return "if [ -L " + to + " ] && [ -d " + to + " ]; then rm -f " + to + " && mv -f " + p + " " + to +
-		"; elif [ -d " + to + " ]; then echo Is a directory; false; else mv -f " + p + " " + to + "; fi"
+	p, to, aside := word(part), word(path), word(asidePath(path))
+	return "if [ -L " + to + " ] && [ -d " + to + " ]; then mv -fT " + p + " " + to + " 2>/dev/null || { mv -f " + to + " " + aside +
+		" && if mv -f " + p + " " + to + "; then rm -f " + aside + "; else mv -f " + aside + " " + to + " || echo what was there is called " + aside +
+		"; false; fi; }; elif [ -d " + to + " ]; then echo Is a directory; false; else mv -f " + p + " " + to + "; fi"
 }
 
 // Chattr implements [Target].

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
 	"strings"
 	"sync"
 )
@@ -177,42 +176,46 @@ func (w *walk) drained(ctx context.Context) error {
 
 // mkdir makes the directory of a task, unless it is there.
 func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
-	perm := t.info.Mode.Perm()
-	switch {
-	case w.DryRun:
-		info, err := w.To.Stat(ctx, t.to, false)
-		return errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode.IsDir(), nil
-	case t.depth == 0 && !t.fresh, !t.fresh:
+	if !t.fresh {
 		info, err := w.To.Stat(ctx, t.to, t.depth == 0) // a symlink that was named may be followed
 		switch {
 		case err == nil && !info.Mode.IsDir():
 			return false, refuse(codeNotDirectory, "", "%s is there and no directory", Show(w.To.About().Name, t.to))
 		case err == nil:
-			w.dirEnd(t, false)
+			w.dirEnd(t, nil)
 			return false, nil
 		case !errors.Is(err, fs.ErrNotExist):
 			return false, err
 		}
 	}
+	if w.DryRun {
+		return true, nil
+	}
+	perm := t.info.Mode.Perm()
 	if err := w.To.Mkdir(ctx, t.to, perm|0o700); err != nil {
 		return false, err
 	}
 	w.n.dirs.Add(1)
-	w.dirEnd(t, true)
+	if perm&0o700 != 0o700 && !w.Preserve { // it is to have less than it needs while it is filled
+		made, err := w.To.Stat(ctx, t.to, false)
+		if err != nil {
+			return false, err
+		}
+		perm &= made.Mode.Perm()
+		w.dirEnd(t, &perm)
+		return true, nil
+	}
+	w.dirEnd(t, nil)
 	return true, nil
 }
 
-// dirEnd notes what a directory gets in the end.
-func (w *walk) dirEnd(t task, made bool) {
-	var attr Attr
-	perm := t.info.Mode.Perm()
-	if w.Preserve || made && perm&0o700 != 0o700 {
-		attr.Perm = &perm
-	}
+// dirEnd notes what a directory gets in the end: perm, or what is to be kept.
+func (w *walk) dirEnd(t task, perm *fs.FileMode) {
+	attr := Attr{Perm: perm}
 	if w.Preserve {
-		attr.Accessed, attr.Modified = t.info.Accessed, t.info.Modified
+		attr = Attr{Perm: new(t.info.Mode.Perm()), Accessed: t.info.Accessed, Modified: t.info.Modified}
 	}
-	if attr.empty() {
+	if attr.empty() || w.DryRun {
 		return
 	}
 	w.run.mu.Lock()
@@ -227,7 +230,7 @@ func (r *run) excluded(rel, name string) bool {
 		if strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
 			subject = rel
 		}
-		if ok, _ := path.Match(strings.Trim(pattern, "/"), subject); ok { // checked when it was parsed
+		if ok, _ := Match(strings.Trim(pattern, "/"), subject); ok { // checked when it was parsed
 			return true
 		}
 	}
@@ -277,6 +280,10 @@ func (w *walk) follow(ctx context.Context, t *task) bool {
 		w.failed(ctx, t.from, t.to, refuse(codeFailed, "--links keep copies them as they are", "%s: symlinks to directories, one inside another: a loop?", Show(w.From.About().Name, t.from)))
 		return false
 	}
+	if err := w.inside(ctx, *t); err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return false
+	}
 	w.add(*t)
 	return false
 }
@@ -296,16 +303,15 @@ func kindOf(mode fs.FileMode) string {
 
 // link copies a symlink as it is.
 func (w *walk) link(ctx context.Context, t task) {
-	if w.DryRun {
+	_, _, err := w.there(ctx, t, "symlink")
+	if err == nil && w.DryRun {
 		w.n.links.Add(1)
 		w.event(Event{Path: t.from, Target: t.to, Done: Would})
 		return
 	}
-	target, err := w.From.Readlink(ctx, t.from)
-	if err == nil && !t.fresh {
-		if info, failed := w.To.Stat(ctx, t.to, false); failed == nil && info.Mode.IsDir() {
-			err = refuse(codeIsDirectory, "", "%s is a directory: no symlink takes its place", Show(w.To.About().Name, t.to))
-		}
+	var target string
+	if err == nil {
+		target, err = w.From.Readlink(ctx, t.from)
 	}
 	if err == nil {
 		err = w.To.Symlink(ctx, target, t.to)

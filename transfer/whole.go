@@ -93,13 +93,21 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
 	defer cancel()
 	err = part.Commit(last)
-	if Lost(err) || errors.Is(err, context.DeadlineExceeded) {
-		return &transport.Error{
-			Code: "link.lost", Message: fmt.Sprintf("transfer: write %s: it may have been done: %v", Show(m.About().Name, path), err), Err: err,
-			Hint: "look what it has before you write it again",
-		}
+	if unsure(err) {
+		return mayBeDone(m, path, err)
 	}
 	return err
+}
+
+// unsure reports whether a file may have its name although it was not learnt.
+func unsure(err error) bool { return Lost(err) || errors.Is(err, context.DeadlineExceeded) }
+
+// mayBeDone is the error of a file for which unsure is true.
+func mayBeDone(m Machine, path string, err error) error {
+	return &transport.Error{
+		Code: "link.lost", Message: fmt.Sprintf("transfer: write %s: it may have been done: %v", Show(m.About().Name, path), err), Err: err,
+		Hint: "look what it has before you write it again",
+	}
 }
 
 // Lost reports whether an error says that a machine is no longer reached, and

@@ -1,0 +1,23 @@
+package transfer
+
+import (
+	"strings"
+	"testing"
+)
+
+// A part is that of one name, also where two long ones begin alike.
+func TestIsPart(t *testing.T) {
+	long := strings.Repeat("n", 250)
+	names := []string{"a", "ab", long, long + "2", long[:200], long[:201]}
+	for _, name := range names {
+		_, part := split(partPath("dir/" + name))
+		if len(part) > 255 {
+			t.Errorf("%d bytes", len(part))
+		}
+		for _, other := range names {
+			if isPart(part, other) != (other == name) {
+				t.Errorf("%s: a part of %s", part, other)
+			}
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package transfer
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pkg/sftp"
+
+	"gateway/gateway"
+)
+
+// grudging is a server's file system that refuses some of its renames, by their
+// number, and perhaps all removals.
+type grudging struct {
+	sftp.FileCmder
+	refused  []int
+	keeps    bool
+	why      error
+	renaming int
+	lost     func() // the link goes while the third one is answered, if there is one
+}
+
+func (g *grudging) Filecmd(r *sftp.Request) error {
+	switch r.Method {
+	case "Rename":
+		if g.renaming++; slices.Contains(g.refused, g.renaming) {
+			return g.why
+		}
+		if g.lost != nil && g.renaming == 3 {
+			defer g.lost()
+		}
+	case "Remove":
+		if g.keeps {
+			return g.why
+		}
+	}
+	return g.FileCmder.Filecmd(r)
+}
+
+// withoutPosixRename has servers not know it, until the test is over.
+func withoutPosixRename(t *testing.T) {
+	t.Helper()
+	if err := sftp.SetSFTPExtensions("hardlink@openssh.com"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := sftp.SetSFTPExtensions("hardlink@openssh.com", "posix-rename@openssh.com", "statvfs@openssh.com"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestRenameLost: the new file may have its name, and the error says where the old
+// one is.
+func TestRenameLost(t *testing.T) {
+	withoutPosixRename(t)
+	memory := sftp.InMemHandler()
+	g := &grudging{FileCmder: memory.FileCmd}
+	memory.FileCmd = g
+	r := over(t, memory)
+	if err := Write(t.Context(), r, "/f", []byte("old"), nil); err != nil {
+		t.Fatal(err)
+	}
+	g.renaming, g.lost = 0, func() { _ = r.link.Close() }
+	err := Write(t.Context(), r, "/f", []byte("new"), nil)
+	if !Lost(err) || !strings.Contains(err.Error(), "it may have been done") || !strings.Contains(err.Error(), ".old") {
+		t.Errorf("%v, want a lost link, and where the old file is", err)
+	}
+}
+
+// TestRenameInterrupted: a rename of several steps, once begun, is not left half
+// done.
+func TestRenameInterrupted(t *testing.T) {
+	withoutPosixRename(t)
+	r := over(t, sftp.InMemHandler())
+	if err := Write(t.Context(), r, "/f", []byte("old"), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	part, err := r.Create(ctx, Spec{Path: "/f", Perm: 0o600, Size: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.Finish(ctx, Attr{}); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := part.Commit(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := contents(t, r); got != "f=new" {
+		t.Errorf("there is %q", got)
+	}
+}
+
+// Where a server renames only to what is not there, the old file is never lost.
+func TestRenameRefused(t *testing.T) {
+	withoutPosixRename(t)
+	for name, test := range map[string]struct {
+		refused []int // the first one finds the old file in the way
+		keeps   bool
+		why     error
+		code    string
+		left    string // what is there in the end
+	}{
+		"what is there is in the way":  {nil, false, nil, "", "f=new"},
+		"a rename is not allowed":      {[]int{1}, false, sftp.ErrSSHFxPermissionDenied, codePermission, "f=old"},
+		"a rename is not known":        {[]int{1}, false, sftp.ErrSSHFxOpUnsupported, codeFailed, "f=old"},
+		"the old one must stay":        {[]int{2}, false, sftp.ErrSSHFxPermissionDenied, codePermission, "f=old"},
+		"the new one does not come in": {[]int{3}, false, sftp.ErrSSHFxFailure, codeFailed, "f=old"},
+		"nor does the old one":         {[]int{3, 4}, false, sftp.ErrSSHFxFailure, codeFailed, ".old=old"},
+		"the old one is not removed":   {nil, true, sftp.ErrSSHFxPermissionDenied, "", ".old=old f=new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			memory := sftp.InMemHandler()
+			g := &grudging{FileCmder: memory.FileCmd, why: test.why}
+			memory.FileCmd = g
+			r := over(t, memory)
+			if err := Write(t.Context(), r, "/f", []byte("old"), nil); err != nil {
+				t.Fatal(err)
+			}
+			g.renaming, g.refused, g.keeps = 0, test.refused, test.keeps
+			err := Write(t.Context(), r, "/f", []byte("new"), nil)
+			if err == nil != (test.code == "") || err != nil && gateway.Code(err) != test.code {
+				t.Errorf("%v, want %q", err, test.code)
+			}
+			got := contents(t, r)
+			if got != test.left {
+				t.Errorf("there is %q, want %q", got, test.left)
+			}
+			if _, ok := strings.CutPrefix(got, ".old="); ok && err != nil && !strings.Contains(err.Error(), ".old") {
+				t.Errorf("%v: it does not say where the old file is", err)
+			}
+		})
+	}
+}
+
+// contents are what a server's root has, each file by its name, or what that
+// ends with where it is one of ours.
+func contents(t *testing.T, r *Remote) string {
+	t.Helper()
+	var all []string
+	err := r.List(t.Context(), "/", func(info Info) error {
+		content, err := r.Open(t.Context(), "/"+info.Name, info, 0)
+		if err != nil {
+			return err
+		}
+		defer content.Close()
+		text, err := io.ReadAll(content)
+		name := info.Name
+		if i := strings.LastIndexByte(name, '.'); i >= 0 {
+			name = name[i:]
+		}
+		all = append(all, name+"="+string(text))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
