@@ -165,14 +165,35 @@ func TestOutputIsReadByCursor(t *testing.T) {
 	}
 }
 
+// The output of a command is not what another session has said meanwhile.
+func TestOutputIsOfTheCommandsSession(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	a, b := open(t, c, api.Open{Name: "a"}), open(t, c, api.Open{Name: "b"})
+	run(t, c, a.ID, "echo of a")
+	r := run(t, c, b.ID, "echo of b")
+	if o, err := c.Output(t.Context(), "b", api.Query{Command: r.ID}); err != nil || len(o.Pieces) != 1 || string(o.Pieces[0].Data) != "of b\n" {
+		t.Errorf("Output = %+v, %v", o, err)
+	}
+	for range 2 { // while it is open, and afterwards
+		if o, err := c.Output(t.Context(), "a", api.Query{Command: r.ID}); gateway.Code(err) != "session.not_found" {
+			t.Errorf("Output = %+v, %v, want that there is no such command", o, err)
+		}
+		if _, err := c.Close(t.Context(), a.ID); err != nil && gateway.Code(err) != "session.closed" {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestFollowTellsEverythingInOrder(t *testing.T) {
 	dial := start(t, daemon.Config{})
 	c := dial("")
 	open(t, c, api.Open{Name: "work"})
 	var got []string
-	followed := make(chan error, 1)
+	var connected sync.Once
+	followed, follows := make(chan error, 1), make(chan struct{})
 	go func() {
 		followed <- dial("").Follow(t.Context(), "work", 0, func(e api.Event) error {
+			connected.Do(func() { close(follows) })
 			switch {
 			case e.Piece != nil:
 				got = append(got, e.Event+" "+string(e.Piece.Data))
@@ -186,6 +207,11 @@ func TestFollowTellsEverythingInOrder(t *testing.T) {
 	}()
 	run(t, c, "work", "echo a")
 	run(t, c, "work", "echo b >&2")
+	select {
+	case <-follows: // a closed session can't be followed any more
+	case err := <-followed:
+		t.Fatalf("Follow = %v", err)
+	}
 	if s, err := c.Close(t.Context(), "work"); err != nil || s.State != api.Closed {
 		t.Errorf("Close = %+v, %v", s, err)
 	}
@@ -305,6 +331,94 @@ func TestPromptIsAnsweredLater(t *testing.T) {
 	}
 	if err := c.Send(t.Context(), "work", api.Input{Text: "rm -rf x", Enter: true}); gateway.Code(err) != "usage" {
 		t.Errorf("typing to a shell: %v, want refused", err)
+	}
+}
+
+// sudoAsks is a command that asks as sudo does.
+const sudoAsks = `printf '[sudo] password for x: ' >/dev/tty; read -r p </dev/tty; echo "got $p"`
+
+func TestSudoIsAnswered(t *testing.T) {
+	for _, test := range []struct {
+		name, reference string
+		waits           bool
+	}{
+		{"it is known", "cmd:echo hunter22", false},
+		{"it can't be had", "cmd:exit 1", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := start(t, daemon.Config{})("")
+			open(t, c, api.Open{Name: "work", SudoPassword: test.reference})
+			got, err := c.Run(t.Context(), "work", api.Run{Text: sudoAsks, Wait: api.Duration(20 * time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !test.waits {
+				if got.Result == nil || string(got.Result.Stdout) != "got ********\n" {
+					t.Errorf("Run = %+v, want the password typed", got)
+				}
+				return
+			}
+			if got.State != string(api.WaitingInput) || got.Prompt == nil || got.Prompt.Text != "[sudo] password for x: " || got.Prompt.Kind != "password" {
+				t.Fatalf("Run = %+v, want the prompt", got)
+			}
+			if err := c.Send(t.Context(), "work", api.Input{Text: "by hand", Enter: true}); err != nil {
+				t.Fatal(err)
+			}
+			waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+			if err != nil || !waited.Met || string(waited.Command.Result.Stdout) != "got by hand\n" {
+				t.Errorf("Wait = %+v, %v", waited, err)
+			}
+		})
+	}
+}
+
+// A password that takes its time is for the prompt that it was looked up for.
+func TestSudoIsAnsweredTooLate(t *testing.T) {
+	const next = `printf 'name? ' >/dev/tty; read -r n </dev/tty; echo "name $n"`
+	for _, test := range []struct{ name, first, second string }{
+		{"another command", sudoAsks, next},
+		{"another prompt", "printf '[sudo] password for x: ' >/dev/tty; read -r -t 2 p </dev/tty; " + next, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			asked, proceed := filepath.Join(dir, "asked"), filepath.Join(dir, "go")
+			c := start(t, daemon.Config{})("")
+			open(t, c, api.Open{Name: "work", SudoPassword: fmt.Sprintf("cmd:touch %s; until [ -e %s ]; do sleep 0.02; done; echo hunter22", asked, proceed)})
+			command, err := c.Run(t.Context(), "work", api.Run{Text: test.first})
+			if err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the password is looked up", func() bool { _, err := os.Stat(asked); return err == nil })
+			if test.second != "" {
+				if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int", Command: command.ID}); err != nil {
+					t.Fatal(err)
+				}
+				if waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || !waited.Met {
+					t.Fatalf("Wait = %+v, %v", waited, err)
+				}
+				if _, err := c.Run(t.Context(), "work", api.Run{Text: test.second}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilPrompt, Max: api.Duration(20 * time.Second)})
+			if err != nil || !waited.Met || waited.Command.Prompt.Text != "name? " {
+				t.Fatalf("Wait = %+v, %v", waited, err)
+			}
+			if err := os.WriteFile(proceed, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			waited, err = c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Through: true, Max: api.Duration(700 * time.Millisecond)})
+			if err != nil || waited.Met {
+				t.Fatalf("Wait = %+v, %v: it has read the password", waited, err)
+			}
+			if err := c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true}); err != nil {
+				t.Fatal(err)
+			}
+			waited, err = c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+			if err != nil || !waited.Met || !strings.HasSuffix(string(waited.Command.Result.Stdout), "name x\n") {
+				t.Errorf("Wait = %+v, %v", waited, err)
+			}
+		})
 	}
 }
 
@@ -537,6 +651,20 @@ func TestSessionsGoWithTheirClient(t *testing.T) {
 	})
 	if s, err := c.Session(t.Context(), kept.ID); err != nil || s.State != api.Idle {
 		t.Errorf("the one to keep is %+v, %v", s, err)
+	}
+}
+
+// A line that matches is the command's that is meant, also once it is over.
+func TestMatchIsOfTheCommand(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	first := run(t, c, s.ID, "echo first; printf fin")
+	run(t, c, s.ID, "echo ished later")
+	for match, met := range map[string]bool{"^first$": true, "^fin$": true, "later": false, "finished": false} {
+		w := api.Wait{Until: api.UntilMatch, Command: first.ID, Match: match, Max: api.Duration(20 * time.Second)}
+		if waited, err := c.Wait(t.Context(), s.ID, w); err != nil || waited.Met != met {
+			t.Errorf("Wait for %q = %+v, %v, want %v", match, waited, err, met)
+		}
 	}
 }
 

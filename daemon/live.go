@@ -46,6 +46,7 @@ type live struct {
 	stop      func()        // ends the command that runs
 	begun     chan struct{} // closed once its shell has it, or it is over
 	answered  bool          // sudo was, by the command that runs
+	sudoAsks  *api.Prompt   // for the password that is being looked up; nil: it does not
 	torn      bool          // the transcript could not be written last time
 	holder    string        // the attachment that may run and type; empty: everybody
 	timer     *time.Timer   // ends the session once it was idle for its TTL

@@ -67,7 +67,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 		ID: c.ID, Host: c.Host, User: s.session.User, Transport: s.session.Transport,
 		Session: c.Session, Shell: s.session.Shell, Command: r.Text,
 	}
-	engine, command := s.shell(), s.command(r)
+	engine, command := s.shell(), s.command(ctx, r)
 	paced, cancel := ctx, context.CancelFunc(func() {})
 	if r.Timeout > 0 { // which is to be met
 		paced, cancel = context.WithTimeout(ctx, time.Duration(r.Timeout))
@@ -111,6 +111,7 @@ func (s *live) started() func() {
 
 // ended notes a command's result. The session is locked.
 func (s *live) ended(c *api.Command, result gateway.Result) {
+	s.sudoAsks = nil
 	c.Result, c.State, c.Prompt, c.To, c.Ended = &result, string(result.Verdict), nil, int64(s.log.End()), s.ending
 	if result.ExitCode >= 0 {
 		c.ExitCode = &result.ExitCode
@@ -129,14 +130,14 @@ func (s *live) ended(c *api.Command, result gateway.Result) {
 	}
 }
 
-// command maps a request to what the engine takes.
-func (s *live) command(r api.Run) session.Command {
+// command maps a request to what the engine takes. The context ends with it.
+func (s *live) command(ctx context.Context, r api.Run) session.Command {
 	c := session.Command{
 		Text: r.Text, Cwd: r.Cwd, Env: r.Env,
 		TTY: r.TTY, Echo: r.Echo, Merge: r.Merge,
 		Timeout: time.Duration(r.Timeout), Idle: time.Duration(r.Idle),
 		Limit:   8 << 10, // enough for a prompt; the transcript keeps the output
-		Waiting: s.waiting,
+		Waiting: func(p *session.Prompt) { s.waiting(ctx, p) },
 	}
 	if len(r.Stdin) > 0 {
 		c.Stdin = bytes.NewReader(r.Stdin)
@@ -161,27 +162,34 @@ func (s *live) output(from session.Stream, b []byte) int64 {
 }
 
 // waiting notes that the command waits for input, or that it does no more.
-func (s *live) waiting(p *session.Prompt) {
+func (s *live) waiting(ctx context.Context, p *session.Prompt) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.session.Command
 	if p == nil {
 		s.resumed()
 		return
 	}
+	asked := &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
 	if s.sudoPassword != nil && !s.answered && strings.HasPrefix(p.Text, "[sudo] password for ") {
 		s.answered = true // a wrong one, shown again, would lock the account
-		go s.answerSudo() // ends with the command, or with the reference's own bound
+		s.sudoAsks = asked
+		go s.answerSudo(ctx, asked) // ends with the command, or with the reference's own bound
 		return
 	}
-	s.session.State, c.State = api.WaitingInput, string(api.WaitingInput)
-	c.Prompt = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
+	s.waitsLocked(asked)
+}
+
+// waitsLocked leaves a prompt to who types.
+func (s *live) waitsLocked(p *api.Prompt) {
+	c := s.session.Command
+	s.session.State, c.State, c.Prompt = api.WaitingInput, string(api.WaitingInput), p
 	s.noteLocked("waiting_input", c)
 	s.daemon.events.publish("waiting_input", s.infoLocked())
 }
 
 // resumed notes that the command waits no more. The session is locked.
 func (s *live) resumed() {
+	s.sudoAsks = nil
 	if c := s.session.Command; s.session.State == api.WaitingInput {
 		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
 		s.happened()
@@ -189,15 +197,30 @@ func (s *live) resumed() {
 	}
 }
 
-// answerSudo types the password that the inventory refers to. If it can't be
+// answerSudo types the password that the inventory refers to, unless the command
+// has gone on from its prompt by then: another one would read it. If it can't be
 // had, the prompt is left to who types.
-func (s *live) answerSudo() {
-	password, err := s.sudoPassword(s.ctx)
-	if err == nil {
-		_, err = s.shell().WriteSecret([]byte(password + "\n"))
+func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
+	password, err := s.sudoPassword(ctx)
+	s.mu.Lock()
+	engine, asks := s.engine, s.sudoAsks == p
+	s.mu.Unlock()
+	if !asks {
+		return
 	}
-	if err != nil {
+	if err == nil { // not under the lock: a link may be slow
+		_, err = engine.WriteSecret([]byte(password + "\n"))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.sudoAsks != p:
+	case err == nil:
+		s.resumed()
+	default:
 		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
+		s.sudoAsks = nil
+		s.waitsLocked(p)
 	}
 }
 

@@ -26,10 +26,10 @@ type unfinished struct {
 	text []byte
 }
 
-// next goes on to the transcript's end, or to the first line that matches.
-func (m *matcher) next() (line string, at transcript.Cursor, found bool, err error) {
+// next goes on to a cursor, or to the first line that matches.
+func (m *matcher) next(to int64) (line string, at transcript.Cursor, found bool, err error) {
 	for {
-		page, err := m.log.Read(m.at, followRead)
+		page, err := m.log.View(m.at, transcript.Cursor(to)).Read(m.at, followRead)
 		if err != nil {
 			return "", 0, false, recordError(err)
 		}

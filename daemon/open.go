@@ -31,7 +31,6 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 	}
 	s, err := d.start(ctx, o, id, name, who)
 	if err != nil {
-		d.unreserve(o.Target.Name, scoped{o.Scope, name})
 		return api.Session{}, err
 	}
 	info := s.info()
@@ -110,30 +109,36 @@ func (d *Daemon) isDraining() bool {
 	return d.draining
 }
 
-// start connects, starts the shell and begins the record.
-func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *asker) (_ *live, err error) {
-	var undo []func()
+// start connects, starts the shell and begins the record. Without a session, also
+// after a panic, the place is given back.
+func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *asker) (started *live, err error) {
+	undo := []func(){func() { d.unreserve(o.Target.Name, scoped{o.Scope, name}) }}
 	defer func() {
-		if err != nil {
+		if started == nil {
 			for i := len(undo) - 1; i >= 0; i-- {
 				undo[i]()
 			}
 		}
 	}()
+	ctx = context.WithValue(ctx, askerKey{}, who)
 	t, release, err := d.pool.get(ctx, o.Target, who)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, release)
-	engine, err := session.Open(context.WithValue(ctx, askerKey{}, who), t, d.sessionConfig(o, id, who))
+	config, err := d.sessionConfig(ctx, o, id)
+	if err != nil {
+		return nil, err
+	}
+	password, err := sudoPassword(ctx, o.SudoPassword)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := session.Open(ctx, t, config)
 	if err != nil {
 		return nil, err
 	}
 	undo = append(undo, func() { engine.Close() })
-	password, err := sudoPassword(ctx, o.SudoPassword, who)
-	if err != nil {
-		return nil, err
-	}
 	now := time.Now()
 	s := &live{
 		daemon: d, options: o, release: release, engine: engine, sudoPassword: password,
@@ -196,7 +201,7 @@ func (s *live) expired(reason string) bool {
 	return true
 }
 
-func (d *Daemon) sessionConfig(o api.Open, id string, who *asker) session.Config {
+func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) (session.Config, error) {
 	config := session.Config{
 		ID: id, Shell: o.Shell, Login: o.Login, Env: o.Env, Cwd: o.Cwd,
 		Size: transport.Size{Cols: o.Cols, Rows: o.Rows}, Term: o.Term,
@@ -204,42 +209,53 @@ func (d *Daemon) sessionConfig(o api.Open, id string, who *asker) session.Config
 		Reopen:     true,
 		Ledger:     d.ledger,
 	}
-	if o.Sudo != nil {
-		config.Sudo, config.OpenTimeout = sudo(o, who), sudoTimeout
+	if o.Sudo == nil {
+		return config, nil
 	}
-	return config
+	password, err := sudoPassword(ctx, o.Sudo.Password)
+	config.Sudo, config.OpenTimeout = sudo(o, password), sudoTimeout
+	return config, err
 }
 
-// sudo answers sudo's prompt while the session is opened.
-func sudo(o api.Open, who *asker) *session.Sudo {
+// sudo answers sudo's prompt when the session is opened, and when it gets a fresh
+// shell: nobody waits for that who could be asked.
+func sudo(o api.Open, password func(context.Context) (string, error)) *session.Sudo {
 	return &session.Sudo{
 		User: o.Sudo.User, Flags: o.Sudo.Flags,
 		Password: func(ctx context.Context, attempt int) (string, error) {
+			who := askerOf(ctx)
 			switch {
-			case o.Sudo.Password != "" && attempt > 1:
+			case password != nil && attempt > 1:
 				return "", errors.New("sudo.password is wrong") // asking again would lock the account
-			case o.Sudo.Password != "":
-				return who.secret(ctx, o.Sudo.Password)
+			case password != nil:
+				return password(ctx)
 			case who.interactive:
 				prompt := fmt.Sprintf("sudo password for %s on %s: ", o.Target.Login(), o.Target.Name)
-				return who.ask(ctx, gateway.Question{Kind: gateway.AskCommand, Host: o.Target.Name, User: o.Target.Login(), Prompt: prompt})
+				return who.ask(ctx, gateway.Question{Kind: gateway.AskPassword, Host: o.Target.Name, User: o.Target.Login(), Prompt: prompt})
 			}
 			return "", errors.New("nobody to ask")
 		},
 	}
 }
 
-// sudoPassword returns how the password for sudo is found out when a command
-// wants it: a variable is the caller's, which is not there any more by then.
-func sudoPassword(ctx context.Context, reference string, who *asker) (func(context.Context) (string, error), error) {
+// sudoPassword returns how the password for sudo is found out when it is wanted:
+// by the caller, or without one by the daemon. A variable is the caller's, which
+// is not there any more by then.
+func sudoPassword(ctx context.Context, reference string) (func(context.Context) (string, error), error) {
 	switch {
 	case reference == "":
 		return nil, nil
 	case strings.HasPrefix(reference, "env:"):
-		password, err := who.secret(ctx, reference)
+		password, err := askerOf(ctx).secret(ctx, reference)
 		return func(context.Context) (string, error) { return password, nil }, err
 	}
-	return func(ctx context.Context) (string, error) { return gateway.Secret(ctx, reference) }, nil
+	return func(ctx context.Context) (string, error) {
+		password, err := askerOf(ctx).secret(ctx, reference)
+		if errors.Is(err, errNobody) {
+			return gateway.Secret(ctx, reference)
+		}
+		return password, err
+	}, nil
 }
 
 func transportName(t gateway.Target) string {

@@ -37,7 +37,7 @@ func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 			if err != nil {
 				return api.Command{}, recordError(err)
 			}
-			return filled(log, c, limit), nil
+			return filled(log, concluded(past, c, log), limit), nil
 		}
 	}
 	return api.Command{}, noCommand(id)
@@ -53,7 +53,8 @@ func (s *live) past(id string) (api.Command, bool) {
 	c := s.nowLocked(s.commandLocked(id))
 	s.mu.Unlock()
 	if c == nil {
-		return recorded(s.record.dir, id)
+		c, ok := recorded(s.record.dir, id)
+		return concluded(s.info(), c, s.log), ok
 	}
 	return *c, true
 }
@@ -68,11 +69,16 @@ func (s *live) commandLocked(id string) *api.Command {
 	return nil
 }
 
-// recorded finds a command in a record.
+// recorded finds a command in a record. One whose result is not there was over
+// where the next one begins.
 func recorded(dir, id string) (found api.Command, ok bool) {
+	var next bool
 	_ = loadCommands(dir, func(c api.Command) { // what can be read counts
-		if c.ID == id {
+		switch {
+		case c.ID == id:
 			found, ok = c, true
+		case ok && !next && !found.Over():
+			found.To, next = c.From, true
 		}
 	})
 	return found, ok
@@ -125,13 +131,16 @@ func filled(log *transcript.Log, c api.Command, limit int) api.Command {
 
 // read answers a query about a session, also one that is over.
 func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api.Output, error) {
-	log, err := d.transcriptOf(scope, name)
+	log, id, err := d.transcriptOf(scope, name)
 	if err != nil {
 		return api.Output{}, err
 	}
 	from, to := transcript.Cursor(q.Since), log.End()
 	if q.Command != "" {
 		c, err := d.commandByID(scope, q.Command, 1)
+		if err == nil && c.Session != id {
+			err = noCommand(q.Command)
+		}
 		if err != nil {
 			return api.Output{}, err
 		}
@@ -158,21 +167,20 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 	return page(view, from, limit)
 }
 
-// transcriptOf returns a session's transcript.
-func (d *Daemon) transcriptOf(scope, name string) (*transcript.Log, error) {
+// transcriptOf returns a session's transcript, and its id.
+func (d *Daemon) transcriptOf(scope, name string) (log *transcript.Log, id string, err error) {
 	s, err := d.find(scope, name)
 	if err == nil {
-		return s.log, nil
+		return s.log, s.session.ID, nil
 	}
 	past, ok := d.over(scope, name)
 	if !ok {
-		return nil, err
+		return nil, "", err
 	}
-	log, err := transcript.Open(d.recordDir(past.ID))
-	if err != nil {
-		return nil, recordError(err)
+	if log, err = transcript.Open(d.recordDir(past.ID)); err != nil {
+		return nil, "", recordError(err)
 	}
-	return log, nil
+	return log, past.ID, nil
 }
 
 func streamsNamed(name string) ([]transcript.Stream, error) {

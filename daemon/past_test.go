@@ -56,3 +56,41 @@ func TestLongTexts(t *testing.T) {
 		}
 	}
 }
+
+// A command whose result could not be written, as on a full disk, is over with its
+// session: what that knows of its last one counts, and of others that nobody knows.
+func TestResultThatIsNotThere(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	for _, text := range []string{"echo first; (exit 1)", "echo second; (exit 2)", "echo third; (exit 3)"} {
+		run(t, c, s.ID, text)
+	}
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n") // each command has two
+	begun := lines[0] + lines[1] + lines[2] + lines[4]
+	if err := os.WriteFile(file, []byte(begun), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		state, output string
+		status        int
+	}{{"exited", "first\n", 1}, {"unknown", "second\n", -1}, {"exited", "third\n", 3}} {
+		got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", s.ID, i+1), 0)
+		if err != nil || got.State != want.state || got.Result == nil {
+			t.Errorf("command %d = %+v, %v, want %s", i+1, got, err, want.state)
+			continue
+		}
+		r := got.Result
+		if string(r.Verdict) != want.state || r.ExitCode != want.status || string(r.Stdout) != want.output || r.StdoutBytes != int64(len(want.output)) || (r.Err == nil) != (want.status > 0) {
+			t.Errorf("the result of command %d is %+v", i+1, r)
+		}
+	}
+}

@@ -41,10 +41,9 @@ func newPool(linger time.Duration) *pool {
 	return p
 }
 
-// get returns the transport to a target for a caller, and dials if there is
-// none. release must be called once.
+// get returns the transport to a target for a caller, which ctx has too, and
+// dials if there is none. release must be called once.
 func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (transport.Transport, func(), error) {
-	ctx = context.WithValue(ctx, askerKey{}, who)
 	for {
 		c, mine := p.join(target.Key(), who)
 		if mine {

@@ -104,25 +104,54 @@ func (r *record) lose(s api.Session) (api.Session, error) {
 		s.From, s.To = int64(log.Start()), int64(log.End())
 	}
 	if c := s.Command; c != nil && !c.Over() {
-		c.State, c.To, c.Prompt = string(session.Unknown), max(s.To, c.From), nil
-		result := gateway.Result{
-			ID: c.ID, Host: c.Host, User: s.User, Transport: s.Transport, Session: c.Session, Shell: s.Shell, Command: c.Text,
-			Result: session.Result{Verdict: session.Unknown, ExitCode: -1, Started: c.StartedAt, Cwd: s.Cwd, Streams: session.Split, Ended: true},
-			Err: &transport.Error{
-				Code: "link.lost", Message: "daemon: " + reason, Err: session.ErrLost,
-				Hint: "it may have run, or still run: look before running it again",
-			},
-		}
-		if failed == nil {
-			result.StdoutBytes = countOf(log, *c, session.Stdout)
-			result.StderrBytes = countOf(log, *c, session.Stderr)
-		}
-		over := *c
-		over.Result = &result
+		c.To = max(s.To, c.From)
+		over := unknown(s, *c, reason, log)
+		c.State, c.Prompt = over.State, nil
 		r.torn = true // it may be
 		err = errors.Join(err, r.saveCommand(over))
 	}
 	return s, errors.Join(err, r.saveSession(s))
+}
+
+// unknown returns a command of whose end nothing is known, with a result that says
+// so. A log of nil can't be read.
+func unknown(s api.Session, c api.Command, reason string, log *transcript.Log) api.Command {
+	c.State, c.Prompt = string(session.Unknown), nil
+	c.Result = &gateway.Result{
+		ID: c.ID, Host: c.Host, User: s.User, Transport: s.Transport, Session: c.Session, Shell: s.Shell, Command: c.Text,
+		Result: session.Result{Verdict: session.Unknown, ExitCode: -1, Started: c.StartedAt, Cwd: s.Cwd, Streams: session.Split, Ended: true},
+		Err: &transport.Error{
+			Code: "link.lost", Message: "daemon: " + reason, Err: session.ErrLost,
+			Hint: "it may have run, or still run: look before running it again",
+		},
+	}
+	if log != nil {
+		c.Result.StdoutBytes = countOf(log, c, session.Stdout)
+		c.Result.StderrBytes = countOf(log, c, session.Stderr)
+	}
+	return c
+}
+
+// concluded returns a command from a record, which is over: where its result could
+// not be written, with what the session says of its last command.
+func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
+	if c.Over() {
+		return c
+	}
+	last := s.Command
+	known := last != nil && last.ID == c.ID
+	if known {
+		c.To = last.To
+	}
+	c = unknown(s, c, "its result could not be recorded", log)
+	if known && last.State != c.State {
+		c.State, c.ExitCode, c.Ended = last.State, last.ExitCode, last.Ended
+		c.Result.Verdict, c.Result.Ended, c.Result.Err = session.Verdict(c.State), c.Ended, nil
+		if c.ExitCode != nil {
+			c.Result.ExitCode = *c.ExitCode
+		}
+	}
+	return c
 }
 
 // countOf returns how many bytes of a stream there are of a command.

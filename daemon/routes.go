@@ -58,6 +58,7 @@ func (d *Daemon) Handler() http.Handler {
 	for pattern, serve := range d.routes() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			q := &request{w: w, r: r, scope: r.Header.Get(api.ScopeHeader)}
+			defer q.end()
 			if err := serve(q); err != nil {
 				q.fail(err)
 			}
@@ -77,6 +78,15 @@ type request struct {
 
 	mu      sync.Mutex // lines may come from several goroutines
 	started bool       // the answer is under way: it is too late for an error
+	over    bool       // w must not be used any more
+}
+
+// end comes before net/http takes the answer back: what a request has begun may
+// have something to say when it is over.
+func (q *request) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.over = true
 }
 
 func (q *request) context() context.Context { return q.r.Context() }
@@ -111,6 +121,9 @@ func (q *request) reply(answer any) error {
 func (q *request) line(answer any) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.over {
+		return errNobody
+	}
 	if !q.started {
 		q.w.Header().Set("Content-Type", "application/x-ndjson")
 		q.started = true

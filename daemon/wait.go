@@ -74,7 +74,11 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 			waited.Met = left <= 0
 			quiet = time.After(left)
 		case api.UntilMatch:
-			line, at, found, err := match.next()
+			to := info.To
+			if c != nil { // what others run behind it does not count
+				to = waited.Command.To
+			}
+			line, at, found, err := match.next(to)
 			if err != nil {
 				return api.Waited{}, err
 			}

@@ -16,10 +16,6 @@ import (
 // DefaultPort is the port of a host that names none.
 const DefaultPort = ssh.DefaultPort
 
-// maxHops bounds a chain of bastions; a loop that no single file shows ends
-// here.
-const maxHops = 16
-
 // A Caller is who wants a connection: what it needs on the way comes from
 // there. Its functions may be called concurrently.
 type Caller struct {
@@ -76,11 +72,17 @@ func (g *Gateway) sshConfig(ctx context.Context, host hosts.Host) (*ssh.Config, 
 // Caller returns who answers the questions of this gateway's connections.
 func (g *Gateway) Caller() Caller { return Caller{Ask: g.config.Ask, Warn: g.config.Warn} }
 
-// keep notes what Close has to close.
+// keep notes what Close has to close. Once it was called, that is now.
 func (g *Gateway) keep(t transport.Transport) transport.Transport {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.open[t] = true
+	closed := g.open == nil
+	if !closed {
+		g.open[t] = true
+	}
+	g.mu.Unlock()
+	if closed {
+		t.Close()
+	}
 	return t
 }
 
@@ -174,7 +176,7 @@ func hostKeys(target Target, caller Caller) *ssh.HostKeys {
 	rule := target.HostKeys
 	keys := &ssh.HostKeys{
 		Name: target.Name, Addr: target.Addr, Port: target.Port,
-		Alias: rule.Alias, HashNew: rule.Hash, Pins: rule.Pins,
+		Alias: rule.Alias, HashNew: rule.Hash, Pins: rule.Pins, Revoked: rule.Revoked,
 		Files: rule.Files, Write: rule.Write,
 		Warn: caller.Warn,
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -42,7 +43,8 @@ type Command struct {
 	// Script runs Text statement by statement; see [Session.RunScript]. Cwd and Env
 	// are the session's then.
 	Script bool
-	// Limit is how many bytes of each stream the result keeps; 0 means 1 MiB.
+	// Limit is how many bytes of each stream the result keeps, and prompts are read
+	// from; 0 means 1 MiB.
 	Limit int
 	// Spool keeps output whole that is too long for the result.
 	Spool bool
@@ -154,25 +156,31 @@ func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Comma
 		c.Spool = func(from session.Stream) session.Spool { return g.spools.open(id, from) }
 	}
 	if !command.Echo {
+		given := "" // the prompt that the inventory has answered
 		c.Answer = func(ctx context.Context, p session.Prompt) (string, error) {
 			if command.Answer != nil {
 				if text, err := command.Answer(ctx, p); err == nil {
 					return text, nil
 				}
 			}
-			return g.answer(ctx, host, options, p)
+			return g.answer(ctx, host, options, p, &given)
 		}
 	}
 	return c
 }
 
 // answer answers a command's prompt: a person at the terminal does, or else the
-// inventory for sudo's prompt, whose password it may hold.
-func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, p session.Prompt) (string, error) {
+// inventory for sudo's prompt, whose password it may hold. That is given to a
+// prompt once: the same again has refused it, and would lock the account.
+func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, p session.Prompt, given *string) (string, error) {
 	switch {
 	case g.config.Ask != nil:
 		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: p.Text})
 	case host.Sudo.Password != "" && strings.HasPrefix(p.Text, "[sudo] password for "):
+		if *given == p.Text {
+			return "", errors.New("sudo.password was refused: it was given, and the same is asked again")
+		}
+		*given = p.Text
 		return options.secret(ctx, host.Sudo.Password)
 	}
 	return "", errNobody

@@ -67,9 +67,10 @@ type Gateway struct {
 	config Config
 	spools *spools
 	ledger session.Ledger
+	told   sync.Map // the warnings about ssh_config that were given
 
 	mu   sync.Mutex
-	open map[transport.Transport]bool // guarded by mu
+	open map[transport.Transport]bool // guarded by mu; nil: closed
 }
 
 // New returns a gateway. It opens nothing.
@@ -84,11 +85,11 @@ func New(config Config) *Gateway {
 }
 
 // Close closes what is open, and thereby hangs up what still runs. It may be
-// called while Exec or Shell does.
+// called while Exec or Shell does. What is opened behind it is closed at once.
 func (g *Gateway) Close() error {
 	g.mu.Lock()
 	transports := slices.Collect(maps.Keys(g.open))
-	clear(g.open)
+	g.open = nil
 	g.mu.Unlock()
 	var all sync.WaitGroup
 	for _, t := range transports {
@@ -107,21 +108,34 @@ func (g *Gateway) Resolve(ctx context.Context, name string) (hosts.Host, error) 
 		return host, err
 	}
 	if errors.Is(err, hosts.ErrUnknown) {
-		known, ok := g.config.SSHConfig.Host(ctx, name)
-		if errors.Is(ok, hosts.ErrUnknown) {
+		known, failed := g.config.SSHConfig.Knows(name)
+		switch {
+		case failed != nil:
+			return hosts.Host{}, failed
+		case !known:
 			return hosts.Host{}, err // it names what is near
 		}
-		return known, ok
+		return g.fill(ctx, hosts.Host{Name: name, Transport: "ssh"})
 	}
-	if err != nil || host.Local() {
-		return host, err
+	if err != nil {
+		return hosts.Host{}, err
 	}
-	settings, err := g.config.SSHConfig.Resolve(ctx, name)
+	return g.fill(ctx, host)
+}
+
+// fill returns a host with what it leaves out taken from ssh_config.
+func (g *Gateway) fill(ctx context.Context, host hosts.Host) (hosts.Host, error) {
+	if g.config.SSHConfig == nil || host.Local() {
+		return host, nil
+	}
+	settings, err := g.config.SSHConfig.Resolve(ctx, host.Name)
 	if err != nil {
 		return hosts.Host{}, err
 	}
 	for _, warning := range settings.Warnings {
-		g.config.Warn(warning)
+		if _, told := g.told.LoadOrStore(warning, true); !told {
+			g.config.Warn(warning)
+		}
 	}
 	return settings.Fill(host), nil
 }

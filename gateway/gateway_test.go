@@ -110,6 +110,16 @@ func TestSudoPromptIsAnsweredByReference(t *testing.T) {
 	}
 }
 
+// Three wrong passwords lock an account.
+func TestSudoPasswordIsTypedOnce(t *testing.T) {
+	t.Setenv("GWTEST_SUDO", "s3cr3t")
+	g := with(t, "hosts:\n  localhost: {sudo: {password: env:GWTEST_SUDO}}\n", nil)
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: `for i in 1 2 3; do printf "[sudo] password for me: " >/dev/tty; read p </dev/tty; echo "got $p"; echo "Sorry, try again." >/dev/tty; done`})
+	if gateway.Code(r.Err) != "cmd.needs_input" || string(r.Stdout) != "got s3cr3t\n" || !strings.Contains(r.Err.Error(), "sudo.password was refused") {
+		t.Errorf("Exec = %q, %v, want cmd.needs_input after the first", r.Stdout, r.Err)
+	}
+}
+
 func TestPersonAnswers(t *testing.T) {
 	g := with(t, "", func(c *gateway.Config) {
 		c.Ask = func(_ context.Context, q gateway.Question) (string, error) {

@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -93,13 +92,13 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 		c.Started = nil
 	}
 	r := run.session.Run(ctx, c)
-	run.add(r)
+	run.add(ctx, r)
 	run.result.Line = failedLine(r, piece)
 	return run.result.Line > 0 || r.Ended
 }
 
 // add takes over what a statement's result says about the script's.
-func (run *scriptRun) add(r Result) {
+func (run *scriptRun) add(ctx context.Context, r Result) {
 	sum, begun := &run.result, run.begun
 	id, command, connect := sum.ID, sum.Command, sum.Connect
 	started, terminal, background := sum.Started, sum.Terminal, sum.Background
@@ -109,7 +108,7 @@ func (run *scriptRun) add(r Result) {
 		sum.Started, sum.Connect = started, connect
 		sum.Background = background || r.Background
 		if r.Verdict == session.NotStarted {
-			sum.Verdict, sum.Err = broken(r.Err)
+			sum.Verdict, sum.Err = broken(ctx, r.Err)
 		}
 	}
 	if room := keptLimit - len(terminal); len(r.Terminal) > room {
@@ -120,20 +119,16 @@ func (run *scriptRun) add(r Result) {
 		run.begun = true
 		sum.Duration = time.Since(sum.Started)
 	}
-	if r.Verdict == session.TimedOut && Code(r.Err) == "cmd.timeout" && ended(r.Err) {
+	if r.Verdict == session.TimedOut && Code(r.Err) == "cmd.timeout" && ctx.Err() == nil { // else it is the caller's time
 		sum.Err = &transport.Error{Code: "cmd.timeout", Message: fmt.Sprintf("session: command ended after its timeout of %v", run.command.Timeout), Err: r.Err}
 	}
 }
 
-// ended reports whether it is the timeout that ended a command, and not the
-// context.
-func ended(err error) bool { return !errors.Is(err, context.Canceled) }
-
 // broken returns the verdict on a script of which a statement could not be
 // started, behind others that have run.
-func broken(err error) (session.Verdict, error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || Code(err) == "cmd.interrupted" {
-		return session.Interrupted, err
+func broken(ctx context.Context, err error) (session.Verdict, error) {
+	if ctx.Err() != nil {
+		return session.Interrupted, &transport.Error{Code: "cmd.interrupted", Message: err.Error(), Err: err}
 	}
 	return session.Unknown, &transport.Error{
 		Code: "link.lost", Message: "gateway: the script broke off: " + err.Error(),

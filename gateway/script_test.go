@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,13 +106,33 @@ func TestScriptKeepsHeadAndTail(t *testing.T) {
 func TestScriptInterrupted(t *testing.T) {
 	g := gateway.New(gateway.Config{})
 	defer g.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	r := g.Exec(ctx, "localhost", gateway.Command{
-		Script: true, Shell: "sh", Text: strings.Repeat("echo a\n", 1000),
-		Output: func(session.Stream, []byte) { cancel() },
-	})
-	if r.Verdict != session.Interrupted || r.Line == 0 || len(r.Stdout) == 0 {
-		t.Errorf("got %s on line %d, %q, want interrupted with what came before", r.Verdict, r.Line, r.Stdout)
+	for range 10 { // often enough it is while no statement runs
+		cause := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		r := g.Exec(ctx, "localhost", gateway.Command{
+			Script: true, Shell: "sh", Text: strings.Repeat("echo a\n", 1000),
+			Output: func(session.Stream, []byte) { cancel(cause) },
+		})
+		if r.Verdict != session.Interrupted || r.Line == 0 || len(r.Stdout) == 0 || gateway.Code(r.Err) != "cmd.interrupted" {
+			t.Errorf("got %s on line %d, %q, %v, want interrupted with what came before", r.Verdict, r.Line, r.Stdout, r.Err)
+		}
+	}
+}
+
+// The end of the caller's time is not that of the script's timeout.
+func TestScriptDeadline(t *testing.T) {
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	s, err := g.Open(t.Context(), "localhost", gateway.Options{Shell: "sh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	r := s.RunScript(ctx, gateway.Command{Text: "true\nsleep 60\n"})
+	if r.Verdict != session.TimedOut || gateway.Code(r.Err) != "cmd.timeout" || strings.Contains(r.Err.Error(), "timeout of") {
+		t.Errorf("got %s, %v, want timed_out without a timeout", r.Verdict, r.Err)
 	}
 }
 

@@ -51,3 +51,13 @@ func TestOpenSaysWhy(t *testing.T) {
 		t.Errorf("Open = %v, %v, want shell.unsupported", s, err)
 	}
 }
+
+// What is left to run after the hang-up finds no way any more.
+func TestNothingIsOpenedAfterClose(t *testing.T) {
+	g := gateway.New(gateway.Config{})
+	g.Close()
+	if s, err := g.Open(t.Context(), "localhost", gateway.Options{}); err == nil {
+		s.Close()
+		t.Error("Open opened a session behind Close")
+	}
+}

@@ -32,7 +32,7 @@ func (g *Gateway) sudo(host hosts.Host, options Options) *session.Sudo {
 				return options.Password(ctx)
 			case g.config.Ask != nil:
 				prompt := fmt.Sprintf("sudo password for %s on %s: ", Login(host), host.Name)
-				return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: prompt})
+				return g.config.Ask(ctx, Question{Kind: AskPassword, Host: host.Name, User: Login(host), Prompt: prompt})
 			}
 			return "", errNobody
 		},

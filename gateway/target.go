@@ -6,14 +6,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"gateway/hosts"
 	"gateway/transport"
+	"gateway/transport/ssh"
 )
 
 // Target is how a machine is reached: a host with all that its inventory,
@@ -48,18 +51,20 @@ type Target struct {
 // Identity is a private key: a file, or a reference ("env:NAME", "cmd:…").
 type Identity struct {
 	Key string `json:"key"`
-	// Optional: a file that does not exist is no failure.
+	// Optional: a file that does not exist, or is no key for us, is no failure.
 	Optional bool `json:"optional,omitempty"`
 }
 
 // HostKeyRule says which key a machine must show.
 type HostKeyRule struct {
-	Alias  string   `json:"alias,omitempty"`
-	Files  []string `json:"files,omitempty"`
-	Write  string   `json:"write,omitempty"` // where new ones go
-	Hash   bool     `json:"hash,omitempty"`
-	Pins   []string `json:"pins,omitempty"`
-	Policy string   `json:"policy"` // strict, ask or accept-new
+	Alias string   `json:"alias,omitempty"`
+	Files []string `json:"files,omitempty"`
+	Write string   `json:"write,omitempty"` // where new ones go; "none": nowhere
+	Hash  bool     `json:"hash,omitempty"`
+	Pins  []string `json:"pins,omitempty"`
+	// Revoked is a file of keys that are never accepted.
+	Revoked string `json:"revoked,omitempty"`
+	Policy  string `json:"policy"` // strict, ask or accept-new
 }
 
 // Key tells targets apart: those with an equal Key may share a connection.
@@ -82,8 +87,8 @@ func (g *Gateway) target(ctx context.Context, host hosts.Host, depth int) (Targe
 	if host.Local() {
 		return Target{Name: host.Name, Local: true}, nil
 	}
-	if depth > maxHops {
-		return Target{}, &transport.Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d bastions on the way", host.Name, maxHops), Hint: "look for a loop in jump"}
+	if depth >= ssh.MaxHops { // a loop that no single file shows ends here
+		return Target{}, &transport.Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d machines on the way", host.Name, ssh.MaxHops), Hint: "look for a loop in jump"}
 	}
 	t := Target{
 		Name: host.Name, Addr: host.Address(), Port: host.Port, User: Login(host),
@@ -136,13 +141,20 @@ func (g *Gateway) jump(ctx context.Context, host hosts.Host, depth int) (*Target
 }
 
 // hop returns the host that an entry of jump names: one of the inventory or of
-// ssh_config, or else an address.
+// ssh_config, or else an address, with what ssh_config says about every host.
 func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) {
 	host, err := g.Resolve(ctx, jump.Host)
 	switch Code(err) {
 	case "":
 	case "inventory.unknown_host":
-		host = hosts.Host{Name: jump.Host, Transport: "ssh"}
+		// As for ssh, what Host * says is for a bastion too. An address that no
+		// Host line can name is left as it is.
+		bare := hosts.Host{Name: jump.Host, Transport: "ssh"}
+		if host, err = g.fill(ctx, bare); errors.Is(err, hosts.ErrUnknown) {
+			host = bare
+		} else if err != nil {
+			return hosts.Host{}, err
+		}
 	default:
 		return hosts.Host{}, err
 	}
@@ -171,12 +183,14 @@ func agentSocket(agent hosts.Agent) string {
 // defaultIdentities are the files that ssh tries, the stronger ones first.
 var defaultIdentities = []string{"id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk"}
 
+// identities returns the keys to show. A list that is empty but not nil was set
+// to none.
 func identities(host hosts.Host) []Identity {
 	var list []Identity
 	for _, entry := range host.Identity {
 		list = append(list, Identity{Key: entry})
 	}
-	if len(list) == 0 {
+	if host.Identity == nil {
 		for _, name := range defaultIdentities {
 			list = append(list, Identity{Key: home(".ssh", name), Optional: true})
 		}
@@ -184,19 +198,25 @@ func identities(host hosts.Host) []Identity {
 	return list
 }
 
+// hostKeyRule puts the files together as ssh does: those of the user, of which
+// the first is written to, and the global ones, unless the inventory says which
+// files there are. A list that is empty but not nil was set to none.
 func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
-	rule := HostKeyRule{Alias: host.HostKeyAlias, Hash: host.HashKnownHosts, Pins: host.HostKey}
-	if rule.Files = without(host.KnownHosts, "none"); len(host.KnownHosts) == 0 {
-		rule.Files = []string{home(".ssh", "known_hosts")}
+	rule := HostKeyRule{Alias: host.HostKeyAlias, Hash: host.HashKnownHosts, Pins: host.HostKey, Revoked: host.RevokedHostKeys, Write: "none"}
+	user, global := host.KnownHosts, host.GlobalKnownHosts
+	if user == nil {
+		user = []string{home(".ssh", "known_hosts")}
 	}
-	if len(rule.Files) > 0 {
-		rule.Write = rule.Files[0]
+	if global == nil {
+		global = []string{"/etc/ssh/ssh_known_hosts"}
 	}
-	if host.GlobalKnownHosts != nil {
-		rule.Files = append(rule.Files, without(host.GlobalKnownHosts, "none")...)
-	} else if len(host.KnownHosts) == 0 {
-		rule.Files = append(rule.Files, "/etc/ssh/ssh_known_hosts")
+	if host.KnownHosts != nil && host.Origin("known_hosts") != hosts.SSHConfigOrigin {
+		global = nil
 	}
+	if len(user) > 0 {
+		rule.Write = user[0]
+	}
+	rule.Files = slices.Concat(user, global)
 	rule.Policy = cmp.Or(host.HostKeyPolicy, g.config.HostKeyPolicy, "strict")
 	return rule
 }
@@ -208,16 +228,6 @@ func home(path ...string) string {
 		dir = "/"
 	}
 	return filepath.Join(append([]string{dir}, path...)...)
-}
-
-func without(list []string, word string) []string {
-	var kept []string
-	for _, entry := range list {
-		if entry != word {
-			kept = append(kept, entry)
-		}
-	}
-	return kept
 }
 
 // inMemory reports whether an identity is no file.

@@ -18,51 +18,17 @@ type HostKey struct {
 	Fingerprint string
 	// Known: it is trusted already.
 	Known bool
+	// Code is what a connection would be refused with for the key; empty if it is
+	// known. Conflict says what speaks against it, such as "differs from
+	// known_hosts:12"; empty if nothing does.
+	Code, Conflict string
 
-	key gossh.PublicKey
+	key  gossh.PublicKey
+	rule *ssh.HostKeys
 }
 
 // HostKeys returns the keys that a host shows now, without entering it.
 func (g *Gateway) HostKeys(ctx context.Context, name string) ([]HostKey, error) {
-	config, err := g.remote(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := ssh.ScanHostKeys(ctx, *config)
-	if err != nil {
-		return nil, err
-	}
-	strict := g.strict(config)
-	keys := make([]HostKey, len(shown))
-	for i, key := range shown {
-		keys[i] = HostKey{
-			Type: key.Type(), Fingerprint: gossh.FingerprintSHA256(key),
-			Known: strict(config.Addr, nil, key) == nil,
-			key:   key,
-		}
-	}
-	return keys, nil
-}
-
-// strict returns the check that asks nobody and records nothing.
-func (g *Gateway) strict(config *ssh.Config) gossh.HostKeyCallback {
-	h := config.HostKeys
-	keys := &ssh.HostKeys{Name: h.Name, Addr: h.Addr, Port: h.Port, Alias: h.Alias, Files: h.Files, Pins: h.Pins}
-	return keys.Callback(context.Background())
-}
-
-// Trust records a key that HostKeys has returned, and returns the file that it
-// stands in.
-func (g *Gateway) Trust(ctx context.Context, name string, key HostKey) (file string, err error) {
-	config, err := g.remote(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	return config.HostKeys.Write, config.HostKeys.Trust(key.key)
-}
-
-// remote returns how to reach a host that is not this machine.
-func (g *Gateway) remote(ctx context.Context, name string) (*ssh.Config, error) {
 	host, err := g.Resolve(ctx, name)
 	if err != nil {
 		return nil, err
@@ -70,5 +36,36 @@ func (g *Gateway) remote(ctx context.Context, name string) (*ssh.Config, error) 
 	if host.Local() {
 		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine has no host key to trust", name)}
 	}
-	return g.sshConfig(ctx, host)
+	host.Identity = []string{} // they are for entering it, and one may be a command
+	config, err := g.sshConfig(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := ssh.ScanHostKeys(ctx, *config)
+	if err != nil {
+		return nil, err
+	}
+	keys := make([]HostKey, len(shown))
+	for i, key := range shown {
+		code, conflict := config.HostKeys.Judge(key)
+		keys[i] = HostKey{
+			Type: key.Type(), Fingerprint: gossh.FingerprintSHA256(key),
+			Known: code == "", Code: code, Conflict: conflict,
+			key: key, rule: config.HostKeys,
+		}
+	}
+	return keys, nil
+}
+
+// Trust records a key that HostKeys has returned, and returns the file that it
+// stands in. One that would be refused all the same, as other keys are pinned or
+// it is revoked, is not recorded.
+func (g *Gateway) Trust(key HostKey) (file string, err error) {
+	if key.rule.Write == "none" {
+		return "", &transport.Error{
+			Code: "usage", Message: fmt.Sprintf("gateway: %s has no known_hosts file to record a key in", key.rule.Name),
+			Hint: "set known_hosts, or pin the key with host_key: " + key.Fingerprint,
+		}
+	}
+	return key.rule.Write, key.rule.Trust(key.key)
 }

@@ -40,7 +40,7 @@ func TestWarm(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var asked []gateway.Target
-			g := with(t, "hosts: {web1: {addr: 127.0.0.1, port: 1, known_hosts: none}}", func(c *gateway.Config) {
+			g := with(t, "hosts: {web1: {addr: 127.0.0.1, port: 1, known_hosts: []}}", func(c *gateway.Config) {
 				c.Warm = func(_ context.Context, target gateway.Target) (transport.Transport, bool) {
 					asked = append(asked, target)
 					return test.warm, test.warm != nil

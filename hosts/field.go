@@ -70,6 +70,7 @@ var fields = []field{
 	sshOnly("host_key_alias", func(h *Host) *string { return &h.HostKeyAlias }),
 	sshOnly("identities_only", func(h *Host) *bool { return &h.IdentitiesOnly }),
 	sshOnly("global_known_hosts", func(h *Host) *[]string { return &h.GlobalKnownHosts }),
+	sshOnly("revoked_host_keys", func(h *Host) *string { return &h.RevokedHostKeys }),
 	sshOnly("hash_known_hosts", func(h *Host) *bool { return &h.HashKnownHosts }),
 }
 

@@ -34,7 +34,7 @@ type Host struct {
 	// Jump is the way to the host, the first hop first: [ParseJump] reads an
 	// entry. The inventory never has both Jump and ProxyCommand.
 	Jump []string
-	// ProxyCommand is as written: [Tokens.Expand] replaces its tokens.
+	// ProxyCommand is as written, with its tokens: %h, %k, %n, %p, %r and %%.
 	ProxyCommand string
 
 	// Identity lists private keys: paths, "env:NAME", "cmd:…".
@@ -73,6 +73,7 @@ type Host struct {
 	HostKeyAlias     string
 	IdentitiesOnly   bool
 	GlobalKnownHosts []string
+	RevokedHostKeys  string
 	HashKnownHosts   bool
 
 	// origin says for each key where its value came from. It is never changed

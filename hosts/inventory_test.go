@@ -238,7 +238,7 @@ func TestSyntaxErrorHasLine(t *testing.T) {
 
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, field := range []string{
-		"password: hunter2", "passphrase: 'hunter2: x'", "password: [hunter2]", "sudo: {password: hunter2}",
+		"password: hunter2", "password: *hunter2", "passphrase: 'hunter2: x'", "password: [hunter2]", "sudo: {password: hunter2}",
 		"password: !x hunter2", "password: 'env:hunter2 x'", "identity: \"hunter2\\nx\"", "identity: 'env:hunter2 x'",
 		"env: {A: [hunter2]}",
 	} {

@@ -29,6 +29,7 @@ type Settings struct {
 
 	KnownHosts       []string
 	GlobalKnownHosts []string
+	RevokedHostKeys  string
 	HostKeyAlias     string
 	// HostKeyPolicy is "strict" or "accept-new", or empty for ssh's "ask".
 	HostKeyPolicy  string
@@ -41,7 +42,8 @@ type Settings struct {
 	Warnings []string
 }
 
-const sshOrigin = "ssh_config"
+// SSHConfigOrigin is the [Host.Origin] of what ssh_config says.
+const SSHConfigOrigin = "ssh_config"
 
 // Fill returns h with what it leaves out taken from s: every field that has no
 // origin and is zero. A local host stays as it is.
@@ -74,7 +76,7 @@ func (s Settings) layer() *Host {
 	h := &Host{}
 	set := func(key string, isSet bool) {
 		if isSet {
-			h.set(key, sshOrigin)
+			h.set(key, SSHConfigOrigin)
 		}
 	}
 	h.Addr, h.Port, h.User = s.HostName, s.Port, s.User
@@ -93,6 +95,8 @@ func (s Settings) layer() *Host {
 	h.KnownHosts, h.GlobalKnownHosts = s.KnownHosts, s.GlobalKnownHosts
 	set("known_hosts", s.KnownHosts != nil)
 	set("global_known_hosts", s.GlobalKnownHosts != nil)
+	h.RevokedHostKeys = s.RevokedHostKeys
+	set("revoked_host_keys", s.RevokedHostKeys != "")
 	h.HostKeyAlias, h.HostKeyPolicy, h.HashKnownHosts = s.HostKeyAlias, s.HostKeyPolicy, s.HashKnownHosts
 	set("host_key_alias", s.HostKeyAlias != "")
 	set("host_key_policy", s.HostKeyPolicy != "")
@@ -203,6 +207,13 @@ func (p *settingsParser) keys() {
 func (p *settingsParser) trust() {
 	p.s.KnownHosts = p.paths("userknownhostsfile")
 	p.s.GlobalKnownHosts = p.paths("globalknownhostsfile")
+	if file := p.first("revokedhostkeys"); file != "" && !strings.EqualFold(file, "none") {
+		// One whose name cannot be told is not left out: whoever reads it refuses.
+		p.s.RevokedHostKeys = file
+		if path, ok := p.path(file); ok {
+			p.s.RevokedHostKeys = path
+		}
+	}
 	p.s.HostKeyAlias = p.first("hostkeyalias")
 	p.s.HashKnownHosts = yes(p.first("hashknownhosts"))
 	switch strings.ToLower(p.first("stricthostkeychecking")) {

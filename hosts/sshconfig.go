@@ -60,27 +60,6 @@ func (c *SSHConfig) Aliases() ([]string, error) {
 	return unique(scan.aliases), nil
 }
 
-// Host returns a host that only ssh_config knows. The error matches
-// [ErrUnknown] if it does not. Defaults of an inventory are not for it.
-func (c *SSHConfig) Host(ctx context.Context, name string) (Host, error) {
-	known, err := c.Knows(name)
-	if err != nil {
-		return Host{}, err
-	}
-	if !known {
-		names, err := c.Aliases()
-		if err != nil {
-			return Host{}, err
-		}
-		return Host{}, unknownHost(name, names)
-	}
-	settings, err := c.Resolve(ctx, name)
-	if err != nil {
-		return Host{}, err
-	}
-	return settings.Fill(Host{Name: name, Transport: transportSSH}), nil
-}
-
 // Resolve returns what ssh_config says about a name, whether or not it
 // [SSHConfig.Knows] it. What it leaves at ssh's own default is left out.
 //
@@ -167,8 +146,8 @@ func firstLine(stderr string, err error) string {
 	return err.Error()
 }
 
-// Tokens are the values of the % tokens in ssh_config and in a host's
-// proxy_command.
+// Tokens are the values of the % tokens in ssh_config. Those of a proxy command
+// are left to whoever runs it.
 type Tokens struct {
 	Name string // %n: as it was given
 	Host string // %h: the address

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -175,7 +176,7 @@ func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 }
 
 // include applies the files that a pattern matches; that there is none is no
-// error.
+// error. In a directory ssh finds no lines.
 func (s *sshScan) include(pattern, dir string, at scope) error {
 	pattern = sshHomePath(pattern)
 	if !filepath.IsAbs(pattern) {
@@ -188,7 +189,7 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 	for _, path := range paths {
 		active := *at.active
 		err := s.file(path, dir, scope{active: &active, never: at.never || !*at.active, depth: at.depth + 1})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR) {
 			return err
 		}
 	}

@@ -117,9 +117,10 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	p := c.shown.command(command.ID)
 	p.Lock()
 	defer p.Unlock()
-	if p.cursor < command.From || p.over {
-		p.cursor, p.rest = command.From, map[string][]byte{}
+	if from := p.from(command); from != p.cursor || p.over {
+		p.cursor, p.rest = from, map[string][]byte{}
 	}
+	command.To = max(command.To, p.cursor) // another call may have come further
 	a := &answer{
 		Schema: gateway.Schema, ID: command.ID, Host: command.Host, User: s.User, Session: s.Name, Shell: s.Shell,
 		Command: clip(plain(command.Text)), Verdict: command.State, ExitCode: command.ExitCode, Prompt: prompt(command.Prompt),
@@ -143,7 +144,7 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 		}
 	}
 	a.StdoutBytes, a.StderrBytes = bytesOf[session.Stdout], bytesOf[session.Stderr]
-	p.cursor, p.over = command.To, command.Over()
+	p.cursor, p.over = command.To, p.over || command.Over()
 	a.Notes = c.notes
 	a.Next = next(a, command, s, p.timeout)
 	return a, nil

@@ -102,7 +102,7 @@ type outputArgs struct {
 
 type interruptArgs struct {
 	targetArgs
-	Level string `json:"level,omitempty" jsonschema:"int: what ctrl-c does. term, kill: signals to all that the command has started; the shell is spared"`
+	Level string `json:"level,omitempty" jsonschema:"int: what ctrl-c does. term, kill: signals to all that the command has started; kill also leaves a loop of the shell's own"`
 }
 
 type sessionsArgs struct {

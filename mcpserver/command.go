@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gateway/daemon/api"
+	"gateway/daemon/client"
 	"gateway/gateway"
 	"gateway/session"
 	"gateway/transport"
@@ -49,7 +50,7 @@ func (c *call) exec(in execArgs) (any, error) {
 	if err == nil {
 		answer, err = c.result(command, s, in.commandArgs)
 	}
-	if err != nil { // nobody will ask for what runs in it
+	if err != nil && !c.left() { // nobody will ask for what runs in it
 		_, _ = c.daemon.Close(context.WithoutCancel(c.ctx), s.ID) // it may be over
 	}
 	return answer, err
@@ -97,6 +98,9 @@ func (c *call) start(s api.Session, in commandArgs) (api.Command, error) {
 	if gateway.Code(err) == "session.busy" {
 		return command, c.busy(s, err)
 	}
+	if errors.Is(err, client.ErrLost) {
+		return c.lost(api.Command{Host: s.Host, Session: s.ID, Text: in.Command}, err), nil
+	}
 	if err != nil {
 		return command, c.sessionError(s.Name, err)
 	}
@@ -117,13 +121,32 @@ func (c *call) result(command api.Command, s api.Session, in commandArgs) (any, 
 		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: c.limit(in.MaxOutput)}, min(in.wait()-soon, maxWait-time.Since(c.begun)))
 	}
 	if c.ctx.Err() != nil {
-		c.stop(command)
+		if !c.left() {
+			c.stop(command)
+		}
 		return nil, context.Cause(c.ctx)
 	}
-	if err != nil {
-		return nil, err
+	var a *answer
+	if err == nil {
+		a, err = c.answer(command, s, c.limit(in.MaxOutput))
 	}
-	return c.answer(command, s, c.limit(in.MaxOutput))
+	if gateway.Code(err) == "daemon.unreachable" {
+		return c.answer(c.lost(command, err), s, c.limit(in.MaxOutput))
+	}
+	return a, err
+}
+
+// lost returns what is known of a command when the daemon says no more of it.
+func (c *call) lost(command api.Command, err error) api.Command {
+	command.State, command.To = string(session.Unknown), command.From
+	command.Result = &gateway.Result{
+		Result: session.Result{Started: command.StartedAt, Duration: time.Since(c.begun), Streams: session.Split},
+		Err: &transport.Error{
+			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: lost while the command ran: %v", err), Err: err,
+			Hint: "sessions lists what is known of it",
+		},
+	}
+	return command
 }
 
 func (in commandArgs) wait() time.Duration { return time.Duration(in.WaitMS) * time.Millisecond }
@@ -144,6 +167,14 @@ func (c *call) busy(s api.Session, err error) error {
 		return err
 	}
 	return busyError{err, a}
+}
+
+// left reports whether the call has ended with its client, which has cancelled
+// nothing: the daemon knows what becomes of that client's sessions. The SDK ends
+// the calls of a connection with the error of its end, and a call that is
+// cancelled without one.
+func (c *call) left() bool {
+	return c.ctx.Err() != nil && !errors.Is(context.Cause(c.ctx), context.Canceled)
 }
 
 // stop ends the command of a call that was cancelled.
@@ -194,8 +225,10 @@ func (c *call) await(command api.Command, w api.Wait, limit time.Duration) (api.
 		return *waited.Command, waited, nil
 	}
 	// Its session has gone with it.
-	command, err = c.daemon.Command(c.ctx, command.ID, 1)
-	waited.Met = w.Until == api.UntilExit && command.Over()
+	if command, err = c.daemon.Command(c.ctx, command.ID, 1); err == nil && w.Until == api.UntilMatch {
+		waited, err = c.daemon.Matched(c.ctx, command, w)
+	}
+	waited.Met = waited.Met || w.Until == api.UntilExit && command.Over()
 	return command, waited, err
 }
 

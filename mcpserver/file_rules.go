@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/transfer"
 	"gateway/transport"
@@ -37,12 +38,15 @@ func under(dir, globs, name string) bool {
 	return ok && (rest == "" || rest[0] == '/') && hosts.Covers(globs, rest)
 }
 
-// rulesOn asks a machine where the directories of a host's rules are.
+// rulesOn asks a machine where the directories of a host's rules are. What can't
+// be reached stays as it was written: nothing behind it can be reached either.
+// Any other error may pass, and what the rule is about be there the next moment;
+// a loop of symlinks does not, and no file is touched until it is gone.
 func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) {
 	r := rules{files: files, allow: make([]rule, len(files.Allow)), deny: make([]rule, len(files.Deny))}
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	var lost error
+	var failed error
 	resolve := func(into *rule, pattern string) {
 		all.Go(func() {
 			dir, globs := m.absolute(pattern), ""
@@ -51,13 +55,15 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 				dir, globs = dir[:i+1], dir[i+1:]
 			}
 			real, err := transfer.Resolve(ctx, m, dir, true)
-			if ctx.Err() != nil || transfer.Lost(err) {
+			switch gateway.Code(err) {
+			case "", "file.not_found", "file.permission", "file.not_directory":
+			default:
 				mu.Lock()
-				lost = err
+				if failed == nil {
+					failed = fmt.Errorf("file: where the rule %s leads: %w", transfer.Show("", pattern), err)
+				}
 				mu.Unlock()
 			}
-			// What can't be looked at stays as it was written: nothing behind it can be
-			// reached either.
 			*into = rule{pattern, path.Clean(dir), real.Path, globs}
 		})
 	}
@@ -68,7 +74,10 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 		resolve(&r.deny[i], pattern)
 	}
 	all.Wait()
-	return r, lost
+	if failed != nil {
+		return rules{}, failed
+	}
+	return r, nil
 }
 
 // denies returns the pattern that forbids a path which was asked for by one of

@@ -106,10 +106,14 @@ func (c *call) wait(in waitArgs) (any, error) {
 	}
 	w := api.Wait{Until: in.Until, Match: in.Match, Idle: api.Duration(time.Duration(in.IdleMS) * time.Millisecond), Since: c.unseen(*t.command)}
 	command, waited, bound := *t.command, api.Waited{Met: in.Until == api.UntilExit}, c.bound(in.WaitMS)
-	if !command.Over() {
-		if command, waited, err = c.await(command, w, bound); err != nil {
-			return nil, err
-		}
+	switch {
+	case !command.Over():
+		command, waited, err = c.await(command, w, bound)
+	case in.Until == api.UntilMatch:
+		waited, err = c.daemon.Matched(c.ctx, command, w)
+	}
+	if err != nil {
+		return nil, err
 	}
 	a, err := c.answer(command, t.session, c.limit(in.MaxOutput))
 	if err != nil {
@@ -119,12 +123,12 @@ func (c *call) wait(in waitArgs) (any, error) {
 	return a, nil
 }
 
-// unseen returns the cursor behind what has been shown of a command.
+// unseen returns the cursor at which the next answer about a command begins.
 func (c *call) unseen(command api.Command) int64 {
 	p := c.shown.command(command.ID)
 	p.Lock()
 	defer p.Unlock()
-	return max(p.cursor, command.From)
+	return p.from(command)
 }
 
 func (c *call) interrupt(in interruptArgs) (any, error) {

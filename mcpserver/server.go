@@ -149,6 +149,15 @@ type progress struct {
 	timeout    time.Duration
 }
 
+// from returns where the next answer about a command begins: behind what has been
+// shown, or once its result has been shown at the command's beginning.
+func (p *progress) from(command api.Command) int64 {
+	if p.over {
+		return command.From
+	}
+	return max(p.cursor, command.From)
+}
+
 // enough bounds what is remembered; a command that is forgotten is shown from
 // its beginning.
 const enough = 4096

@@ -61,21 +61,21 @@ type lines struct {
 	io.Closer
 	in   *bufio.Reader
 	out  io.Writer
-	rest []byte // of the line that is being passed on
+	rest []byte // of what is being passed on
 }
 
 // Read implements [io.Reader].
 func (l *lines) Read(b []byte) (int, error) {
 	for len(l.rest) == 0 {
 		line, err := l.next()
-		if why := refusal(line); why != nil {
+		passed, why := messages(line)
+		if why != nil {
 			if err := l.refuse(line, why); err != nil {
 				return 0, err
 			}
-		} else if err == nil || len(line) > 0 {
-			l.rest = line
+			passed = nil
 		}
-		if err != nil && len(l.rest) == 0 {
+		if l.rest = passed; err != nil && len(l.rest) == 0 {
 			return 0, err
 		}
 	}
@@ -100,33 +100,38 @@ func (l *lines) next() (line []byte, err error) {
 	return line, err
 }
 
-// refusal returns why a line is no message; nil for one, and for an empty line.
-func refusal(line []byte) error {
+// messages returns what is passed on of a line; an error says why it is no
+// message. Those of a batch are passed on one by one, and so answered: protocols
+// from 2025-06-18 on have no batches, and the SDK loses the answer of one in which
+// a notification stands.
+func messages(line []byte) ([]byte, error) {
 	line = bytes.TrimSpace(line)
 	switch {
 	case len(line) == 0:
-		return nil
+		return nil, nil
 	case len(line) > maxLine:
-		return errLong
+		return nil, errLong
 	case !json.Valid(line):
-		return errors.New("it is not JSON")
+		return nil, errors.New("it is not JSON")
 	case line[0] != '[':
 		_, err := jsonrpc.DecodeMessage(line)
-		return err
+		return append(line, '\n'), err
 	}
 	var batch []json.RawMessage
 	if err := json.Unmarshal(line, &batch); err != nil {
-		return err
+		return nil, err
 	}
 	if len(batch) == 0 {
-		return errors.New("an empty batch")
+		return nil, errors.New("an empty batch")
 	}
+	var all []byte
 	for _, message := range batch {
 		if _, err := jsonrpc.DecodeMessage(message); err != nil {
-			return err
+			return nil, err
 		}
+		all = append(append(all, message...), '\n')
 	}
-	return nil
+	return all, nil
 }
 
 // refuse answers a line that is no message, as JSON-RPC 2.0, section 5 has it.

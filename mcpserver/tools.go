@@ -11,7 +11,7 @@ const instructions = `Runs commands on remote hosts in shells that stay: open a 
 
 No call blocks longer than wait_ms (10 s unless you say otherwise, 55 s at most): then it answers verdict "running" with an id, and the command goes on. Follow it with wait (cheaper than polling), send with nothing to send (what is new), output (any part of its output, by cursor or grep), interrupt. Every answer has only what is new since the one before; the whole output can be read with output at any time.
 
-A non-zero exit_code is a result, not an error of the tool. Verdict "unknown" means that the link was lost: the command may have run, look before you repeat it. "waiting_input" means that it asks something: answer with send, unless it wants a password. Passwords are given by a person (gateway session answer NAME) or by the inventory, never by you. Standard input is at its end unless you give stdin; programs that ask on it need tty: true.
+A non-zero exit_code is a result, not an error of the tool. Verdict "unknown" means that the link or the daemon was lost: the command may have run, look before you repeat it. "waiting_input" means that it asks something: answer with send, unless it wants a password. Passwords are given by a person (gateway session answer NAME) or by the inventory, never by you. Standard input is at its end unless you give stdin; programs that ask on it need tty: true.
 
 Hosts, keys and passwords are set by a person. There is no way to change them from here, nor to accept a host key: tell the person what the error says. "next" in an answer says what can be done now.`
 

@@ -13,7 +13,7 @@ import (
 // concurrently.
 type Journal struct {
 	store Store
-	mask  *strings.Replacer
+	mask  func(string) string
 
 	mu     sync.Mutex
 	record Record
@@ -21,20 +21,13 @@ type Journal struct {
 	closed bool
 }
 
-// mask stands in the place of a secret.
-const mask = "********"
-
 // Begin begins a record and saves it: a run that is killed leaves one that says
-// of no host how it went. The secrets are written nowhere. The journal is there
-// also beside an error.
-func (s Store) Begin(verb, selector, command string, hosts, secrets []string) (*Journal, error) {
-	var pairs []string
-	for _, secret := range secrets {
-		pairs = append(pairs, secret, mask)
-	}
-	j := &Journal{store: s, mask: strings.NewReplacer(pairs...), begun: make([]bool, len(hosts))}
+// of no host how it went. The mask takes the secrets out of a text. The journal
+// is there also beside an error.
+func (s Store) Begin(verb, selector, command string, hosts []string, mask func(string) string) (*Journal, error) {
+	j := &Journal{store: s, mask: mask, begun: make([]bool, len(hosts))}
 	j.record = Record{
-		ID: ulid.Make().String(), Verb: verb, Selector: selector, Command: j.mask.Replace(brief(command)),
+		ID: ulid.Make().String(), Verb: verb, Selector: selector, Command: brief(mask(command)),
 		StartedAt: now(), Hosts: make([]Host, len(hosts)),
 	}
 	for i, name := range hosts {
@@ -68,7 +61,7 @@ func (j *Journal) Started(host int) {
 // Done notes how it went on a host.
 func (j *Journal) Done(host int, h Host) {
 	if h.Error != nil {
-		h.Error = &Error{Code: h.Error.Code, Message: j.mask.Replace(brief(h.Error.Message))}
+		h.Error = &Error{Code: h.Error.Code, Message: brief(j.mask(h.Error.Message))}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -94,5 +87,17 @@ func (j *Journal) Close(status int) error {
 	}
 	ended := now()
 	r.EndedAt, r.Status = &ended, &status
+	j.record = r
 	return j.store.Save(r)
+}
+
+// Correct gives a record that is closed another status.
+func (j *Journal) Correct(status int) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.closed || *j.record.Status == status {
+		return nil
+	}
+	j.record.Status = &status
+	return j.store.Save(j.record)
 }

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"gateway/gateway"
+	"gateway/internal/redact"
 	"gateway/runs"
 )
 
 func begin(t *testing.T, s runs.Store, names ...string) *runs.Journal {
 	t.Helper()
-	j, err := s.Begin("exec", "web*", "curl -H 'hunter22'", names, []string{"hunter22"})
+	j, err := s.Begin("exec", "web*", "curl -H 'hunter22'", names, redact.New("hunter22").String)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,6 +55,12 @@ func TestJournal(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %s", test.outcomes, got, err, test.want)
 		}
 	}
+	if err := j.Correct(141); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Load(j.ID()); err != nil || *again.Status != 141 || !again.EndedAt.Equal(*r.EndedAt) || again.Counts()["skipped"] != 1 {
+		t.Errorf("corrected: %+v, %v", again, err)
+	}
 	for _, mode := range []struct {
 		path string
 		want os.FileMode
@@ -64,6 +71,24 @@ func TestJournal(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(s.Dir); len(entries) != 1 {
 		t.Errorf("%v in the directory, want one file", entries)
+	}
+}
+
+// A secret that is cut off is none that a mask would know.
+func TestMaskBeforeCut(t *testing.T) {
+	s := runs.Store{Dir: t.TempDir()}
+	long := strings.Repeat("x", 4092) + "hunter22" + strings.Repeat("x", 100)
+	j, err := s.Begin("exec", "web*", long, []string{"a"}, redact.New("hunter22").String)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.Done(0, runs.Host{Host: "a", Error: &runs.Error{Code: "internal", Message: long}})
+	if err := j.Close(1); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Load("last")
+	if err != nil || len(r.Command) > 4100 || strings.Contains(r.Command, "hunt") || strings.Contains(r.Hosts[0].Error.Message, "hunt") {
+		t.Errorf("%v: remembered %d bytes: …%s, %s", err, len(r.Command), r.Command[4080:], r.Hosts[0].Error.Message[4080:])
 	}
 }
 

@@ -145,16 +145,18 @@ func direction(c *Copy) string {
 
 // job says what a step copies on this host.
 func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
-	job := &transfer.Copy{Recursive: c.Recursive, Preserve: c.Preserve, Mode: c.Mode, Checksum: c.Checksum, Resume: c.Resume}
+	job := &transfer.Copy{Recursive: c.Recursive, Preserve: c.Preserve, Mode: c.Mode, Links: c.Links, Checksum: c.Checksum, Resume: c.Resume}
 	value := func(name string) string { return h.values[name] }
 	for _, p := range c.Exclude {
 		job.Exclude = append(job.Exclude, expandPattern(p, value))
 	}
-	src, dst := expand(c.Src, value), expand(c.Dst, value)
-	for _, one := range []struct{ key, written, path string }{{"src", c.Src, src}, {"dst", c.Dst, dst}} {
-		if one.path == "" { // it would be the directory that paths begin in
-			return nil, &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: %s: %s: %s is empty", c.verb(), one.key, one.written)}
-		}
+	src, err := h.present(c.verb()+": src", c.Src)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := h.present(c.verb()+": dst", c.Dst)
+	if err != nil {
+		return nil, err
 	}
 	if !c.Fetch {
 		src = local(h.Script.dir, src)
@@ -166,7 +168,7 @@ func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
 	if job.Glob = c.glob(); job.Glob {
 		src, cwd = expandPattern(c.Src, value), literal(cwd)
 	}
-	src, err := onHost(cwd, src)
+	src, err = onHost(cwd, src)
 	job.Paths, job.Into = []string{src}, local(h.Script.dir, dst)
 	return job, err
 }
@@ -275,6 +277,6 @@ func (h *hostRun) complain(report *transfer.Report, r *StepResult) {
 	for _, p := range report.Problems {
 		b.WriteString(p.Err.Error() + "\n")
 	}
-	r.Stderr = []byte(h.Mask.String(b.String()))
+	r.Stderr = h.hidden([]byte(b.String()))
 	r.StderrBytes = int64(len(r.Stderr))
 }

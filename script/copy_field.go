@@ -2,12 +2,14 @@ package script
 
 import (
 	"io/fs"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/hosts"
+	"gateway/transfer"
 )
 
 // A Copy is the files that a step copies. In Src, Dst and Exclude, ${{ NAME }}
@@ -22,7 +24,9 @@ type Copy struct {
 	Recursive, Preserve, Checksum, Resume bool
 	// Mode is the permissions of every file; nil: those of the source.
 	Mode *fs.FileMode
-	// Exclude are patterns of [path.Match].
+	// Links is what becomes of symlinks in directories.
+	Links transfer.Links
+	// Exclude are patterns of [transfer.Match].
 	Exclude []string
 
 	srcAt, dstAt Place
@@ -51,6 +55,7 @@ var copyFields = []field[Copy]{
 	set("recursive", "copy directories with all that is in them", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Recursive }),
 	set("mode", "the permissions of every file, such as 0644", schema{"type": []string{"string", "integer"}, "pattern": `^(0o)?0*[0-7]{1,3}$`}, (*reader).mode, func(c *Copy) **fs.FileMode { return &c.Mode }),
 	set("preserve", "keep permissions and times", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Preserve }),
+	set("links", "what becomes of symlinks in directories", words(transfer.LinkWords...), (*reader).links, func(c *Copy) *transfer.Links { return &c.Links }),
 	set("exclude", "patterns of what is left out: of a name, or with a slash of the path below src", schema{"type": "array", "items": oneLine, "minItems": 1}, (*reader).exclude, func(c *Copy) *[]string { return &c.Exclude }),
 	set("checksum", "leave alone what is equal already", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Checksum }),
 	set("resume", "go on with large files that were cut short", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Resume }),
@@ -109,6 +114,15 @@ func (r *reader) mode(n *yaml.Node) (*fs.FileMode, bool) {
 	return &mode, true
 }
 
+func (r *reader) links(n *yaml.Node) (transfer.Links, bool) {
+	word, ok := r.text(n)
+	links, err := transfer.ParseLinks(word)
+	if ok && err != nil {
+		return links, r.fail(n, hosts.DidYouMean(word, "", transfer.LinkWords), "%v", err)
+	}
+	return links, ok
+}
+
 func (r *reader) exclude(n *yaml.Node) ([]string, bool) {
 	items, all := r.sequence(n)
 	if all && len(items) == 0 {
@@ -119,7 +133,7 @@ func (r *reader) exclude(n *yaml.Node) ([]string, bool) {
 		s, ok := r.template(item)
 		if ok {
 			shape := expand(s, func(string) string { return "x" })
-			if _, err := path.Match(shape, ""); err != nil || strings.Trim(shape, "/") == "" {
+			if _, err := transfer.Match(shape, ""); err != nil || strings.Trim(shape, "/") == "" {
 				ok = r.fail(item, `such as .git or "*.tmp"`, "%s is no pattern", brief(s))
 			}
 		}
@@ -132,12 +146,13 @@ func (r *reader) exclude(n *yaml.Node) ([]string, bool) {
 func (r *reader) checkKind(n, node *yaml.Node) bool {
 	kind, all := "", true
 	for _, key := range kinds {
+		at, _ := find(node, key)
 		switch {
-		case !has(node, key):
+		case at == nil:
 		case kind == "":
 			kind = key
 		default:
-			all = r.fail(keyNode(node, key), "make two steps of it", "%s and %s in one step", kind, key)
+			all = r.fail(at, "make two steps of it", "%s and %s in one step", kind, key)
 		}
 	}
 	switch {
@@ -148,23 +163,13 @@ func (r *reader) checkKind(n, node *yaml.Node) bool {
 	}
 	allowed := keysOf(kind)
 	for _, f := range stepFields {
-		if has(node, f.key) && !slices.Contains(allowed, f.key) {
+		if at, _ := find(node, f.key); at != nil && !slices.Contains(allowed, f.key) {
 			hint := "beside " + kind + " there may be " + strings.Join(withCopy, ", ")
 			if f.key == "sudo" {
 				hint = "copy it to where the login may write, and move it in a step with run and sudo"
 			}
-			all = r.fail(keyNode(node, f.key), hint, "%s does not go with %s", f.key, kind)
+			all = r.fail(at, hint, "%s does not go with %s", f.key, kind)
 		}
 	}
 	return all
-}
-
-// keyNode returns the node of a key that a mapping has.
-func keyNode(n *yaml.Node, key string) *yaml.Node {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i]
-		}
-	}
-	return n
 }

@@ -349,12 +349,17 @@ func (r *reader) suggestSecret(name string) string {
 	return "declare it under secrets"
 }
 
-// has reports whether a mapping has a key.
-func has(n *yaml.Node, key string) bool {
+// find returns a key of a mapping and its value; nil if it is not there.
+func find(n *yaml.Node, key string) (at, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
-			return true
+			return n.Content[i], n.Content[i+1]
 		}
 	}
-	return false
+	return nil, nil
+}
+
+func has(n *yaml.Node, key string) bool {
+	at, _ := find(n, key)
+	return at != nil
 }

@@ -2,10 +2,8 @@ package script
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -32,12 +30,7 @@ func Load(file string) (*Script, error) {
 }
 
 func unreadable(file string, err error) *Error {
-	e := &Error{File: file, Message: err.Error(), Err: err}
-	// PathError repeats the path, which is in front already.
-	if path := new(fs.PathError); errors.As(err, &path) {
-		e.Message = path.Err.Error()
-	}
-	return e
+	return &Error{File: file, Message: reason(err), Err: err}
 }
 
 func home() string {
@@ -99,8 +92,8 @@ func (r *reader) steps(n *yaml.Node, to *[]Step, what string) bool {
 		node := r.resolve(item)
 		s := Step{Place: Place{item.Line, item.Column}}
 		r.subject = fmt.Sprintf("%s %d", what, i+1)
-		if name := lookup(node, "name"); name != "" {
-			r.subject += " (" + strings.ReplaceAll(name, "\n", " ") + ")"
+		if _, name := find(node, "name"); name != nil && name.Value != "" {
+			r.subject += " (" + strings.ReplaceAll(name.Value, "\n", " ") + ")"
 		}
 		ok := object(r, item, stepFields, &s)
 		all = all && ok
@@ -140,16 +133,6 @@ func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
 	}
 	r.stepNames[s.Name] = s.Line
 	return all
-}
-
-// lookup returns the text of a key; empty if there is none.
-func lookup(n *yaml.Node, key string) string {
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1].Value
-		}
-	}
-	return ""
 }
 
 // warn notes what is allowed and hardly meant.

@@ -95,6 +95,7 @@ var wrong = []struct {
 	{"registered later", "steps:\n  - {run: a, cwd: \"${{ x }}\"}\n  - {run: a, register: x}\n", "s.yaml:2:19: step 1: cwd: variable x is set by the step at line 3, after this one", "", true},
 	{"not a variable", "steps:\n  - run: a\n    cwd: ${{ a.b }}\n", "s.yaml:3:10: step 1: cwd: ${{ without a variable's name and }}", "write ${{ NAME }}", true},
 	{"on_fail", "steps: [{run: a, on_fail: abrot}]\n", `s.yaml:1:27: step 1: on_fail: "abrot" is neither abort nor continue`, "did you mean abort?", false},
+	{"links", "steps: [{copy: {src: a, dst: b, links: folow}}]\n", `s.yaml:1:40: step 1: copy: links: "folow" is none of keep, follow and skip`, "did you mean follow?", false},
 	{"boolean", "steps: [{run: a, keep_going: yes}]\n", `s.yaml:1:30: step 1: keep_going: "yes" is neither true nor false`, "", false},
 	{"sudo", "steps: [{run: a, sudo: 'a b'}]\n", `s.yaml:1:24: step 1: sudo: "a b" is not a user's name`, "true, or a user's name", true},
 	{"retry", "steps: [{run: a, retry: {times: 0}}]\n", `s.yaml:1:33: step 1: retry: times: "0" is not a whole number within 1–1000`, "", false},
@@ -293,7 +294,7 @@ func TestSchema(t *testing.T) {
 	for _, text := range []string{
 		"steps: [{run: a, timeout: 90, retry: {times: 3, delay: 1.5s}, sudo: true}]",
 		"steps: [{run: 1, timeout: 1m30s, sudo: postgres, expect: {exit: [0, 1], stdout: {equals: ''}}}]",
-		"steps: [{copy: {src: a, dst: b/, recursive: true, mode: \"0644\", preserve: true, exclude: [.git, '*.o'], checksum: true, resume: true}, when: a, cwd: /}]",
+		"steps: [{copy: {src: a, dst: b/, recursive: true, mode: \"0644\", preserve: true, links: follow, exclude: [.git, '*.o'], checksum: true, resume: true}, when: a, cwd: /}]",
 		"steps: [{name: b, fetch: {src: a, dst: b, mode: 644}, until: a, retry: {times: 3}, idempotent: true, timeout: 3s, on_fail: continue}]",
 		"vars: {a: 1, b: true, c: }\nsteps: [{run: a}]",
 	} {

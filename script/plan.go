@@ -1,12 +1,15 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"gateway/fleet"
 	"gateway/internal/redact"
+	"gateway/session"
+	"gateway/transfer"
 )
 
 // A Plan is what a script would do on one host, as far as that can be known
@@ -70,10 +73,7 @@ func (r *Runner) Plan(host string) Plan {
 				planned.Copy = r.planCopy(s.Copy, resolve)
 			}
 			if s.Sudo.On {
-				planned.Sudo = resolve(s.Sudo.User)
-				if planned.Sudo == "" {
-					planned.Sudo = "default"
-				}
+				planned.Sudo = resolve(cmp.Or(s.Sudo.User, "default"))
 			}
 			if s.Timeout > 0 {
 				planned.Timeout = s.Timeout.String()
@@ -93,7 +93,8 @@ func (r *Runner) Plan(host string) Plan {
 }
 
 // Check finds out whether the script could begin on a host: it connects, sets
-// the variables, and becomes each user that a step needs. No step runs.
+// the variables, and becomes each user that a step needs, but for those that a
+// step finds out. No step runs.
 func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
 	defer func() { result.Duration = time.Since(result.Started) }()
@@ -101,7 +102,7 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	err := h.open(ctx)
 	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
 		for i := range steps {
-			if err == nil && steps[i].Sudo.On {
+			if err == nil && steps[i].Sudo.On && !h.registered(steps[i].Sudo.User) {
 				_, err = h.shell(ctx, &steps[i])
 			}
 		}
@@ -112,18 +113,28 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	return h.result
 }
 
-// Failed returns a result for a host that was not tried, or on which something
-// went wrong that is nobody's fault but gateway's.
+// Failed returns a result for a host that was not tried, or that is given up: a
+// [Runner.Host] of it that still runs tells the observer no more. What is known of
+// its steps is in the result.
 func (r *Runner) Failed(host string, outcome fleet.Outcome, why error) Result {
 	h := r.newRun(host)
 	h.result.Started = time.Time{}
 	h.result.Err, h.result.Outcome = h.masked(why), outcome
+	if run, ok := r.runs.LoadAndDelete(host); ok {
+		if step := h.takeOver(run.(*hostRun)); step != nil {
+			step.Outcome, step.Verdict, step.Attempts = outcome, session.Unknown, 1
+			step.Err, h.result.Err = h.result.Err, nil
+			h.end(step)
+		}
+	}
 	reason := "not tried"
 	if outcome == fleet.Unknown {
 		reason = "it is not known whether it ran"
 	}
-	h.skip(r.Script.Steps, Steps, reason)
-	h.skip(r.Script.Always, Always, reason)
+	told := len(h.result.Steps)
+	first := min(told, len(r.Script.Steps))
+	h.skip(r.Script.Steps[first:], Steps, reason)
+	h.skip(r.Script.Always[told-first:], Always, reason)
 	return h.result
 }
 
@@ -161,6 +172,9 @@ func (r *Runner) planCopy(c *Copy, resolve func(string) string) *PlannedCopy {
 	}
 	if c.Mode != nil {
 		p.Options = append(p.Options, fmt.Sprintf("mode %04o", *c.Mode))
+	}
+	if c.Links != transfer.KeepLinks {
+		p.Options = append(p.Options, "links "+c.Links.String())
 	}
 	for _, pattern := range c.Exclude {
 		p.Options = append(p.Options, "exclude "+resolve(pattern))

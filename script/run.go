@@ -3,11 +3,12 @@ package script
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gateway/fleet"
@@ -31,6 +32,8 @@ type Runner struct {
 	StartAt string
 	// Observe is told what happens.
 	Observe Observer
+
+	runs sync.Map // of *hostRun by host: those that have not come to their end
 }
 
 // An Observer is told what happens while it happens, without secrets. Its
@@ -58,21 +61,28 @@ func (s *Script) Find(name, host string, given map[string]string) (int, bool) {
 // interrupts the step that runs; what stands under always runs then, too.
 func (r *Runner) Host(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
+	r.runs.Store(host, h)
 	defer func() { result.Duration = time.Since(result.Started) }()
 	defer h.close()
+	h.all(ctx)
+	r.runs.Delete(host) // but not in a panic: what is known then is for Failed
+	return h.result
+}
+
+// all runs all steps.
+func (h *hostRun) all(ctx context.Context) {
 	if err := h.open(ctx); err != nil {
 		h.result.Err = h.masked(err)
 		h.result.Outcome = fleet.NotStarted
 		if ctx.Err() != nil {
 			h.result.Outcome = fleet.Interrupted
 		}
-		h.skip(r.Script.Steps, Steps, "the host was not reached")
-		h.skip(r.Script.Always, Always, "the host was not reached")
-		return h.result
+		h.skip(h.Script.Steps, Steps, "the host was not reached")
+		h.skip(h.Script.Always, Always, "the host was not reached")
+		return
 	}
 	h.steps(ctx)
 	h.always(ctx)
-	return h.result
 }
 
 // A hostRun is a script on one host.
@@ -80,52 +90,84 @@ type hostRun struct {
 	*Runner
 	host   string
 	values map[string]string // variables, secrets, and what steps have registered
-	result Result
 	main   *shell
+	before string            // where the main session is to go back to; empty: it is there
 	others map[string]*shell // under sudo, by user
 	closed []*shell          // shells that ended; they may hold the connection of others
+
+	registers map[string]bool // what steps set
+
+	mu      sync.Mutex  // Failed reads what follows while the run goes on
+	result  Result      // its steps and what open finds out are guarded by mu
+	running *StepResult // the step that runs, as it began; guarded by mu
+	over    bool        // nobody waits for it any more; guarded by mu
 }
 
 func (r *Runner) newRun(host string) *hostRun {
 	h := &hostRun{
-		Runner: r, host: host, values: r.Script.values(host, r.Given),
+		Runner: r, host: host, values: r.Script.values(host, r.Given), registers: map[string]bool{},
 		result: Result{Script: cmp.Or(r.Script.Name, r.Script.File), Host: host, Outcome: fleet.OK, Started: time.Now()},
 	}
 	maps.Copy(h.values, r.Secrets)
 	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
 		for i := range steps {
 			if name := steps[i].Register; name != "" {
-				h.values[name] = ""
+				h.values[name], h.registers[name] = "", true
 			}
 		}
 	}
 	return h
 }
 
-// open opens the main session, and sets the variables in it. A second one comes
-// to where the first was.
+// registered reports whether a text names what only a step sets.
+func (h *hostRun) registered(text string) bool {
+	found := false
+	expand(text, func(name string) string {
+		found = found || h.registers[name]
+		return ""
+	})
+	return found
+}
+
+// open opens the main session, and sets the variables in it. It replaces one
+// that has ended; see back.
 func (h *hostRun) open(ctx context.Context) error {
 	s, err := h.Open(ctx, h.host, gateway.Options{Typed: func(secret string) { h.Mask.Add(secret) }})
 	if err != nil {
 		return err
 	}
-	cwd := ""
-	if h.main != nil {
-		cwd = h.main.cwd
-		h.retire()
-	}
-	h.main = &shell{Session: s, cwd: s.Origin()}
+	main := &shell{Session: s, cwd: s.Origin()}
 	about := s.Describe()
+	h.mu.Lock()
 	h.result.User, h.result.Transport, h.result.Session, h.result.Shell = about.User, about.Transport, about.Session, about.Shell
 	h.result.Connect += about.Connect
-	if err := h.define(ctx, h.main); err != nil {
+	h.mu.Unlock()
+	if err := h.define(ctx, main); err != nil {
+		s.Close()
 		return err
 	}
-	if cwd != "" && cwd != h.main.cwd {
-		err = h.main.enter(ctx, cwd, nil)
-		h.main.old = ""
+	if h.main != nil {
+		h.before = cmp.Or(h.before, h.main.cwd)
+		h.retire()
 	}
-	return err
+	h.main = main
+	return nil
+}
+
+// back takes a new main session to where the one before it was. A step that says
+// itself where it runs does not need that.
+func (h *hostRun) back(ctx context.Context, s *Step) error {
+	cwd := h.expand(s.Cwd)
+	if h.before == "" || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
+		return nil
+	}
+	if h.before != h.main.cwd {
+		if err := h.main.enter(ctx, h.before, nil); err != nil {
+			return err
+		}
+	}
+	h.before, h.main.old = "", ""
+	return nil
 }
 
 // retire puts the sessions of a connection aside, which are closed at the end.
@@ -182,24 +224,10 @@ func (h *hostRun) steps(ctx context.Context) {
 	}
 }
 
-// always runs what is to run whatever has happened. A shell that has ended is
-// replaced, unless somebody waits for the end.
+// always runs what is to run whatever has happened, also after an interrupt: what
+// ends it is that the gateway is closed.
 func (h *hostRun) always(ctx context.Context) {
-	if len(h.Script.Always) == 0 {
-		return
-	}
-	interrupted := ctx.Err() != nil
 	ctx = context.WithoutCancel(ctx)
-	if h.main.ended() {
-		err := errors.New("the session has ended")
-		if !interrupted {
-			err = h.open(ctx)
-		}
-		if err != nil {
-			h.skip(h.Script.Always, Always, h.Mask.String(err.Error()))
-			return
-		}
-	}
 	for i := range h.Script.Always {
 		h.step(ctx, &h.Script.Always[i], Always)
 	}
@@ -222,7 +250,7 @@ func (h *hostRun) newStep(s *Step, block string) *StepResult {
 		r.Command = h.show(s.Copy.String())
 	}
 	if s.Sudo.On {
-		r.Sudo = cmp.Or(h.show(s.Sudo.User), "root")
+		r.Sudo = h.show(cmp.Or(s.Sudo.User, "root"))
 	}
 	return r
 }
@@ -236,11 +264,46 @@ func (h *hostRun) skip(steps []Step, block, reason string) {
 	}
 }
 
+func (h *hostRun) begin(r *StepResult) {
+	h.note(func() {
+		begun := *r
+		h.running = &begun
+		if h.Observe.Begin != nil {
+			h.Observe.Begin(h.host, r)
+		}
+	})
+}
+
 func (h *hostRun) end(r *StepResult) {
-	h.result.Steps = append(h.result.Steps, *r)
-	if h.Observe.End != nil {
-		h.Observe.End(h.host, r)
+	h.note(func() {
+		h.running = nil
+		h.result.Steps = append(h.result.Steps, *r)
+		if h.Observe.End != nil {
+			h.Observe.End(h.host, r)
+		}
+	})
+}
+
+// note notes and tells something, unless the end of it all is told already.
+func (h *hostRun) note(what func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.over {
+		what()
 	}
+}
+
+// takeOver ends a run that nobody waits for any more, takes what is known of it,
+// and returns the step that runs; nil if there is none.
+func (h *hostRun) takeOver(from *hostRun) *StepResult {
+	from.mu.Lock()
+	defer from.mu.Unlock()
+	from.over = true
+	known := &from.result
+	h.result.User, h.result.Transport, h.result.Session, h.result.Shell = known.User, known.Transport, known.Session, known.Shell
+	h.result.Started, h.result.Connect, h.result.Steps = known.Started, known.Connect, slices.Clone(known.Steps)
+	h.result.Duration = time.Since(known.Started)
+	return from.running
 }
 
 // expand puts in the values of variables.
@@ -248,15 +311,36 @@ func (h *hostRun) expand(text string) string {
 	return expand(text, func(name string) string { return h.values[name] })
 }
 
+// present is expand for what must not become empty: it would mean another user,
+// or wherever the shell is.
+func (h *hostRun) present(key, text string) (string, error) {
+	value := h.expand(text)
+	if value == "" && text != "" {
+		return "", &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: %s: %s is empty", key, text)}
+	}
+	return value, nil
+}
+
 // show is expand for what is shown.
 func (h *hostRun) show(text string) string { return h.Mask.String(h.expand(text)) }
+
+// hidden returns a text without secrets. One that shows only once the sequences
+// between its characters are taken out, which reports do, takes them along.
+func (h *hostRun) hidden(b []byte) []byte {
+	b = h.Mask.Bytes(b)
+	plain := Plain(b)
+	if masked := h.Mask.String(plain); masked != plain {
+		return []byte(masked)
+	}
+	return b
+}
 
 // masked returns an error without secrets.
 func (h *hostRun) masked(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &transport.Error{Code: gateway.Code(err), Message: h.Mask.String(err.Error()), Hint: h.Mask.String(gateway.Hint(err)), Err: err}
+	return &transport.Error{Code: gateway.Code(err), Message: string(h.hidden([]byte(err.Error()))), Hint: h.Mask.String(gateway.Hint(err)), Err: err}
 }
 
 // shell returns the session for a step: the main one, or one of another user on
@@ -266,10 +350,13 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 	if h.main.ended() {
 		return nil, &transport.Error{Code: "session.closed", Message: "script: the session has ended", Hint: "an earlier step ended its shell: leave exit and set -e out, or put them into ( )"}
 	}
-	if !s.Sudo.On {
-		return h.main, nil
+	if err := h.back(ctx, s); err != nil || !s.Sudo.On {
+		return h.main, err
 	}
-	user := h.expand(s.Sudo.User)
+	user, err := h.present("sudo", s.Sudo.User)
+	if err != nil {
+		return nil, err
+	}
 	if other := h.others[user]; other != nil && !other.ended() {
 		return other, nil
 	}
@@ -282,6 +369,10 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 		return nil, err
 	}
 	other := &shell{Session: opened, cwd: opened.Origin()}
+	if err := h.define(ctx, other); err != nil {
+		opened.Close()
+		return nil, err
+	}
 	if h.others == nil {
 		h.others = map[string]*shell{}
 	}
@@ -289,7 +380,7 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 		h.closed = append([]*shell{ended}, h.closed...)
 	}
 	h.others[user] = other
-	return other, h.define(ctx, other)
+	return other, nil
 }
 
 // sudoPassword returns what answers sudo's prompt if the inventory doesn't: the
@@ -312,12 +403,12 @@ func (h *hostRun) answer(a Answer) string {
 }
 
 // place returns the directory that a step runs in; empty for where the shell is.
-func (h *hostRun) place(s *Step) string {
-	cwd := h.expand(s.Cwd)
-	if !s.Sudo.On || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
-		return cwd
+func (h *hostRun) place(s *Step) (string, error) {
+	cwd, err := h.present("cwd", s.Cwd)
+	if err != nil || !s.Sudo.On || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
+		return cwd, err
 	}
-	return path.Join(h.main.cwd, cwd)
+	return path.Join(h.main.cwd, cwd), nil
 }
 
 func (h *hostRun) env(s *Step) map[string]string {
@@ -333,6 +424,7 @@ func (h *hostRun) register(ctx context.Context, s *Step, stdout []byte, truncate
 	if s.Register == "" {
 		return nil
 	}
+	ctx = context.WithoutCancel(ctx) // what runs after an interrupt goes by it, too
 	value := strings.TrimSpace(string(stdout))
 	switch {
 	case truncated:
@@ -341,7 +433,7 @@ func (h *hostRun) register(ctx context.Context, s *Step, stdout []byte, truncate
 		return &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: register %s: stdout holds a NUL byte, which no shell can keep", s.Register)}
 	}
 	h.values[s.Register] = value
-	for _, shell := range append([]*shell{h.main}, mapValues(h.others)...) {
+	for _, shell := range append([]*shell{h.main}, slices.Collect(maps.Values(h.others))...) {
 		if !shell.ended() {
 			if err := shell.set(ctx, map[string]string{s.Register: value}, false); err != nil {
 				return err
@@ -349,12 +441,4 @@ func (h *hostRun) register(ctx context.Context, s *Step, stdout []byte, truncate
 		}
 	}
 	return nil
-}
-
-func mapValues(m map[string]*shell) []*shell {
-	var all []*shell
-	for _, s := range m {
-		all = append(all, s)
-	}
-	return all
 }

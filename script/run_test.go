@@ -3,9 +3,11 @@ package script_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -100,7 +102,7 @@ func TestRun(t *testing.T) {
 				"  - {name: f, run: 'true', expect: {exit: 1}}\n",
 			[]string{
 				"a: ok", `b: ok "a.b\n"`,
-				"c: failed (ignored) \"axb\\n\" [script.failed: script: stdout does not match \"a\\\\.b\"]",
+				"c: failed (ignored) \"axb\\n\" [script.failed: script: stdout does not match \"a.b\"]",
 				`d: failed (ignored) [script.failed: script: stderr is not "y"]`,
 				`e: failed (ignored) "x\n" [script.failed: script: stdout does not contain "y"]`,
 				`f: failed [script.failed: script: exit status 0, not 1]`, "failed",
@@ -127,6 +129,20 @@ func TestRun(t *testing.T) {
 			[]string{`a: ok in 3 "3\n"`, "b: failed in 3 [script.failed: script: until is not met: false]", "failed"},
 		},
 		{
+			"until looks at what it registers", "steps:\n  - {name: a, run: 'n=$((n+1)); echo $n', register: st, until: 'test \"$st\" = 3', retry: {times: 5}}\n" +
+				"  - {name: b, run: echo x, register: st, until: 'false', retry: {times: 1}, on_fail: continue}\n  - {name: c, run: echo $st}\n",
+			[]string{`a: ok in 3 "3\n"`, "b: failed (ignored) in 2", `c: ok "x\n"`, "ok"},
+		},
+		{
+			"tests that take too long", "steps:\n  - {name: a, run: 'true', when: sleep 60, timeout: 100ms, on_fail: continue}\n" +
+				"  - {name: b, run: 'true', until: sleep 60, timeout: 100ms, retry: {times: 3}, on_fail: continue}\n" +
+				"  - {name: c, run: 'n=$((n+1))', until: 'test $n = 2 || sleep 60', timeout: 100ms, idempotent: true, retry: {times: 3}}\n",
+			[]string{
+				"a: timed_out (ignored) [cmd.timeout: script: when: session: command ended after its timeout of 100ms]",
+				"b: timed_out (ignored) [cmd.timeout: script: until: session: command ended after its timeout of 100ms]", "c: ok in 2", "ok",
+			},
+		},
+		{
 			"retry", "steps:\n  - {name: a, run: 'n=$((n+1)); test $n = 2', retry: {times: 2}}\n  - {name: b, run: 'n=$((n+1)); sleep 60', timeout: 100ms, retry: {times: 3}, on_fail: continue}\n" +
 				"  - {name: c, run: 'n=$((n+1)); test $n = 5 || sleep 60', timeout: 100ms, idempotent: true, retry: {times: 3}}\n  - {name: d, run: 'echo $n'}\n",
 			[]string{"a: ok in 2", "b: timed_out (ignored) [cmd.timeout: session: command ended after its timeout of 100ms]", "c: ok in 2", `d: ok "5\n"`, "ok"},
@@ -135,6 +151,14 @@ func TestRun(t *testing.T) {
 			"directory and environment", "steps:\n  - {name: a, run: cd /usr}\n  - name: b\n    cwd: bin\n    env: {A: '1', PATH: /usr/bin}\n    run: |\n      echo $PWD $A $PATH\n      A=2\n      cd /\n      echo $PWD $A; sh -c 'echo $A'\n" +
 				"  - {name: c, run: 'echo $PWD ${A-none}'}\n  - {name: d, run: 'true', cwd: /nope}\n",
 			[]string{"a: ok", `b: ok "/usr/bin 1 /usr/bin\n/ 2\n2\n"`, `c: ok "/usr none\n"`, `d: failed [cmd.cwd: script: directory "/nope" can't be entered on the machine: bash: cd:`, "failed"},
+		},
+		{
+			"what became empty", "vars: {v: ''}\nsteps:\n  - {name: a, run: 'false', register: x, on_fail: continue}\n  - {name: b, run: id, sudo: '${{ x }}', on_fail: continue}\n" +
+				"  - {name: c, run: pwd, cwd: '${{ x }}${{ v }}'}\n",
+			[]string{
+				"a: failed (ignored)", "b: failed (ignored) [script.invalid: script: sudo: ${{ x }} is empty]",
+				"c: failed [script.invalid: script: cwd: ${{ x }}${{ v }} is empty]", "failed",
+			},
 		},
 		{
 			"environment put back", "steps:\n  - {name: a, run: 'P=plain; export E=exported'}\n  - {name: b, run: 'echo $P $E $N', env: {P: 1, E: 2, N: 3}}\n  - {name: c, run: \"echo $P $E ${N-unset}; sh -c 'echo ${P-plain} $E'\"}\n",
@@ -147,6 +171,23 @@ func TestRun(t *testing.T) {
 		{
 			"set -e", "vars: {v: x}\nsteps:\n  - {name: a, run: 'cd /; set -e; false'}\nalways:\n  - {name: c, run: echo $v $PWD}\n",
 			[]string{"a: failed [script.failed: script: line 3: exit status 1]", `c: ok "x /\n"`, "failed"},
+		},
+		{
+			"set -e in a directory of its own", "steps:\n  - {name: a, run: cd /usr}\n  - {name: b, cwd: bin, run: \"set -e\\nfalse\", retry: {times: 2}}\nalways:\n  - {name: c, cwd: lib, run: pwd}\n  - {name: d, run: pwd}\n",
+			[]string{"a: ok", "b: failed in 3 [script.failed: script: line 3: exit status 1]", `c: ok "/usr/lib\n"`, `d: ok "/usr\n"`, "failed"},
+		},
+		{
+			"always ends its shell", "vars: {v: x}\nsteps:\n  - {name: a, run: 'true'}\nalways:\n  - {name: b, run: \"set -e\\nfalse\"}\n  - {name: c, run: exit 0}\n  - {name: d, run: echo $v}\n",
+			[]string{"a: ok", "b: failed [script.failed: script: line 5: exit status 1]", "c: ok", `d: ok "x\n"`, "failed"},
+		},
+		{
+			"a directory that is gone", "vars: {v: x}\nsteps:\n  - {name: a, run: 'cd \"$(mktemp -d)\"; rm -rf \"$PWD\"; exit 0'}\n" +
+				"always:\n  - {name: b, run: echo b}\n  - {name: c, cwd: /usr, run: 'echo $v $PWD'}\n  - {name: d, cwd: sub, run: echo d}\n",
+			[]string{"a: ok", `b: failed [cmd.cwd: script: directory "/`, `c: ok "x /usr\n"`, `d: failed [cmd.cwd: script: directory "/`, "failed"},
+		},
+		{
+			"a directory that is gone before a retry", "steps:\n  - {name: a, run: 'cd \"$(mktemp -d)\"; rm -rf \"$PWD\"; exit 1', retry: {times: 1}, on_fail: continue}\n  - {name: b, run: pwd}\nalways:\n  - {name: c, run: pwd}\n  - {name: d, cwd: '~', run: echo d}\n",
+			[]string{"a: failed (ignored) [script.failed: script: line 2: exit status 1]", "b: failed [cmd.cwd: ", "c: failed [cmd.cwd: ", `d: ok "d\n"`, "failed"},
 		},
 		{
 			"always fails", "steps:\n  - {name: a, run: 'true'}\nalways:\n  - {name: b, run: 'false'}\n  - {name: c, run: echo c}\n",
@@ -185,6 +226,11 @@ func TestShells(t *testing.T) {
 vars: {v: "a'b\"$c\nd"}
 secrets: {p: env:X}
 steps:
+  - {name: g, run: 'true', when: 'test -f x)', on_fail: continue}
+  - {name: h, run: 'true', until: 'test 1 = 1; done', retry: {times: 2}, on_fail: continue}
+  - {name: i, run: "cd /usr; R=1; readonly R"}
+  - {name: j, cwd: /, env: {A: '1', R: '2', S: '3'}, run: echo j, on_fail: continue}
+  - {name: k, run: 'echo "$PWD ${A-none} $R ${S-none}"'}
   - {name: a, run: 'set -eu; set -f; cd /usr; echo "$v"', register: x}
   - {name: b, cwd: bin, env: {A: "x'y"}, when: test "$x" = "$v", run: 'echo "$PWD $A"'}
   - {name: c, run: 'n=0; echo "$PWD ${A-none} $p"'}
@@ -205,8 +251,12 @@ steps:
 			t.Parallel()
 			shells.Store(t, shell)
 			r := runner(t, text, map[string]string{"p": "hun'ter 2"})
-			got := summary(r.Host(t.Context(), "localhost"))
-			want := "a: ok \"a'b\\\"$c\\nd\\n\"\nb: ok \"/usr/bin x'y\\n\"\nc: ok \"/usr none ********\\n\"\nd: ok in 2\ne: skipped (when: false)\nf: failed \"one\\n\" [script.failed: script: line 13: exit status 4]\nfailed"
+			// What a shell says about its syntax is its own.
+			got := regexp.MustCompile("(could not be run).*").ReplaceAllString(summary(r.Host(t.Context(), "localhost")), "$1")
+			want := "g: failed (ignored) [script.invalid: script: when: the test could not be run\nh: failed (ignored) [script.invalid: script: until: the test could not be run\n" +
+				"i: ok\nj: failed (ignored) [script.invalid: script: the shell (" + strings.TrimSuffix(shell, " ash") + ") refuses the variable R]\nk: ok \"/usr none 1 none\\n\"\n" +
+				"a: ok \"a'b\\\"$c\\nd\\n\"\nb: ok \"/usr/bin x'y\\n\"\nc: ok \"/usr none ********\\n\"\nd: ok in 2\ne: skipped (when: false)\n" +
+				"f: failed \"one\\n\" [script.failed: script: line 18: exit status 4]\nfailed"
 			if got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
@@ -218,6 +268,14 @@ func TestVariableThatTheShellRefuses(t *testing.T) {
 	r := runner(t, "vars: {a: x, BASH_VERSINFO: y}\nsteps: [{run: 'true'}]\n", nil)
 	got := r.Host(t.Context(), "localhost")
 	if got.Outcome != fleet.NotStarted || !strings.Contains(fmt.Sprint(got.Err), "the shell (bash) refuses the variable BASH_VERSINFO") {
+		t.Errorf("got %s, %v", got.Outcome, got.Err)
+	}
+}
+
+// Who a step finds out is not known when none has run.
+func TestCheckLeavesOutRegisteredUsers(t *testing.T) {
+	r := runner(t, "steps:\n  - {run: echo x, register: u}\n  - {run: id, sudo: 'no-such-user-${{ u }}'}\n", nil)
+	if got := r.Check(t.Context(), "localhost"); got.Outcome != fleet.OK {
 		t.Errorf("got %s, %v", got.Outcome, got.Err)
 	}
 }
@@ -247,6 +305,93 @@ func TestInterrupt(t *testing.T) {
 	want := "a: interrupted \"begun\\n\" [cmd.interrupted: "
 	if !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "\nb: skipped (interrupted)\nc: ok \"1\\n\"\ninterrupted") {
 		t.Errorf("got\n%s\nwant %s", got, want)
+	}
+}
+
+// What the interrupted step itself ends the shell for is still cleaned up behind.
+func TestInterruptEndsTheShell(t *testing.T) {
+	r := runner(t, "vars: {v: x}\nsteps:\n  - {name: a, run: \"trap 'exit 130' INT; echo begun; while :; do sleep 0.05; done\"}\nalways:\n  - {name: b, run: 'echo $v'}\n", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.Observe.Output = func(_ string, _ *script.StepResult, from session.Stream, b []byte) {
+		if from == session.Stdout && strings.Contains(string(b), "begun") {
+			cancel()
+		}
+	}
+	got := summary(r.Host(ctx, "localhost"))
+	if !strings.HasPrefix(got, "a: interrupted ") || !strings.HasSuffix(got, "\nb: ok \"x\\n\"\ninterrupted") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// A session in which the variables could not be set is not used.
+func TestNoSessionWithoutItsVariables(t *testing.T) {
+	r := runner(t, "vars: {v: x}\nsteps:\n  - {name: a, run: exit 0}\nalways:\n  - {name: b, run: 'echo \"<$v>\"'}\n  - {name: c, run: 'echo \"<$v>\"'}\n", nil)
+	open, opened := r.Open, 0
+	r.Open = func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+		s, err := open(ctx, host, o)
+		if opened++; err == nil && opened == 2 {
+			s.Run(ctx, gateway.Command{Text: "readonly v"})
+		}
+		return s, err
+	}
+	got := summary(r.Host(t.Context(), "localhost"))
+	want := "a: ok\nb: failed [script.invalid: script: the shell (bash) refuses the variable v]\nc: ok \"<x>\\n\"\nfailed"
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Of a host that is given up, or in which gateway panics, all is told once: what
+// has ended as it did, and nothing behind the end.
+func TestGivenUp(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		t.Run(fmt.Sprint("panics: ", panics), func(t *testing.T) {
+			r := runner(t, "steps:\n  - {name: a, run: echo a}\n  - {name: b, run: echo begun; sleep 60}\n  - {name: c, run: echo c}\nalways:\n  - {name: d, run: echo d}\n", nil)
+			var mu sync.Mutex
+			var told []string
+			begun := make(chan bool)
+			begin := sync.OnceFunc(func() { close(begun) })
+			r.Observe.Begin = func(_ string, s *script.StepResult) {
+				if s.Name == "b" && panics {
+					begin()
+					panic("oh")
+				}
+			}
+			r.Observe.Output = func(_ string, s *script.StepResult, _ session.Stream, b []byte) {
+				if s.Name == "b" {
+					begin()
+				}
+			}
+			r.Observe.End = func(_ string, s *script.StepResult) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, s.Name+" "+string(s.Outcome))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan bool)
+			go func() {
+				defer close(ended)
+				defer func() { recover() }()
+				r.Host(ctx, "localhost")
+			}()
+			<-begun
+			if panics {
+				<-ended
+			}
+			got := r.Failed("localhost", fleet.Unknown, errors.New("given up"))
+			cancel()
+			<-ended
+			const reason = "it is not known whether it ran"
+			if s, want := summary(got), "a: ok \"a\\n\"\nb: unknown [internal: given up]\nc: skipped ("+reason+")\nd: skipped ("+reason+")\nunknown"; s != want {
+				t.Errorf("got\n%s\nwant\n%s", s, want)
+			}
+			if got.Err != nil || got.User == "" || got.Steps[1].Verdict != session.Unknown {
+				t.Errorf("got %+v", got)
+			}
+			if want := "a ok, b unknown, c skipped, d skipped"; strings.Join(told, ", ") != want {
+				t.Errorf("told %q, want %s", told, want)
+			}
+		})
 	}
 }
 
@@ -299,6 +444,41 @@ steps:
 		if strings.Count(sink, redact.Mask) < 5 {
 			t.Errorf("%s has hardly a mask: %s", name, sink)
 		}
+	}
+}
+
+// Quoted in a message, a secret is no form of itself that a mask knows.
+func TestMessagesShowNoSecret(t *testing.T) {
+	const secret = "eyJh.bGci+x\u00a0\ay"
+	text := `
+secrets: {p: env:X}
+steps:
+  - {name: a, run: echo x, expect: {stdout: {matches: '^tok=${{ p }}$'}}, on_fail: continue}
+  - {name: b, run: echo x, expect: {stdout: {contains: 'tok=${{ p }}'}}, on_fail: continue}
+  - {name: c, run: echo x, expect: {stdout: {equals: 'tok=${{ p }}'}}, on_fail: continue}
+  - {name: d, run: 'true', cwd: '/nope/${{ p }}', on_fail: continue}
+`
+	r := runner(t, text, map[string]string{"p": secret})
+	got := summary(r.Host(t.Context(), "localhost"))
+	for _, want := range []string{`does not match "^tok=********$"`, `does not contain "tok=********"`, `is not "tok=********"`, `directory "/nope/********" can't be entered`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant in it %s", got, want)
+		}
+	}
+}
+
+// What reports take out of a text must not put a secret together.
+func TestColoursHideNoSecret(t *testing.T) {
+	text := `
+secrets: {p: env:X}
+steps:
+  - {name: a, run: 'printf "\\033[31mred\\033[m $p\\n"'}
+  - {name: b, run: 'printf "\\033[1mhun\\033[m\\033[Kter2\\n"; printf "hunt\\000er2" >&2'}
+`
+	r := runner(t, text, map[string]string{"p": "hunter2"})
+	got := r.Host(t.Context(), "localhost")
+	if s := summary(got); !strings.HasPrefix(s, "a: ok \"\\x1b[31mred\\x1b[m ********\\n\"\nb: ok \"********\\n\"\n") || string(got.Steps[1].Stderr) != "********" {
+		t.Errorf("got\n%s, stderr %q", s, got.Steps[1].Stderr)
 	}
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gateway/gateway"
 	"gateway/session"
@@ -25,7 +25,11 @@ type shell struct {
 
 // run runs a text of the runner's own, which is nowhere shown.
 func (s *shell) run(ctx context.Context, text string) gateway.Result {
-	r := s.Run(ctx, gateway.Command{Text: text})
+	return s.command(ctx, gateway.Command{Text: text})
+}
+
+func (s *shell) command(ctx context.Context, c gateway.Command) gateway.Result {
+	r := s.Run(ctx, c)
 	if r.Cwd != "" {
 		s.cwd = r.Cwd
 	}
@@ -48,13 +52,17 @@ func (s *shell) set(ctx context.Context, values map[string]string, secret bool) 
 	}
 	for _, name := range names {
 		if r := s.run(ctx, assignments([]string{name}, values, secret)); r.Err != nil || r.ExitCode != 0 {
-			return &transport.Error{
-				Code: "script.invalid", Message: fmt.Sprintf("script: the shell (%s) refuses the variable %s", gateway.ShellName(r.Shell), name),
-				Hint: "it is read-only there, or has a meaning of its own: choose another name",
-			}
+			return refused(r, name)
 		}
 	}
 	return nil
+}
+
+func refused(r gateway.Result, name string) error {
+	return &transport.Error{
+		Code: "script.invalid", Message: fmt.Sprintf("script: the shell (%s) refuses the variable %s", gateway.ShellName(r.Shell), name),
+		Hint: "it is read-only there, or has a meaning of its own: choose another name",
+	}
 }
 
 // assignments returns a text whose status is 0 only if all could be made.
@@ -72,34 +80,45 @@ func assignments(names []string, values map[string]string, secret bool) string {
 // enter goes to a directory and sets environment, for a step.
 func (s *shell) enter(ctx context.Context, cwd string, env map[string]string) error {
 	s.env, s.old = nil, ""
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		// u: it was not set; p: not exported; e: exported.
-		fmt.Fprintf(&text, "_gwk_%[1]s=u _gwv_%[1]s=\n"+
-			"if [ -n \"${%[1]s+x}\" ]; then _gwk_%[1]s=p _gwv_%[1]s=$%[1]s; if [ -n \"$(/bin/sh -c 'echo \"${%[1]s+x}\"')\" ]; then _gwk_%[1]s=e; fi; fi\n"+
-			"%[1]s=%[2]s\nexport %[1]s\n", name, session.Quote(env[name]))
-		s.env = append(s.env, name)
-	}
-	from := s.cwd
-	if cwd != "" {
-		fmt.Fprintf(&text, "if cd -- %s; then echo '\n_gwt:0'; fi\n", directory(cwd))
-		s.old = from
-	}
-	if text.Len() == 0 {
+	if cwd == "" && len(env) == 0 {
 		return nil
 	}
-	r := s.run(ctx, text.String())
+	var text strings.Builder
+	// _gwy is what comes next: some shells end the text at an assignment that they
+	// refuse, and others go on.
+	text.WriteString("_gwy=1\n")
+	for i, name := range slices.Sorted(maps.Keys(env)) {
+		// u: it was not set; p: not exported; e: exported.
+		fmt.Fprintf(&text, "if [ \"$_gwy\" = %[3]d ]; then _gwm=u _gwv_%[1]s=\n"+
+			"if [ -n \"${%[1]s+x}\" ]; then _gwm=p _gwv_%[1]s=$%[1]s; if [ -n \"$(/bin/sh -c 'echo \"${%[1]s+x}\"')\" ]; then _gwm=e; fi; fi\n"+
+			"if %[1]s=%[2]s && export %[1]s; then _gwk_%[1]s=$_gwm _gwy=%[4]d; fi; fi\n", name, session.Quote(env[name]), i+1, i+2)
+		s.env = append(s.env, name)
+	}
+	last := len(env) + 1
+	if cwd != "" {
+		fmt.Fprintf(&text, "if [ \"$_gwy\" = %d ] && cd -- %s; then _gwy=%d; fi\n", last, session.Directory(cwd), last+1)
+		s.old = s.cwd
+		last++
+	}
+	const tell = "echo \"\n_gwt:$_gwy\""
+	r := s.run(ctx, text.String()+tell)
+	next, ok := tested(r)
+	if why := r; r.Err == nil && !ok {
+		r = s.run(ctx, tell)
+		next, _ = tested(r)
+		r.Stderr = why.Stderr
+	}
 	switch {
 	case r.Err != nil:
 		return r.Err
-	case cwd == "":
+	case next == last:
 		return nil
 	}
-	if status, ok := tested(r); !ok || status != 0 {
-		s.old = ""
-		return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("script: directory %q can't be entered on the machine%s", cwd, said(r))}
+	s.old = ""
+	if next > 0 && next <= len(s.env) {
+		return refused(r, s.env[next-1])
 	}
-	return nil
+	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("script: directory %q can't be entered on the machine%s", cwd, said(r))}
 }
 
 // leave undoes what enter did.
@@ -109,10 +128,13 @@ func (s *shell) leave(ctx context.Context) {
 		fmt.Fprintf(&text, "case ${_gwk_%[1]s-} in e) export %[1]s=\"$_gwv_%[1]s\";; p) unset %[1]s; %[1]s=$_gwv_%[1]s;; u) unset %[1]s;; esac\nunset _gwk_%[1]s _gwv_%[1]s\n", name)
 	}
 	if s.old != "" {
-		fmt.Fprintf(&text, "if cd -- %s; then :; fi\n", directory(s.old))
+		fmt.Fprintf(&text, "if cd -- %s; then :; fi\n", session.Directory(s.old))
 	}
 	if text.Len() > 0 && !s.ended() {
 		s.run(ctx, text.String())
+	}
+	if s.old != "" && s.ended() {
+		s.cwd = s.old // where the next shell begins
 	}
 	s.env, s.old = nil, ""
 }
@@ -127,20 +149,24 @@ func (s *shell) ended() bool {
 	}
 }
 
-// test runs a test and returns whether its status is 0.
-func (s *shell) test(ctx context.Context, what, text string) (bool, error) {
-	r := s.run(ctx, "if eval "+session.Quote(text)+"\nthen echo '\n_gwt:0'; else echo \"\n_gwt:$?\"; fi")
+// test runs a test of a step and returns whether its status is 0.
+func (s *shell) test(ctx context.Context, what, text string, timeout time.Duration) (bool, error) {
+	// The text is one command: a shell reads all of it before it runs any, and no
+	// status comes of one that it can't read. In mksh, set -e holds in eval.
+	whole := session.Quote("if {\n" + text + "\n}\nthen _gwy=0; else _gwy=$?; fi")
+	r := s.command(ctx, gateway.Command{Text: "_gwy=; if eval " + whole + "\nthen :; fi; echo \"\n_gwt:$_gwy\"", Timeout: timeout})
 	if r.Err != nil {
-		return false, r.Err
+		return false, &transport.Error{Code: gateway.Code(r.Err), Message: "script: " + what + ": " + r.Err.Error(), Hint: gateway.Hint(r.Err), Err: r.Err}
 	}
 	status, ok := tested(r)
-	if !ok {
-		status = max(r.ExitCode, 126)
+	why := said(r)
+	if ok {
+		why = fmt.Sprintf(": status %d%s", status, why)
 	}
 	// 126 and 127 are no program that could be run (POSIX XCU 2.8.2).
 	if status == 126 || status == 127 || !ok {
 		return false, &transport.Error{
-			Code: "script.invalid", Message: fmt.Sprintf("script: %s: the test could not be run: status %d%s", what, status, said(r)),
+			Code: "script.invalid", Message: "script: " + what + ": the test could not be run" + why,
 			Hint: "a test ends with 0 for yes, and another status for no",
 		}
 	}
@@ -162,18 +188,4 @@ func said(r gateway.Result) string {
 		return ""
 	}
 	return ": " + line
-}
-
-// directory returns a directory as a word: "~" is the home, and one that is
-// relative looks like no option and is not searched for in CDPATH.
-func directory(dir string) string {
-	switch {
-	case dir == "~":
-		return `"$HOME"`
-	case strings.HasPrefix(dir, "~/"):
-		return `"$HOME"` + session.Quote(dir[1:])
-	case path.IsAbs(dir):
-		return session.Quote(dir)
-	}
-	return session.Quote("./" + dir)
 }

@@ -19,9 +19,7 @@ import (
 func (h *hostRun) step(ctx context.Context, s *Step, block string) *StepResult {
 	r := h.newStep(s, block)
 	r.Outcome = fleet.OK
-	if h.Observe.Begin != nil {
-		h.Observe.Begin(h.host, r)
-	}
+	h.begin(r)
 	begun := time.Now()
 	err := h.attempts(ctx, s, r)
 	r.Duration = time.Since(begun)
@@ -54,7 +52,7 @@ func (h *hostRun) attempts(ctx context.Context, s *Step, r *StepResult) error {
 		}
 		if h.main.ended() {
 			// Functions, and variables other than the script's, are gone with it.
-			if h.open(ctx) != nil {
+			if h.open(ctx) != nil || h.back(ctx, s) != nil {
 				return err
 			}
 		}
@@ -77,17 +75,26 @@ func pause(ctx context.Context, d time.Duration) bool {
 // attempt runs a step once. It reports whether another attempt is allowed after
 // what the error says.
 func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bool, err error) {
+	if r.Block == Always && h.main.ended() {
+		if err := h.open(ctx); err != nil {
+			return false, err
+		}
+	}
 	shell, err := h.shell(ctx, s)
+	if err != nil {
+		return false, err
+	}
+	cwd, err := h.place(s)
 	if err != nil {
 		return false, err
 	}
 	// What puts things back must work after an interrupt, too.
 	defer shell.leave(context.WithoutCancel(ctx))
-	if err := shell.enter(ctx, h.place(s), h.env(s)); err != nil {
+	if err := shell.enter(ctx, cwd, h.env(s)); err != nil {
 		return false, err
 	}
 	if s.When != "" && r.Attempts == 0 {
-		yes, err := shell.test(ctx, "when", s.When)
+		yes, err := h.test(ctx, shell, s, r, "when", s.When)
 		if err != nil {
 			return false, err
 		}
@@ -111,16 +118,27 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 		}
 		return h.again(s, result), err
 	}
-	if s.Until != "" {
-		yes, err := shell.test(ctx, "until", s.Until)
-		if err != nil {
-			return false, err
-		}
-		if !yes {
-			return true, &transport.Error{Code: "script.failed", Message: "script: until is not met: " + strings.TrimSpace(s.Until)}
-		}
+	// The test may be about it.
+	if err := h.register(ctx, s, result.Stdout, result.Truncated); err != nil || s.Until == "" {
+		return false, err
 	}
-	return false, h.register(ctx, s, result.Stdout, result.Truncated)
+	yes, err := h.test(ctx, shell, s, r, "until", s.Until)
+	switch {
+	case err != nil:
+		return s.Idempotent && r.Outcome == fleet.TimedOut, err
+	case !yes:
+		return true, &transport.Error{Code: "script.failed", Message: "script: until is not met: " + strings.TrimSpace(s.Until)}
+	}
+	return false, nil
+}
+
+// test runs a test, which may take as long as the step.
+func (h *hostRun) test(ctx context.Context, shell *shell, s *Step, r *StepResult, what, text string) (bool, error) {
+	yes, err := shell.test(ctx, what, text, s.Timeout)
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.Outcome = fleet.TimedOut
+	}
+	return yes, err
 }
 
 // again reports whether a failed step may be tried again. What may have run is
@@ -139,7 +157,7 @@ func (h *hostRun) again(s *Step, result gateway.Result) bool {
 func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult) gateway.Result {
 	captured := newCaptures(h.Mask, func(from session.Stream, b []byte) {
 		if h.Observe.Output != nil {
-			h.Observe.Output(h.host, r, from, b)
+			h.note(func() { h.Observe.Output(h.host, r, from, b) })
 		}
 	})
 	command := gateway.Command{
@@ -162,7 +180,8 @@ func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult)
 	}
 	r.Verdict, r.ExitCode, r.Signal, r.Cwd = result.Verdict, result.ExitCode, result.Signal, h.Mask.String(result.Cwd)
 	r.Streams, r.StdoutBytes, r.StderrBytes = result.Streams, result.StdoutBytes, result.StderrBytes
-	r.Stdout, r.Stderr, r.Terminal = captured[session.Stdout].bytes(), captured[session.Stderr].bytes(), captured[session.Terminal].bytes()
+	kept := func(from session.Stream) []byte { return h.hidden(captured[from].bytes()) }
+	r.Stdout, r.Stderr, r.Terminal = kept(session.Stdout), kept(session.Stderr), kept(session.Terminal)
 	r.FailedLine = 0
 	if result.Line > 0 {
 		r.FailedLine = s.LineOf(result.Line)
@@ -250,7 +269,8 @@ func numbers(list []int) string {
 	return strings.Join(words, " or ")
 }
 
-// mismatch returns what is wrong with a stream; empty if nothing is.
+// mismatch returns what is wrong with a stream; empty if nothing is. What is
+// wanted is masked first: quoted, a secret is not known for one.
 func (h *hostRun) mismatch(m Match, got []byte, truncated bool) string {
 	note := ""
 	if truncated {
@@ -258,18 +278,18 @@ func (h *hostRun) mismatch(m Match, got []byte, truncated bool) string {
 	}
 	text := string(got)
 	if want := h.expand(m.Contains); !strings.Contains(text, want) {
-		return fmt.Sprintf("does not contain %q%s", want, note)
+		return fmt.Sprintf("does not contain %q%s", h.show(m.Contains), note)
 	}
 	if m.Matches != "" {
 		pattern := expand(m.Matches, func(name string) string { return regexp.QuoteMeta(h.values[name]) })
 		compiled, err := regexp.Compile(pattern)
 		if err != nil || !compiled.MatchString(strings.TrimRight(text, "\r\n")) {
-			return fmt.Sprintf("does not match %q%s", pattern, note)
+			return fmt.Sprintf("does not match %q%s", h.show(m.Matches), note)
 		}
 	}
 	if m.Equals != nil {
 		if want := h.expand(*m.Equals); strings.TrimRight(text, "\r\n") != strings.TrimRight(want, "\r\n") {
-			return fmt.Sprintf("is not %q%s", want, note)
+			return fmt.Sprintf("is not %q%s", h.show(*m.Equals), note)
 		}
 	}
 	return ""

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
 )
 
 // A daemonHome is a home with a daemon of its own, in which a session is open.
@@ -287,4 +292,39 @@ func TestSessionCommandOnTerminal(t *testing.T) {
 	p.expect("work:")
 	p.press("\x04")
 	p.leaves(0)
+}
+
+// A ^C or a key that comes as the command ends is not for the next one, which
+// may be somebody else's.
+func TestSessionExecMeansItsCommand(t *testing.T) {
+	home := daemonHome(t)
+	c := client.New(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(home, "run", "s"))
+	}, "")
+	defer c.Release()
+	command := func(run api.Run) api.Command {
+		t.Helper()
+		command, err := c.Run(t.Context(), "work", run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return command
+	}
+	ended := command(api.Run{Text: "true", Wait: api.Duration(20 * time.Second)})
+	next := command(api.Run{Text: `read -r x; echo "<$x>"`, TTY: true, Wait: api.Duration(time.Millisecond)})
+	a := newApp(nil)
+	e := &execution{app: a, client: c, session: "work", command: &ended, asked: func() {}}
+	e.interrupt(t.Context())
+	if err := e.press(t.Context(), []byte("e")); err == nil {
+		t.Error("a key of the command that has ended is typed")
+	}
+	s := &takeover{app: a, client: c, session: api.Session{ID: ended.Session}, command: &ended}
+	s.typed(t.Context(), []byte{3})
+	if err := c.Send(t.Context(), "work", api.Input{Text: "mine", Enter: true, Command: next.ID}); err != nil {
+		t.Fatal(err)
+	}
+	waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+	if err != nil || waited.Command.Result == nil || string(waited.Command.Result.Stdout) != "<mine>\n" {
+		t.Errorf("Wait = %+v, %v, want it to have read what was typed to it", waited.Command, err)
+	}
 }

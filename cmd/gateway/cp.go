@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -23,7 +22,7 @@ import (
 // cpFlags are what the command line says about a copy.
 type cpFlags struct {
 	recursive, preserve, checksum bool
-	resume, dryRun                bool
+	resume, dryRun, noDaemon      bool
 	mode                          *fs.FileMode
 	links                         transfer.Links
 	exclude                       []string
@@ -50,7 +49,9 @@ what was sent. A copy that fails leaves what was there before. --resume goes on
 with a large file that was cut short, after comparing what is there.
 
 Status: 0 all was copied, 1 something was not, 2 nothing was tried, 3 some host
-was not reached, 6 stopped by --max-fail or --fail-fast. 130/143/129 interrupted.`,
+was not reached, 5 the link was lost as a file got its name, 6 stopped by
+--max-fail or --fail-fast; of several the first of 5, 3, 6, 1. 130/143/129
+interrupted.`,
 		Example: `  gateway cp app.tgz web1:/srv/
   gateway cp -r conf.d @web:/etc/nginx/
   gateway cp 'web1:/var/log/nginx/*.log' logs/
@@ -75,12 +76,8 @@ was not reached, 6 stopped by --max-fail or --fail-fast. 130/143/129 interrupted
 		f.mode = &perm
 		return nil
 	})
-	words := map[string]transfer.Links{"keep": transfer.KeepLinks, "follow": transfer.FollowLinks, "skip": transfer.SkipLinks}
 	flags.Func("links", "what becomes of symlinks in directories: `keep`, follow or skip (default keep)", func(s string) (err error) {
-		links, ok := words[s]
-		if f.links = links; !ok {
-			err = fmt.Errorf("%q is none of keep, follow and skip", s)
-		}
+		f.links, err = transfer.ParseLinks(s)
 		return err
 	})
 	flags.StringArrayVar(&f.exclude, "exclude", nil, "leave out what `PATTERN` matches: a name, or with a slash a path below SRC; may be repeated")
@@ -88,8 +85,9 @@ was not reached, 6 stopped by --max-fail or --fail-fast. 130/143/129 interrupted
 	flags.BoolVar(&f.resume, "resume", false, "go on with large files that were cut short")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied; change nothing")
 	flags.StringVarP(&f.user, "user", "u", "", "enter hosts as `USER`")
+	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	a.planFlags(flags, &f.plan)
-	completeWords(cmd, "links", []string{"keep", "follow", "skip"})
+	completeWords(cmd, "links", transfer.LinkWords)
 	return cmd
 }
 
@@ -126,7 +124,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if c.fromMany || c.toMany {
 		ask, policy = nil, policyStrict
 	}
-	if !a.config.NoDaemon {
+	if !f.noDaemon && !a.config.NoDaemon {
 		a.warm = a.borrower(ask != nil)
 	}
 	c.gateway = a.open(inv, ask, policy)
@@ -159,13 +157,20 @@ func (a *app) newCopying(cmd *cobra.Command, args []string, f *cpFlags) (*copyin
 		return nil, usage(cmd, "", "--forks: at least 1")
 	}
 	for _, pattern := range f.exclude {
-		if _, err := path.Match(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
+		if _, err := transfer.Match(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
 			return nil, usage(cmd, "", "--exclude: %q is no pattern", pattern)
 		}
 	}
 	c := &copying{app: a, flags: f}
 	var places []transfer.Place
-	for _, arg := range args {
+	for i, arg := range args {
+		if arg == "" { // a variable that is not set
+			what := "SRC"
+			if i == len(args)-1 {
+				what = "DST"
+			}
+			return nil, usage(cmd, "the working directory is ., and the home directory of a host HOST:", "%s is empty", what)
+		}
 		place, err := transfer.ParsePlace(arg)
 		if err != nil {
 			return nil, err
@@ -216,12 +221,12 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 	}
 	begun := time.Now()
 	results, why := c.all(ctx)
-	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: cpStatus(ctx, results, why)}
+	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: a.out.status(cpStatus(ctx, results, why))}
 	if c.journal != nil {
 		s.run = a.endRun(c.journal, s.status)
 	}
 	c.view.end(s)
-	return ended(s.status)
+	return a.parted(c.journal, s.status)
 }
 
 // boundMemory has the memory collected late, which takes less time, but before
@@ -319,9 +324,12 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 	}
 	c.view.started(host)
 	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
-	if signal := new(interruption); errors.As(r.Err, &signal) {
+	switch _, signal := interrupted(r.Err); {
+	case signal, errors.Is(r.Err, fleet.ErrStopped):
 		r.Outcome = fleet.Interrupted
-	} else if !r.OK() {
+	case r.Unsure > 0:
+		r.Outcome = fleet.Unknown
+	case !r.OK():
 		r.Outcome = fleet.Failed
 	}
 	return r

@@ -153,6 +153,7 @@ func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
 	if r.Line > 0 && r.Verdict != session.NotStarted && a.config.Output == "text" && a.out.failed() == nil {
 		a.out.say(fmt.Sprintf("gateway: %s on line %d of the script", ending(r), r.Line))
 	}
+	a.ran = r.Verdict != session.NotStarted
 	status := resultStatus(ctx, r)
 	a.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "code", gateway.Code(r.Err),
 		"status", status, "connect", r.Connect, "duration", r.Duration)

@@ -121,6 +121,9 @@ func resultStatus(ctx context.Context, r gateway.Result) int {
 		if errors.Is(r.Err, session.ErrNeedsInput) {
 			return statusNotStarted
 		}
+		if ctx.Err() != nil { // by this process: nobody would see its output
+			return statusUnknown
+		}
 		return 128 + int(syscall.SIGINT) // by somebody else
 	case session.Exited, session.Signaled:
 		return r.ExitCode

@@ -126,3 +126,46 @@ func TestUnknownHostKeyIsAsked(t *testing.T) {
 	p.expect("up\r\n")
 	p.leaves(0)
 }
+
+// Whoever is asked to trust a key sees what speaks against it, and --yes does not
+// answer for him.
+func TestTrustShowsWhatDiffers(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	home := inventoryOf(t, server)
+	known := filepath.Join(home, ".ssh/known_hosts")
+	write(t, known, "# mine\nweb1 "+sshdtest.NewKey(t, "ed25519").Line()+"\n")
+	fingerprint := gossh.FingerprintSHA256(server.HostKey)
+
+	p := atHome(t, home, "hosts", "trust", "web1", "--yes")
+	p.expect(fingerprint + " (differs from " + known + ":2)")
+	p.expect("Trust them (yes or no)? ")
+	p.press("no\r")
+	p.expect("nothing was recorded")
+	p.leaves(statusFailed)
+
+	status, out, errs := call(t, home, "hosts", "trust", "web1", "--fingerprint", "SHA256:other")
+	wants(t, "trust another key", status, statusFailed, out+errs, "gateway: hostkey.unknown: ", fingerprint+" (differs from "+known+":2)")
+	status, out, errs = call(t, home, "hosts", "trust", "web1", "--fingerprint", fingerprint, "-o", "json")
+	wants(t, "trust the very key", status, 0, out+errs, `"known":false,"added":true,"conflict":"differs from `+known+`:2"`)
+	status, out, errs = call(t, home, "exec", "web1", "true")
+	wants(t, "exec", status, 0, out+errs)
+}
+
+// A pin goes before known_hosts: what is recorded there would be of no use.
+func TestTrustOfPinnedHost(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	home := inventoryOf(t, server)
+	inventory := filepath.Join(home, ".config/gateway/hosts.yaml")
+	text, err := os.ReadFile(inventory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pin := gossh.FingerprintSHA256(sshdtest.NewKey(t, "ed25519").Public())
+	write(t, inventory, strings.Replace(string(text), "{addr", "{host_key: \""+pin+"\", addr", 1))
+
+	status, out, errs := call(t, home, "hosts", "trust", "web1", "--fingerprint", gossh.FingerprintSHA256(server.HostKey))
+	wants(t, "trust", status, statusFailed, out+errs, "gateway: hostkey.changed: ", "not a pinned one", pin, "hint: ", "host_key of web1")
+	if _, err := os.Stat(filepath.Join(home, ".ssh/known_hosts")); !os.IsNotExist(err) {
+		t.Errorf("known_hosts is there: %v", err)
+	}
+}

@@ -33,7 +33,12 @@ func (a *app) hostsListCommand() *cobra.Command {
 		Example: `  gateway hosts list
   gateway hosts list '@staging,&tag:eu,!web03'
   gateway hosts list -o json`,
-		Args:              cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage(cmd, "join selectors with commas: "+strings.Join(args, ","), "unexpected argument %q", args[1])
+			}
+			return nil
+		},
 		ValidArgsFunction: a.completeSelector,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, inv, err := a.openHosts()

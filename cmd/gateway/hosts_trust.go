@@ -25,7 +25,8 @@ func (a *app) hostsTrustCommand() *cobra.Command {
 		Long: `Show the keys that a host presents and record them in its known_hosts file.
 Compare the fingerprints with those that the host itself prints:
   ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
-Where nobody can be asked, --fingerprint has to name the key.`,
+Where nobody can be asked, --fingerprint has to name the key. A key that differs
+from what is known is marked, and asked about even with --yes.`,
 		Example: `  gateway hosts trust web1
   gateway hosts trust web1 --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
 		Args:              exactly("HOST"),
@@ -35,7 +36,7 @@ Where nobody can be asked, --fingerprint has to name the key.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "trust the key with this `SHA256:…` and no other")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "trust all keys that the host shows, unasked")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "trust all keys that the host shows, unasked, unless one differs from what is known")
 	completeWords(cmd, "fingerprint", nil)
 	return cmd
 }
@@ -52,6 +53,7 @@ type keyEntry struct {
 	Fingerprint string `json:"fingerprint"`
 	Known       bool   `json:"known"`
 	Added       bool   `json:"added"`
+	Conflict    string `json:"conflict,omitempty"`
 }
 
 func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
@@ -84,11 +86,11 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 	for i, key := range shown {
 		added := wanted[i] && !key.Known
 		if added {
-			if entry.File, err = g.Trust(ctx, host, key); err != nil {
+			if entry.File, err = g.Trust(key); err != nil {
 				return err
 			}
 		}
-		entry.Keys = append(entry.Keys, keyEntry{key.Type, key.Fingerprint, key.Known, added})
+		entry.Keys = append(entry.Keys, keyEntry{key.Type, key.Fingerprint, key.Known, added, key.Conflict})
 	}
 	return a.showTrust(entry)
 }
@@ -98,17 +100,21 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []gateway.HostKey, f trustFlags) ([]bool, error) {
 	wanted := make([]bool, len(shown))
 	var (
-		lines  strings.Builder
-		found  bool
-		unseen bool
+		lines             strings.Builder
+		found             bool
+		unseen, conflicts bool
 	)
 	for i, key := range shown {
 		wanted[i] = f.fingerprint == "" || key.Fingerprint == f.fingerprint
 		found = found || wanted[i]
 		unseen = unseen || wanted[i] && !key.Known
+		conflicts = conflicts || key.Conflict != ""
 		mark := ""
-		if key.Known {
+		switch {
+		case key.Known:
 			mark = " (trusted already)"
+		case key.Conflict != "":
+			mark = " (" + key.Conflict + ")"
 		}
 		fmt.Fprintf(&lines, "  %s %s%s\n", key.Type, key.Fingerprint, mark)
 	}
@@ -119,7 +125,7 @@ func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []ga
 			Message: fmt.Sprintf("%s shows no key with the fingerprint %s, but\n%s", host, f.fingerprint, strings.TrimRight(lines.String(), "\n")),
 			Hint:    "find out why before trusting any of them: somebody may be in between",
 		}
-	case !unseen || f.fingerprint != "" || f.yes:
+	case !unseen || f.fingerprint != "" || f.yes && !conflicts:
 		return wanted, nil
 	}
 	answer, err := ask(ctx, gateway.Question{

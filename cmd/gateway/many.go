@@ -13,6 +13,7 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/redact"
 	"gateway/runs"
 	"gateway/session"
 )
@@ -44,7 +45,7 @@ func (a *app) planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
 func (f *manyFlags) add(a *app, flags *pflag.FlagSet) {
 	a.planFlags(flags, &f.plan)
 	flags.BoolVarP(&f.gather, "gather", "b", false, "show each outcome once, at the end, under the names of its hosts")
-	flags.BoolVar(&f.diff, "diff", false, "with --gather: show how outcomes differ from the most frequent one")
+	flags.BoolVar(&f.diff, "diff", false, "with --gather: show how outcomes differ from the most frequent one of those that ran")
 	flags.StringVar(&f.out, "out", "", "keep HOST.stdout, HOST.stderr and HOST.json in `DIR`")
 }
 
@@ -106,7 +107,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	}
 	unread := a.unread(f)
 	unread.warn()
-	m.journal = a.beginRun("exec", selector, c.Text, m.names, passedOn(f.env))
+	m.journal = a.beginRun("exec", selector, c.Text, m.names, redact.New(passedOn(f.env)...))
 	begun := time.Now()
 	m.line = a.showProgress(m.names)
 	results, why := fleet.Exec{Hosts: m.names, Plan: f.many.plan, Text: c.Text, Run: m.exec, Done: m.done}.Results(ctx)
@@ -121,7 +122,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 func passedOn(list []string) []string {
 	var secrets []string
 	for _, entry := range list {
-		if value, ok := os.LookupEnv(entry); ok && !strings.Contains(entry, "=") && len(value) >= 4 {
+		if value, ok := os.LookupEnv(entry); ok && !strings.Contains(entry, "=") {
 			secrets = append(secrets, value)
 		}
 	}
@@ -198,7 +199,7 @@ func remembered(r gateway.Result) runs.Host {
 // finish says how it ended, and returns the status for it.
 func (m *manyRun) finish(ctx context.Context, s *summary) error {
 	a := m.app
-	s.status = manyStatus(ctx, s.results, s.why)
+	s.status = a.out.status(manyStatus(ctx, s.results, s.why))
 	unkept := m.out.close()
 	if unkept != nil {
 		a.out.fail(unkept)
@@ -212,7 +213,7 @@ func (m *manyRun) finish(ctx context.Context, s *summary) error {
 	} else if a.config.Output == "text" && !a.config.Quiet && a.out.failed() == nil {
 		s.say(a.out)
 	}
-	return ended(s.status)
+	return a.parted(m.journal, s.status)
 }
 
 // runs returns where runs are remembered.
@@ -222,8 +223,8 @@ func (a *app) runs() runs.Store {
 
 // beginRun begins the record of a run, which is also closed when a signal leaves
 // no time for more.
-func (a *app) beginRun(verb, selector, command string, names, secrets []string) *runs.Journal {
-	journal, err := a.runs().Begin(verb, selector, command, names, secrets)
+func (a *app) beginRun(verb, selector, command string, names []string, secrets *redact.Set) *runs.Journal {
+	journal, err := a.runs().Begin(verb, selector, command, names, secrets.String)
 	if err != nil {
 		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
 	}
@@ -242,6 +243,18 @@ func (a *app) endRun(journal *runs.Journal, status int) (id string) {
 		return journal.ID()
 	}
 	return ""
+}
+
+// parted returns what a run ends with once all is said. Where the last of it
+// could not be written, the record says so as well, if there is one.
+func (a *app) parted(journal *runs.Journal, status int) error {
+	status = a.out.status(status)
+	if journal != nil {
+		if err := journal.Correct(status); err != nil {
+			a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+		}
+	}
+	return ended(status)
 }
 
 // A planned command is what would run on one host.

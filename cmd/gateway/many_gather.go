@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"hash"
 	"slices"
@@ -26,22 +25,29 @@ type gatherView struct {
 	out   *output
 	names []string
 	diff  bool
-	sums  [][2]hash.Hash
+	hosts []gatheredHost
 
 	mu     sync.Mutex
 	groups map[string]*outcome
+}
+
+// A gatheredHost sums up what a host writes until it is done.
+type gatheredHost struct {
+	mu   sync.Mutex   // an output may come late
+	sums [2]hash.Hash // nil once it is done
 }
 
 // An outcome is what several hosts have in common.
 type outcome struct {
 	hosts  []int
 	result gateway.Result // the first one's
+	output string         // sums of all of stdout and stderr
 }
 
 func newGatherView(out *output, names []string, diff bool) *gatherView {
-	v := &gatherView{out: out, names: names, diff: diff, sums: make([][2]hash.Hash, len(names)), groups: make(map[string]*outcome)}
-	for i := range v.sums {
-		v.sums[i] = [2]hash.Hash{sha256.New(), sha256.New()}
+	v := &gatherView{out: out, names: names, diff: diff, hosts: make([]gatheredHost, len(names)), groups: make(map[string]*outcome)}
+	for i := range v.hosts {
+		v.hosts[i].sums = [2]hash.Hash{sha256.New(), sha256.New()}
 	}
 	return v
 }
@@ -51,22 +57,29 @@ func (v *gatherView) limit() int { return 0 }
 func (v *gatherView) started(int) {}
 
 func (v *gatherView) output(host int, from session.Stream, b []byte) {
-	if from != session.Terminal {
-		v.sums[host][from].Write(b) // one goroutine per stream
+	h := &v.hosts[host]
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if from != session.Terminal && h.sums[from] != nil {
+		h.sums[from].Write(b)
 	}
 }
 
 func (v *gatherView) done(host int, r gateway.Result) {
-	sum := func(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
-	key := fmt.Sprintf("%s %d %s %s %d %s %s %q", r.Verdict, r.ExitCode, r.Signal, gateway.Code(r.Err), r.Line, sum(v.sums[host][0]), sum(v.sums[host][1]), r.Terminal)
+	h := &v.hosts[host]
+	h.mu.Lock()
+	sums := h.sums
+	h.sums = [2]hash.Hash{}
+	h.mu.Unlock()
+	output := fmt.Sprintf("%x %x", sums[0].Sum(nil), sums[1].Sum(nil))
+	key := fmt.Sprintf("%s %d %s %s %d %s %q", r.Verdict, r.ExitCode, r.Signal, gateway.Code(r.Err), r.Line, output, r.Terminal)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if fleet.OutcomeOf(r) == fleet.Skipped {
 		key = "skipped" // whatever the cause
 	}
-	v.sums[host] = [2]hash.Hash{}
 	if v.groups[key] == nil {
-		v.groups[key] = &outcome{result: r}
+		v.groups[key] = &outcome{result: r, output: output}
 	}
 	v.groups[key].hosts = append(v.groups[key].hosts, host)
 }
@@ -81,7 +94,8 @@ func (v *gatherView) end() {
 	slices.SortFunc(groups, func(a, b *outcome) int {
 		return cmp.Or(len(b.hosts)-len(a.hosts), a.hosts[0]-b.hosts[0])
 	})
-	for i, g := range groups {
+	var base *outcome // the first that has begun: the others differ from it
+	for _, g := range groups {
 		names := v.fold(g)
 		title := fmt.Sprintf("%s (%d): %s", names, len(g.hosts), ending(g.result))
 		color := green
@@ -89,16 +103,29 @@ func (v *gatherView) end() {
 			color = red
 		}
 		text := body(g.result)
-		if v.diff && i > 0 && !g.result.Started.IsZero() {
-			if text = diff.Diff(v.fold(groups[0]), body(groups[0].result), names, text); len(text) == 0 {
-				text = []byte("the same output\n")
-			}
+		switch begun := !g.result.Started.IsZero(); {
+		case v.diff && begun && base != nil:
+			text = v.difference(base, g)
+		case begun:
+			base = cmp.Or(base, g)
 		}
 		if isTerminal(v.out.stdout) {
 			text = tameLines(text)
 		}
 		_, _ = v.out.Write(slices.Concat([]byte(v.out.paint(color, "=== "+title)+"\n"), text)) // the output remembers
 	}
+}
+
+// difference says how the output of g differs from that of base.
+func (v *gatherView) difference(base, g *outcome) []byte {
+	text := diff.Diff(v.fold(base), body(base.result), v.fold(g), body(g.result))
+	switch {
+	case len(text) > 0:
+		return text
+	case g.output != base.output:
+		return []byte("the same output, but for what is left out\n")
+	}
+	return []byte("the same output\n")
 }
 
 func (v *gatherView) fold(g *outcome) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"regexp"
+	"unicode"
 )
 
 // maxPending is how long a line may be before it is shown in pieces.
@@ -82,7 +83,7 @@ var (
 
 // tame leaves of what acts on a terminal the colours, and ends them.
 func tame(line []byte) []byte {
-	if bytes.IndexFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) < 0 {
+	if bytes.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) < 0 {
 		return line
 	}
 	colored := false

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +16,15 @@ type outDir struct {
 	root *os.Root // names can't lead out of it
 
 	mu     sync.Mutex
-	files  map[string]*os.File // guarded by mu
+	hosts  map[string]*outHost // guarded by mu
 	failed error               // the first failure; guarded by mu
+}
+
+// An outHost is what is kept of one host.
+type outHost struct {
+	mu    sync.Mutex
+	files [2]*os.File // by stream; guarded by mu
+	done  bool        // what comes late is not kept; guarded by mu
 }
 
 // openOut makes the directory. What it holds of other hosts stays.
@@ -30,7 +36,7 @@ func (a *app) openOut(dir string) (*outDir, error) {
 	if err == nil {
 		var root *os.Root
 		if root, err = os.OpenRoot(dir); err == nil {
-			return &outDir{root: root, files: make(map[string]*os.File)}, nil
+			return &outDir{root: root, hosts: make(map[string]*outHost)}, nil
 		}
 	}
 	return nil, &usageError{"--out: " + err.Error(), "name a directory that you can write to"}
@@ -50,28 +56,38 @@ func (d *outDir) tee(host string, next func(session.Stream, []byte)) func(sessio
 	if d == nil {
 		return next
 	}
+	h := d.host(host)
 	return func(from session.Stream, b []byte) {
 		if from != session.Terminal { // that is in the result
-			d.write(host+"."+from.String(), b)
+			h.mu.Lock()
+			d.write(h, host, from, b)
+			h.mu.Unlock()
 		}
 		next(from, b)
 	}
 }
 
-func (d *outDir) write(name string, b []byte) {
+// host returns what is kept of a host.
+func (d *outDir) host(name string) *outHost {
 	d.mu.Lock()
-	file := d.files[name]
-	d.mu.Unlock()
+	defer d.mu.Unlock()
+	if d.hosts[name] == nil {
+		d.hosts[name] = &outHost{}
+	}
+	return d.hosts[name]
+}
+
+// write needs h.mu.
+func (d *outDir) write(h *outHost, name string, from session.Stream, b []byte) {
+	if h.done {
+		return
+	}
 	var err error
-	if file == nil {
-		if file, err = d.create(name); err == nil {
-			d.mu.Lock()
-			d.files[name] = file
-			d.mu.Unlock()
-		}
+	if h.files[from] == nil {
+		h.files[from], err = d.create(name + "." + from.String())
 	}
 	if err == nil {
-		_, err = file.Write(b)
+		_, err = h.files[from].Write(b)
 	}
 	d.note(err)
 }
@@ -93,23 +109,18 @@ func (d *outDir) result(host string, r gateway.Result) {
 	if d == nil {
 		return
 	}
+	h := d.host(host)
+	h.mu.Lock()
 	for _, from := range []session.Stream{session.Stdout, session.Stderr} {
-		name := host + "." + from.String()
-		d.write(name, nil)
-		d.mu.Lock()
-		if file := d.files[name]; file != nil {
-			file.Close()
-		}
-		delete(d.files, name)
-		d.mu.Unlock()
+		d.write(h, host, from, nil)
+		h.files[from].Close()
 	}
-	text, err := json.Marshal(r)
+	h.done = true
+	h.mu.Unlock()
+	file, err := d.create(host + ".json")
 	if err == nil {
-		var file *os.File
-		if file, err = d.create(host + ".json"); err == nil {
-			_, err = file.Write(append(text, '\n'))
-			file.Close()
-		}
+		err = writeJSON(file, r)
+		file.Close()
 	}
 	d.note(err)
 }
@@ -121,9 +132,6 @@ func (d *outDir) close() error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, file := range d.files {
-		file.Close()
-	}
 	d.root.Close()
 	return d.failed
 }

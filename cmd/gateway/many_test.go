@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"gateway/gateway"
+	"gateway/session"
 )
 
 // Lines come out the same, however they are cut.
@@ -58,6 +61,7 @@ func TestTame(t *testing.T) {
 		{"a\x1b[2J\x1b[1;1H\x1b[Kb", "ab"},
 		{"a\x1b]0;title\x07b\x1b]8;;x\x1b\\c", "abc"},
 		{"a\x08\x07\x0b\x7f\u009b2Jb", "a2Jb"},
+		{"x\u009b2J", "x2J"},
 		{"a\x1b[3", "a[3"},
 		{"a\x1b", "a"},
 		{"\x1bcreset", "reset"},
@@ -74,6 +78,46 @@ func TestTame(t *testing.T) {
 			t.Errorf("tame(%q) leaves %q", text, left)
 		}
 	})
+}
+
+// A host that is given up may still write.
+func TestOutputAfterTheEnd(t *testing.T) {
+	a := &app{}
+	dir := filepath.Join(t.TempDir(), "logs")
+	out, err := a.openOut(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gathered := newGatherView(nil, []string{"web1"}, false)
+	write := out.tee("web1", func(from session.Stream, b []byte) { gathered.output(0, from, b) })
+	write(session.Stdout, []byte("in time\n"))
+	var late sync.WaitGroup
+	for _, from := range []session.Stream{session.Stdout, session.Stderr} {
+		late.Go(func() {
+			for range 1000 {
+				write(from, []byte("more\n"))
+			}
+		})
+	}
+	r := gateway.Result{Host: "web1", Result: session.Result{Verdict: session.Unknown}}
+	out.result("web1", r)
+	gathered.done(0, r)
+	read := func() string {
+		text, err := os.ReadFile(filepath.Join(dir, "web1.stdout"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	before := read()
+	late.Wait()
+	write(session.Stdout, []byte("late\n"))
+	if after := read(); !strings.HasPrefix(before, "in time\n") || after != before {
+		t.Errorf("the file was %.20q of %d bytes, and is %.20q of %d", before, len(before), after, len(after))
+	}
+	if err := out.close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // slowly reads a few bytes at a time and counts how often it is asked.

@@ -22,8 +22,8 @@ type view interface {
 	output(host int, from session.Stream, b []byte)
 	done(host int, r gateway.Result)
 	end()
-	// limit is how many bytes of each stream done needs; 0 means all that a result
-	// has by itself.
+	// limit is how many bytes of each stream are kept; 0 means all that a result has
+	// by itself.
 	limit() int
 }
 
@@ -88,8 +88,8 @@ func newLiveView(out *output, names []string) *liveView {
 	return v
 }
 
-// limit: what came was shown.
-func (v *liveView) limit() int { return 1 }
+// limit: what came was shown, but whoever answers a prompt has to see it whole.
+func (v *liveView) limit() int { return 64 << 10 }
 
 func (v *liveView) started(int) {}
 

@@ -18,6 +18,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/internal/config"
+	"gateway/transport"
 )
 
 // output is where everything goes that gateway says. Writing to it is writing
@@ -118,20 +119,44 @@ func (w stderrWriter) Write(b []byte) (int, error) {
 // errors returns stderr.
 func (o *output) errors() io.Writer { return stderrWriter{o} }
 
-// outputStatus returns the status for a stdout that cannot be written to.
-func (a *app) outputStatus(err error) int {
-	if errors.Is(err, syscall.EPIPE) {
+// outputStatus returns the status for a stdout that cannot be written to, where
+// it would else be that of an error. A command that ran is not one that did not
+// start, whoever repeats it has it done twice; and it is no success.
+func (a *app) outputStatus(failed, err error) int {
+	if errors.Is(failed, syscall.EPIPE) {
 		return statusPipe
 	}
 	var path *os.PathError
-	if errors.As(err, &path) {
-		err = path.Err
+	if errors.As(failed, &path) {
+		failed = path.Err
 	}
-	a.out.fail(fmt.Errorf("stdout: %w", err))
-	if a.oneHost {
+	hint := "let stdout go where there is room for it"
+	if a.ran {
+		hint = "the command was started: see what it has done before you run it again"
+	}
+	a.out.fail(&transport.Error{Code: "output.failed", Message: fmt.Sprintf("stdout: %v", failed), Hint: hint, Err: failed})
+	status := a.status(err)
+	switch {
+	case !a.oneHost:
+		return a.out.status(status)
+	case !a.ran:
 		return statusNotStarted
+	case status == 0:
+		return statusUnknown
 	}
-	return statusFailed
+	return status
+}
+
+// status returns what a status of many hosts, or of another verb, becomes where
+// stdout could not be written to.
+func (o *output) status(status int) int {
+	switch failed := o.failed(); {
+	case errors.Is(failed, syscall.EPIPE):
+		return statusPipe
+	case failed != nil && status == 0:
+		return statusFailed
+	}
+	return status
 }
 
 // json writes a value as one line.

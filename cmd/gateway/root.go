@@ -37,6 +37,8 @@ type app struct {
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
 	oneHost bool
+	// ran: the one host's command was started, or may have been.
+	ran bool
 
 	// patience is how long the command may take to end after the first signal,
 	// in nanoseconds.
@@ -66,10 +68,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.console.restore()
-	if failed := a.out.failed(); failed != nil {
-		return a.outputStatus(failed)
+	silent := err == nil || errors.As(err, new(exitStatus))
+	if signal, ok := interrupted(context.Cause(ctx)); ok && !silent {
+		err = signal // whatever it has kept from being done
 	}
-	if done := new(exitStatus); err != nil && !errors.As(err, done) {
+	if failed := a.out.failed(); failed != nil {
+		return a.outputStatus(failed, err)
+	}
+	if !silent {
 		a.out.fail(err)
 	}
 	return a.status(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -160,9 +161,7 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	if r.runner.Secrets, err = s.ReadSecrets(cmd.Context()); err != nil {
 		return err
 	}
-	for _, secret := range r.runner.Secrets {
-		r.runner.Mask.Add(secret)
-	}
+	r.runner.Mask.Add(slices.Collect(maps.Values(r.runner.Secrets))...)
 	if err := r.runner.CheckCopies(r.names); err != nil {
 		return err
 	}
@@ -222,7 +221,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	if r.reports.events != nil {
 		r.runner.Observe = both(r.runner.Observe, r.reports.events.observer())
 	}
-	r.journal = a.beginRun("run", r.selector, r.file, r.names, nil)
+	r.journal = a.beginRun("run", r.selector, r.file, r.names, r.runner.Mask)
 	r.arrange(ctx)
 	if err := r.reports.begin(r.runner.Secrets); err != nil {
 		a.warn(err.Error())
@@ -246,11 +245,24 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 				r.reports.events.done(&result)
 			}
 			a.log.Info("run", "host", result.Host, "outcome", result.Outcome, "code", gateway.Code(result.Err), "connect", result.Connect, "duration", result.Duration)
-			return result
+			return r.kept(result)
 		},
 	})
 	line.stop()
 	return r.finish(ctx, &scriptSummary{results: results, took: time.Since(begun), why: why})
+}
+
+// kept is what is kept of a host's result once it has been shown: what its steps
+// wrote only where something at the end wants it.
+func (r *scriptRun) kept(result script.Result) script.Result {
+	if r.app.config.Output == "json" || r.reports.wantOutput() {
+		return result
+	}
+	for i := range result.Steps {
+		s := &result.Steps[i]
+		s.Stdout, s.Stderr, s.Terminal = nil, nil, nil
+	}
+	return result
 }
 
 // unhurried is how long what is under always may take after a signal. A second
@@ -277,7 +289,7 @@ func (r *scriptRun) arrange(ctx context.Context) {
 // finish shows what is left to show, and returns the status.
 func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 	a := r.app
-	s.status = scriptStatus(ctx, s.results, s.why)
+	s.status = a.out.status(scriptStatus(ctx, s.results, s.why))
 	if err := r.reports.write(s.results); err != nil {
 		a.out.fail(err)
 		if s.status == 0 {
@@ -295,7 +307,7 @@ func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 			s.status = statusFailed
 		}
 	}
-	return ended(s.status)
+	return a.parted(r.journal, s.status)
 }
 
 // scriptStatus returns the exit status of a script on hosts; see manyStatus.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,11 @@ func (r *reports) begin(secrets map[string]string) error {
 		return nil
 	}
 	return r.github.Mask(secrets)
+}
+
+// wantOutput reports whether write needs what steps wrote.
+func (r *reports) wantOutput() bool {
+	return r.github != nil || slices.ContainsFunc(r.files, func(f reportFile) bool { return f.kind != "jsonl" })
 }
 
 // write writes what is known only at the end.

@@ -14,7 +14,6 @@ import (
 	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/script"
-	"gateway/script/report"
 )
 
 // A scriptView shows a script's run on stdout. Its methods are called
@@ -141,7 +140,7 @@ func (v *scriptText) output(s *script.StepResult) string {
 		name  string
 		bytes []byte
 	}{{"out", s.Stdout}, {"err", s.Stderr}, {"tty", s.Terminal}} {
-		text := strings.TrimRight(report.Plain(stream.bytes), "\n")
+		text := strings.TrimRight(script.Plain(stream.bytes), "\n")
 		if text == "" {
 			continue
 		}

@@ -124,7 +124,7 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 		*output
 	}{t.lines, t.app.out}, "")
 	t.keyboard = newKeyboard(func(b []byte) error {
-		return t.client.Send(ctx, s.ID, api.Input{Data: b, Attachment: t.id})
+		return t.client.Send(ctx, s.ID, api.Input{Data: b, Attachment: t.id, Command: t.running()})
 	})
 	go t.keyboard.run(ctx)
 	defer t.lines.Close()

@@ -172,7 +172,8 @@ func (a *app) sessionResetCommand() *cobra.Command {
 		Short: "Put a fresh shell in the place of a session's",
 		Long: `Put a fresh shell in the place of a session's, in the same directory and with
 the same exported variables. What runs is ended; functions, options and what was
-not exported are gone.`,
+not exported are gone. Where sudo asked for a password at the opening, it takes
+the inventory's sudo.password: without that, the session ends.`,
 		Example:           `  gateway session reset work`,
 		Args:              exactly("NAME"),
 		ValidArgsFunction: a.completeSessions(1),

@@ -291,7 +291,12 @@ func (r *reader) last(ctx context.Context, lines int) error {
 			continue
 		}
 		for _, p := range pieces {
-			if err := r.write(p); err != nil {
+			err := r.write(p)
+			if errors.Is(err, errEnough) {
+				r.next = p.At + int64(len(p.Data))
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 		}

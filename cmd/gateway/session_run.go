@@ -26,13 +26,14 @@ type execution struct {
 	wait    time.Duration
 	waits   bool // wait is given
 
-	typing  bool          // the person's keys are the command's
-	command *api.Command  // once it has started
-	ask     asker         // nil: nobody
-	asked   func()        // ends the question that is open
-	answers chan answered // of ask
-	refused *transport.Error
-	prompt  string
+	typing   bool          // the person's keys are the command's
+	keyboard *keyboard     // of who is typing
+	command  *api.Command  // once it has started
+	ask      asker         // nil: nobody
+	asked    func()        // ends the question that is open
+	answers  chan answered // of ask
+	refused  *transport.Error
+	prompt   string
 }
 
 // answered is what came of a question.
@@ -75,7 +76,7 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 		case event := <-events:
 			switch event.Event {
 			case "started":
-				e.started(event.Command)
+				e.started(requests, event.Command)
 				if e.waits {
 					late = time.After(e.wait)
 				}
@@ -97,13 +98,16 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			e.answer(requests, answer)
 		case <-left:
 			e.app.console.restore()
+			if e.command == nil {
+				return e.left(errLeftEarly)
+			}
 			return e.unfinished(requests, api.Running, "")
 		case <-late:
 			return e.unfinished(requests, api.Running, "")
 		case <-stop:
 			stop = nil
 			if signal, ok := interrupted(context.Cause(ctx)); ok && signal.signal == syscall.SIGHUP {
-				return e.left(ctx)
+				return e.left(context.Cause(ctx))
 			}
 			if interrupt = true; e.command != nil {
 				e.interrupt(requests)
@@ -128,14 +132,13 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 		e.app.warn("the terminal stays as it is: " + err.Error())
 	}
 	at.follow(resize)
-	keyboard := newKeyboard(func(b []byte) error { return e.client.Send(ctx, e.session, api.Input{Data: b}) })
-	go keyboard.run(ctx)
+	e.keyboard = newKeyboard(func(b []byte) error { return e.press(ctx, b) })
 	var keys escapes
 	go forward(os.Stdin, func(b []byte) (int, error) {
 		typed, leave := keys.filter(b)
-		keyboard.press(typed)
+		e.keyboard.press(typed)
 		if leave {
-			keyboard.flush()
+			e.keyboard.flush()
 			close(left)
 			return 0, errDetached
 		}
@@ -144,9 +147,18 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 	return at.stop
 }
 
-// started notes what runs, and what is to be said if this call leaves it.
-func (e *execution) started(c *api.Command) {
+// press types keys to the command, and to no other that runs behind it.
+func (e *execution) press(ctx context.Context, keys []byte) error {
+	return e.client.Send(ctx, e.session, api.Input{Data: keys, Command: e.command.ID})
+}
+
+// started notes what runs, and what is to be said if this call leaves it. What
+// was typed up to now is for the command.
+func (e *execution) started(ctx context.Context, c *api.Command) {
 	e.command = c
+	if e.typing {
+		go e.keyboard.run(ctx)
+	}
 	e.show.on(c.Host)
 	e.show.started()
 	say := func() { e.app.out.say("gateway: the command goes on\nhint: " + e.goOn()) }
@@ -229,10 +241,11 @@ func (e *execution) refuse(ctx context.Context, why error) {
 	e.interrupt(ctx)
 }
 
-// interrupt does what ^C does. How the command takes it shows in its result.
+// interrupt does what ^C does, to this command only. How it takes that shows in
+// its result.
 func (e *execution) interrupt(ctx context.Context) {
 	e.asked()
-	if err := e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int)}); err != nil {
+	if err := e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int), Command: e.command.ID}); err != nil {
 		e.app.log.Debug("interrupt", "command", e.command.ID, "error", err) // it has ended
 	}
 }
@@ -295,13 +308,21 @@ func (e *execution) far(ctx context.Context, stream session.Stream, r *gateway.R
 
 // left returns what is known of a command whose caller's terminal is gone: it
 // goes on.
-func (e *execution) left(ctx context.Context) gateway.Result {
-	if e.command == nil {
-		return notStarted(e.session, e.run.Text, context.Cause(ctx))
+func (e *execution) left(err error) gateway.Result {
+	if e.command == nil { // the daemon may have got the request
+		r := notStarted(e.session, e.run.Text, err)
+		r.Verdict = session.Unknown
+		return r
 	}
-	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Err: context.Cause(ctx), Result: session.Result{
+	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Err: err, Result: session.Result{
 		Verdict: session.Verdict(api.Running), ExitCode: -1, Streams: session.Split, Started: e.command.StartedAt,
 	}}
+}
+
+var errLeftEarly = &transport.Error{
+	Code:    "link.lost",
+	Message: "left before the daemon said that the command has started",
+	Hint:    "look at the session before running it again: gateway session list",
 }
 
 // lost returns what is known when the daemon says no more.

@@ -110,9 +110,7 @@ func awaited(ctx context.Context, c *client.Client, word string, wait api.Wait) 
 		return api.Waited{}, err
 	}
 	if id != "" && (s.Command == nil || s.Command.ID != id || s.Command.Over()) {
-		command, err := c.Command(ctx, id, 0)
-		s.Command = nil
-		return api.Waited{Met: wait.Until == api.UntilExit, Session: s, Command: &command}, err
+		return afterwards(ctx, c, s, id, wait)
 	}
 	if wait.Since < 0 {
 		if wait.Since = s.To; s.Command != nil {
@@ -121,9 +119,25 @@ func awaited(ctx context.Context, c *client.Client, word string, wait api.Wait) 
 	}
 	wait.Command = id
 	waited, err := c.Wait(ctx, name, wait)
-	if gateway.Code(err) == "session.closed" && wait.Until == api.UntilExit {
-		return api.Waited{Met: true, Session: s, Command: s.Command}, nil
+	switch {
+	case gateway.Code(err) != "session.closed":
+	case s.Command != nil && (wait.Until == api.UntilExit || wait.Until == api.UntilMatch):
+		return afterwards(ctx, c, s, s.Command.ID, wait)
+	case wait.Until == api.UntilExit:
+		return api.Waited{Met: true, Session: s}, nil
 	}
+	return waited, err
+}
+
+// afterwards says what is known of a command that is over.
+func afterwards(ctx context.Context, c *client.Client, s api.Session, id string, wait api.Wait) (waited api.Waited, err error) {
+	command, err := c.Command(ctx, id, 0)
+	if err == nil && wait.Until == api.UntilMatch {
+		waited, err = c.Matched(ctx, command, wait)
+	} else {
+		waited = api.Waited{Met: wait.Until == api.UntilExit, Command: &command}
+	}
+	waited.Session, waited.Session.Command = s, nil // once is enough
 	return waited, err
 }
 

@@ -64,6 +64,7 @@ func (a *app) shell(cmd *cobra.Command, host, user string) error {
 		return err
 	}
 	defer t.Close()
+	a.ran = true
 	return a.converse(ctx, t)
 }
 
@@ -101,6 +102,8 @@ func (a *app) converse(ctx context.Context, t transport.Terminal) error {
 	case errors.Is(context.Cause(ctx), errLeft):
 		a.out.say("gateway: left")
 		return exitStatus(statusUnknown) // how the shell ends is not known
+	case a.out.failed() != nil: // it was hung up on
+		return exitStatus(statusUnknown)
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case lost != nil:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -16,6 +17,8 @@ import (
 type show struct {
 	out    *output
 	events *events // nil unless the format is jsonl
+	// seen: what the command wrote last is on a terminal.
+	seen atomic.Bool
 }
 
 func (a *app) newShow(host string) *show {
@@ -43,21 +46,29 @@ func (s *show) output(from session.Stream, b []byte) {
 	case s.out.format == "json":
 	case from == session.Stdout:
 		_, _ = s.out.Write(b) // the output remembers, and ends the command
+		s.seen.Store(isTerminal(s.out.stdout))
 	case from == session.Terminal && s.out.failed() != nil:
 		// What an interrupt leaves on the terminal is nobody's any more.
 	default:
 		_, _ = s.out.errors().Write(b)
+		s.seen.Store(isTerminal(s.out.stderr))
 	}
 }
 
-// asker returns an asker that tells about a command's question first.
+// asker returns an asker that tells about a command's question first, and leaves
+// it out where the person sees it already.
 func (s *show) asker(ask asker) asker {
-	if s.events == nil || ask == nil {
-		return ask
+	if ask == nil {
+		return nil
 	}
 	return func(ctx context.Context, q gateway.Question) (string, error) {
 		if q.Kind == gateway.AskCommand {
-			s.events.prompt(q.Prompt)
+			if s.events != nil {
+				s.events.prompt(q.Prompt)
+			}
+			if s.seen.Load() {
+				q.Prompt = ""
+			}
 		}
 		return ask(ctx, q)
 	}

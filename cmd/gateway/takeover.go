@@ -95,10 +95,20 @@ func (t *takeover) finishLocked(c *api.Command) {
 	close(t.done)
 }
 
+// running returns the id of the command that runs; empty where it is not known.
+func (t *takeover) running() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.command == nil {
+		return ""
+	}
+	return t.command.ID
+}
+
 // event takes what happens in the session.
 func (t *takeover) event(e api.Event) {
 	switch {
-	case e.Event == "dropped":
+	case e.Dropped > 0:
 		t.app.warn(missing(e.Dropped))
 	case e.Piece != nil:
 		t.show(e.Piece.Data)
@@ -176,7 +186,7 @@ func (t *takeover) plain(ctx context.Context, b []byte, asks bool) {
 	for _, key := range b {
 		switch {
 		case key == 3:
-			if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int)}); err != nil {
+			if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int), Command: t.running()}); err != nil {
 				t.app.log.Debug("interrupt", "session", t.session.ID, "error", err) // it has ended
 			}
 		case !asks:

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -40,6 +41,12 @@ func at(t *testing.T, args ...string) *person {
 // atHome is at with a home of the test's own.
 func atHome(t *testing.T, home string, args ...string) *person {
 	t.Helper()
+	return starts(t, home, "gateway", args...)
+}
+
+// starts starts a program at a terminal.
+func starts(t *testing.T, home, program string, args ...string) *person {
+	t.Helper()
 	near, far, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +59,7 @@ func atHome(t *testing.T, home string, args ...string) *person {
 		t.Fatal(err)
 	}
 	p := &person{t: t, terminal: near, far: far, before: before, more: make(chan struct{}, 1)}
-	p.cmd = exec.Command("gateway", args...)
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Env = environ(home)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = far, far, far
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -175,6 +182,54 @@ func TestCommandAsks(t *testing.T) {
 	if shown := p.expect("[xyzzy]"); strings.Contains(shown, "xyzzy") {
 		t.Errorf("the terminal shows %q", shown)
 	}
+	p.leaves(0)
+}
+
+// Wherever a command's question goes, the person sees it, and sees it once.
+func TestQuestionIsSeen(t *testing.T) {
+	for _, test := range []struct{ name, flags, command string }{
+		{"a terminal", "", `read -p "name? " a </dev/tty; echo "$a"`},
+		{"stdout elsewhere", ">out", `read -p "name? " a </dev/tty; echo "$a"`},
+		{"stdout elsewhere, with the question", ">out", `printf "name? "; read a </dev/tty; echo "$a"`},
+		{"stderr elsewhere", "2>errs", `printf "name? " >/dev/tty; read a </dev/tty; echo "$a"`},
+		{"JSON", "-o json >out", `read -p "name? " a </dev/tty; echo "$a"`},
+		{"events", "-o jsonl >out", `read -p "name? " a </dev/tty; echo "$a"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home := t.TempDir()
+			p := starts(t, home, "sh", "-c", `cd && exec gateway exec localhost `+test.flags+` -- "$0"`, test.command)
+			p.expect("name? ")
+			p.waitNoEcho()
+			p.press("anna\r")
+			p.leaves(0)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if n := bytes.Count(p.seen, []byte("name? ")); n != 1 {
+				t.Errorf("the question is there %d times: %q", n, p.seen)
+			}
+		})
+	}
+}
+
+// What asks for sudo's password is not shown as it comes: it is gateway's own.
+func TestSudoAsks(t *testing.T) {
+	home := homeWith(t, "hosts:\n  localhost: {shell: sh}\n")
+	bin := filepath.Join(home, "bin")
+	write(t, filepath.Join(bin, "sudo"), `#!/bin/sh
+while [ "$1" != -- ]; do [ "$1" != -p ] || prompt=$2; shift; done
+shift
+stty -echo </dev/tty; printf %s "$prompt" >/dev/tty; read -r p </dev/tty; stty echo </dev/tty
+[ "$p" = xyzzy ] && exec "$@"
+`)
+	if err := os.Chmod(filepath.Join(bin, "sudo"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	p := atHome(t, home, "exec", "localhost", "--sudo", "--", "echo reached")
+	p.expect("sudo password for ")
+	p.waitNoEcho()
+	p.press("xyzzy\r")
+	p.expect("reached\r\n")
 	p.leaves(0)
 }
 

@@ -106,11 +106,7 @@ func (c *console) ask(ctx context.Context, q gateway.Question) (string, error) {
 	if q.Instruction != "" {
 		show = strings.TrimRight(visible(q.Instruction), "\n") + "\n"
 	}
-	// What a command asks is on stderr already, unless that is elsewhere.
-	if q.Kind != gateway.AskCommand || !isTerminal(os.Stderr) {
-		show += visible(q.Prompt)
-	}
-	if _, err := io.WriteString(f, show); err != nil {
+	if _, err := io.WriteString(f, show+visible(q.Prompt)); err != nil {
 		return "", err
 	}
 	return readLine(ctx, f, q.Echo)

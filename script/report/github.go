@@ -56,7 +56,7 @@ func (g *GitHub) Annotate(results []script.Result) error {
 			if s.Err != nil {
 				message = plain(s.Err.Error())
 			}
-			if output := last(Plain(append(append([]byte(nil), s.Stdout...), s.Stderr...)), 1<<10); output != "" {
+			if output := last(script.Plain(append(append([]byte(nil), s.Stdout...), s.Stderr...)), 1<<10); output != "" {
 				message += "\n" + output
 			}
 			fmt.Fprintf(&b, "::%s file=%s,line=%d,title=%s::%s\n", level, property(g.File), lineOf(s), property(r.Host+": "+plain(s.Name)), data(message))

@@ -1,3 +1,5 @@
+// Package report writes what a script did for those who read it: JUnit for CI
+// servers, annotations for GitHub.
 package report
 
 import (
@@ -135,13 +137,13 @@ func suiteOf(r *script.Result) suite {
 }
 
 func caseOf(s *script.StepResult, class string) testcase {
-	errs := Plain(s.Stderr)
+	errs := script.Plain(s.Stderr)
 	if len(s.Terminal) > 0 {
-		errs += "\n[on the terminal]\n" + Plain(s.Terminal)
+		errs += "\n[on the terminal]\n" + script.Plain(s.Terminal)
 	}
 	c := testcase{
 		Name: plain(s.Name), Class: class, Time: seconds(s.Duration),
-		Out: bodyOf(Plain(s.Stdout)), Err: bodyOf(errs),
+		Out: bodyOf(script.Plain(s.Stdout)), Err: bodyOf(errs),
 	}
 	if s.Copy != nil {
 		c.Out = bodyOf(plain(s.Copy.String()))
@@ -171,7 +173,7 @@ func detail(s *script.StepResult) string {
 		bytes []byte
 	}{{"stdout", s.Stdout}, {"stderr", s.Stderr}, {"terminal", s.Terminal}} {
 		if len(stream.bytes) > 0 {
-			text += "--- " + stream.name + "\n" + last(Plain(stream.bytes), 8<<10) + "\n"
+			text += "--- " + stream.name + "\n" + last(script.Plain(stream.bytes), 8<<10) + "\n"
 		}
 	}
 	return text
@@ -201,4 +203,4 @@ func endingOf(err error, text string) *ending {
 	return e
 }
 
-func plain(s string) string { return Plain([]byte(s)) }
+func plain(s string) string { return script.Plain([]byte(s)) }

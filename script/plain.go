@@ -1,6 +1,4 @@
-// Package report writes what a script did for those who read it: JUnit for CI
-// servers, annotations for GitHub.
-package report
+package script
 
 import (
 	"regexp"

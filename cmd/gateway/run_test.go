@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"gateway/internal/config"
+	"gateway/script"
+	"gateway/script/report"
+)
+
+// On many hosts, what steps wrote would fill the memory until the end.
+func TestRunKeepsOutputWhereItIsWanted(t *testing.T) {
+	for _, test := range []struct {
+		name, format string
+		reports      reports
+		keeps        bool
+	}{
+		{name: "text", format: "text"},
+		{name: "events", format: "jsonl"},
+		{name: "a report of events", format: "text", reports: reports{files: []reportFile{{kind: "jsonl"}}}},
+		{name: "JSON", format: "json", keeps: true},
+		{name: "a report as JUnit", format: "text", reports: reports{files: []reportFile{{kind: "jsonl"}, {kind: "junit"}}}, keeps: true},
+		{name: "a report as JSON", format: "jsonl", reports: reports{files: []reportFile{{kind: "json"}}}, keeps: true},
+		{name: "GitHub", format: "text", reports: reports{github: &report.GitHub{}}, keeps: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			settings := config.Default()
+			settings.Output = test.format
+			r := &scriptRun{app: &app{config: &settings}, reports: &test.reports}
+			step := script.StepResult{Name: "one", Stdout: []byte("out"), Stderr: []byte("err"), Terminal: []byte("tty"), StdoutBytes: 3, ExitCode: 2}
+			got := r.kept(script.Result{Host: "web1", Steps: []script.StepResult{step}})
+			s, want := got.Steps[0], ""
+			if test.keeps {
+				want = "outerrtty"
+			}
+			if output := slices.Concat(s.Stdout, s.Stderr, s.Terminal); string(output) != want {
+				t.Errorf("%q is kept, want %q", output, want)
+			}
+			if got.Host != "web1" || s.Name != "one" || s.StdoutBytes != 3 || s.ExitCode != 2 {
+				t.Errorf("the rest is %+v", got)
+			}
+		})
+	}
+}
+
+// Before anything runs, a signal is what it is anywhere else.
+func TestSignalBeforeAnythingRuns(t *testing.T) {
+	home := t.TempDir()
+	up := filepath.Join(home, "up")
+	write(t, filepath.Join(home, "s.yaml"), "secrets: {s: 'cmd:touch "+up+"; sleep 60'}\nsteps:\n  - {name: one, run: 'true'}\n")
+	for _, test := range []struct {
+		name string
+		args []string
+	}{
+		{"a script on stdin", []string{"exec", "localhost", "--script", "-"}},
+		{"a script for many on stdin", []string{"exec", "localhost,localhost", "--script", "-"}},
+		{"a secret of a command", []string{"run", filepath.Join(home, "s.yaml"), "--on", "localhost"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := exec.Command("gateway", test.args...)
+			cmd.Env = environ(home)
+			var errs bytes.Buffer
+			cmd.Stderr = &errs
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if test.args[0] == "exec" { // more than a pipe holds: it is being read
+				if _, err := in.Write(bytes.Repeat([]byte("#\n"), 64<<10)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for begun := time.Now(); test.args[0] == "run"; <-time.After(time.Millisecond) {
+				if _, err := os.Stat(up); err == nil {
+					break
+				}
+				if time.Since(begun) > 20*time.Second {
+					t.Fatal("the secret's command does not run")
+				}
+			}
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			var exit *exec.ExitError
+			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 || errs.String() != "gateway: cmd.interrupted: gateway was told to stop (interrupt)\n" {
+				t.Errorf("%v, %s, want 130", err, &errs)
+			}
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package gateway_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gateway/gateway"
+	"gateway/hosts"
+)
+
+// withSSH returns a gateway for an inventory and an ssh_config, in a home of its
+// own.
+func withSSH(t *testing.T, inventory, sshConfig string, edit func(*gateway.Config)) (g *gateway.Gateway, home string) {
+	t.Helper()
+	home = t.TempDir()
+	t.Setenv("HOME", home)
+	file := filepath.Join(home, "ssh_config")
+	if err := os.WriteFile(file, []byte(sshConfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return with(t, inventory, func(c *gateway.Config) {
+		c.SSHConfig = hosts.NewSSHConfig(file, "")
+		if edit != nil {
+			edit(c)
+		}
+	}), home
+}
+
+// target returns how a host is reached.
+func target(t *testing.T, g *gateway.Gateway, name string) gateway.Target {
+	t.Helper()
+	host, err := g.Resolve(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := g.Target(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return target
+}
+
+// What is set to none is not what is left out.
+func TestKnownHostsFiles(t *testing.T) {
+	const global = "/etc/ssh/ssh_known_hosts"
+	for _, test := range []struct {
+		name, inventory, config string
+		files                   []string // "~" is the user's own
+		write                   string
+	}{
+		{"left out", "{}", "", []string{"~", global}, "~"},
+		{"inventory", "{known_hosts: /kh}", "", []string{"/kh"}, "/kh"},
+		{"inventory: none", "{known_hosts: []}", "", nil, "none"},
+		{"user's", "{}", "UserKnownHostsFile /kh /kh2\n", []string{"/kh", "/kh2", global}, "/kh"},
+		{"no user's", "{}", "UserKnownHostsFile none\n", []string{global}, "none"},
+		{"global", "{}", "GlobalKnownHostsFile /g /g2\n", []string{"~", "/g", "/g2"}, "~"},
+		{"no global", "{}", "GlobalKnownHostsFile none\n", []string{"~"}, "~"},
+		{"none at all", "{}", "GlobalKnownHostsFile none\nUserKnownHostsFile none\n", nil, "none"},
+		{"inventory goes before both", "{known_hosts: /kh}", "UserKnownHostsFile /u\nGlobalKnownHostsFile /g\n", []string{"/kh"}, "/kh"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g, home := withSSH(t, "hosts: {web1: "+test.inventory+"}", test.config, nil)
+			own := func(path string) string {
+				if path == "~" {
+					return filepath.Join(home, ".ssh/known_hosts")
+				}
+				return path
+			}
+			var want []string
+			for _, file := range test.files {
+				want = append(want, own(file))
+			}
+			if rule := target(t, g, "web1").HostKeys; !slices.Equal(rule.Files, want) || rule.Write != own(test.write) {
+				t.Errorf("files = %q, written to %q, want %q, %q", rule.Files, rule.Write, want, own(test.write))
+			}
+		})
+	}
+}
+
+func TestIdentitiesSetToNone(t *testing.T) {
+	for name, test := range map[string]struct{ inventory, config string }{
+		"inventory":  {"{identity: []}", ""},
+		"ssh_config": {"{}", "IdentityFile none\n"},
+	} {
+		g, _ := withSSH(t, "hosts: {web1: "+test.inventory+"}", test.config, nil)
+		if list := target(t, g, "web1").Identities; len(list) != 0 {
+			t.Errorf("%s: identities = %v, want none", name, list)
+		}
+	}
+	g, home := withSSH(t, "hosts: {web1: {}}", "", nil)
+	if list := target(t, g, "web1").Identities; len(list) == 0 || list[0] != (gateway.Identity{Key: filepath.Join(home, ".ssh/id_ed25519"), Optional: true}) {
+		t.Errorf("left out: identities = %v, want the usual files", list)
+	}
+}
+
+func TestHostOfSSHConfigAlone(t *testing.T) {
+	var warned []string
+	g, _ := withSSH(t, "hosts: {web1: {}}", "Host db1\n  User one\nHost *\n  Port 9\n  StrictHostKeyChecking no\n", func(c *gateway.Config) {
+		c.Warn = func(message string) { warned = append(warned, message) }
+	})
+	for range 2 {
+		h, err := g.Resolve(t.Context(), "db1")
+		if err != nil || h.User != "one" || h.Port != 9 || h.Transport != "ssh" || h.Origin("user") != hosts.SSHConfigOrigin {
+			t.Errorf("Resolve = %+v, %v", h, err)
+		}
+	}
+	if len(warned) != 1 || !strings.HasPrefix(warned[0], "StrictHostKeyChecking no ") {
+		t.Errorf("warnings = %q, want one about StrictHostKeyChecking", warned)
+	}
+	if _, err := g.Resolve(t.Context(), "wbe1"); gateway.Code(err) != "inventory.unknown_host" || gateway.Hint(err) != "did you mean web1?" {
+		t.Errorf("Resolve = %v, hint %q, want unknown with a hint", err, gateway.Hint(err))
+	}
+}
+
+// What ssh_config says about every host, it says about a bastion too.
+func TestBastionOfHostStar(t *testing.T) {
+	g, _ := withSSH(t, "", `
+Host web1
+  ProxyJump b.corp.com
+Host web2
+  ProxyJump me@[2001:db8::1]:2200
+Host loop
+  ProxyJump a.corp.com
+Host *.corp.com !b.corp.com
+  ProxyJump a.corp.com
+Host *
+  User deploy
+  IdentityFile /keys/corp
+`, nil)
+	want := []gateway.Identity{{Key: "/keys/corp"}}
+	if hop := target(t, g, "web1").Jump; hop == nil || hop.Addr != "b.corp.com" || hop.User != "deploy" || !slices.Equal(hop.Identities, want) {
+		t.Errorf("bastion = %+v, want it entered as deploy with %v", hop, want)
+	}
+	if hop := target(t, g, "web2").Jump; hop == nil || hop.Addr != "2001:db8::1" || hop.User != "me" || hop.Port != 2200 {
+		t.Errorf("bastion = %+v, want the address that no Host line can name", hop)
+	}
+	host, err := g.Resolve(t.Context(), "loop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Target(t.Context(), host); gateway.Code(err) != "proxy.failed" {
+		t.Errorf("loop: Target = %v, want proxy.failed", err)
+	}
+}
+
+func TestRevokedHostKeysOfSSHConfig(t *testing.T) {
+	t.Setenv("GWTEST_UNSET", "")
+	os.Unsetenv("GWTEST_UNSET")
+	for file, want := range map[string]string{"/etc/revoked": "/etc/revoked", "none": "", "${GWTEST_UNSET}/revoked": "${GWTEST_UNSET}/revoked"} {
+		g, _ := withSSH(t, "hosts: {web1: {known_hosts: /kh}}", "RevokedHostKeys "+file+"\n", nil)
+		if got := target(t, g, "web1").HostKeys.Revoked; got != want {
+			t.Errorf("RevokedHostKeys %s: %q, want %q", file, got, want)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package gateway_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gateway/gateway"
+	"gateway/internal/sshdtest"
+)
+
+// The keys of a host are seen without those that enter it, and recorded as often
+// as they are trusted.
+func TestTrust(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})
+	known, ran := filepath.Join(t.TempDir(), "known_hosts"), filepath.Join(t.TempDir(), "ran")
+	g := with(t, fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, known_hosts: %s, identity: [env:GWTEST_NOT_SET, \"cmd:touch %s\"]}}", server.Host, server.Port, known, ran), nil)
+	for _, is := range []struct {
+		known bool
+		code  string
+	}{{false, "hostkey.unknown"}, {true, ""}} {
+		keys, err := g.HostKeys(t.Context(), "web1")
+		if err != nil || len(keys) != 2 {
+			t.Fatalf("HostKeys = %v, %v, want two", keys, err)
+		}
+		for _, key := range keys {
+			if key.Known != is.known || key.Code != is.code || key.Conflict != "" {
+				t.Errorf("key = %+v, want known %v and code %q", key, is.known, is.code)
+			}
+			if file, err := g.Trust(key); file != known || err != nil {
+				t.Errorf("Trust = %s, %v, want %s", file, err, known)
+			}
+		}
+	}
+	text, err := os.ReadFile(known)
+	if err != nil || strings.Count(string(text), "\n") != 2 {
+		t.Errorf("%s = %q, %v, want two lines", known, text, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the command of an identity was run")
+	}
+}
+
+func TestTrustWithoutFile(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	g := with(t, fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, known_hosts: []}}", server.Host, server.Port), nil)
+	keys, err := g.HostKeys(t.Context(), "web1")
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("HostKeys = %v, %v, want one", keys, err)
+	}
+	if file, err := g.Trust(keys[0]); gateway.Code(err) != "usage" || gateway.Hint(err) == "" {
+		t.Errorf("Trust = %s, %v, want usage with a hint", file, err)
+	}
+}

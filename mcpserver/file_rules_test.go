@@ -1,0 +1,65 @@
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/transfer"
+	"gateway/transport"
+)
+
+// shy is a machine with directories, one of which cannot be looked at.
+type shy struct {
+	transfer.Machine
+	path string
+	why  error
+}
+
+func (s shy) Stat(_ context.Context, path string, _ bool) (transfer.Info, error) {
+	if path == s.path {
+		return transfer.Info{}, s.why
+	}
+	return transfer.Info{Mode: fs.ModeDir | 0o755}, nil
+}
+
+// Where it is not known what the rules stand for, nothing is done; but a
+// directory that nobody reaches needs no rule.
+func TestRulesThatCannotBeFollowed(t *testing.T) {
+	files := hosts.Files{Deny: []string{"/srv/secret", "/etc/*.key"}}
+	coded := func(code string) error {
+		return &transport.Error{Code: code, Message: "transfer: " + code, Err: errors.New(code)}
+	}
+	for _, test := range []struct {
+		why  error
+		code string
+	}{
+		{coded("file.permission"), ""},
+		{coded("file.not_directory"), ""},
+		{&transport.Error{Code: "file.not_found", Err: fs.ErrNotExist}, ""},
+		{coded("file.failed"), "file.failed"},
+		{coded("ssh.channel"), "ssh.channel"},
+		{coded("link.lost"), "link.lost"},
+		{errors.New("anything"), "internal"},
+	} {
+		m := &machine{Machine: shy{path: "/srv/secret", why: test.why}, home: "/root"}
+		r, err := rulesOn(t.Context(), m, files)
+		if got := gateway.Code(err); got != test.code {
+			t.Errorf("%v: %v, want %q", test.why, err, test.code)
+		}
+		if err != nil && (!errors.Is(err, test.why) || !strings.Contains(err.Error(), "/srv/secret")) {
+			t.Errorf("%v: %v does not say which rule", test.why, err)
+		}
+		if denied := r.check("web1", "/srv/secret/x", "/srv/secret/x"); err == nil && gateway.Code(denied) != "file.denied" {
+			t.Errorf("%v: %v, want file.denied", test.why, denied)
+		}
+		// What is asked for has not been followed then: the rules say nothing of it.
+		if denied := r.check("web1", "/srv/x", ""); err != nil && denied != nil {
+			t.Errorf("%v: %v", test.why, denied)
+		}
+	}
+}
