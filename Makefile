@@ -62,7 +62,7 @@ fuzz: ## all fuzz targets, FUZZTIME=30s each
 .PHONY: soak
 soak: deps ## random commands with a known outcome, kills, and the long limits, GATEWAY_SOAK=10m
 	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 GATEWAY_SOAK=$(GATEWAY_SOAK) go test -race -timeout 3h -count=1 -v \
-		-run 'TestSoak|TestKilled|TestHundredSessions|TestFloodIsBounded|TestOneLongLine|TestSessionsAtOnce|TestNothingGrows|TestSessionIsAScript' $(TESTFLAGS) ./integration
+		-run 'TestSoak|TestKilled|TestHundredSessions|TestFloodIsBounded|TestOneLongLine|TestSessionsAtOnce|TestNothingGrows|TestSessionIsAScript|TestTransferCut' $(TESTFLAGS) ./integration
 
 INSPECTOR = @modelcontextprotocol/inspector@1.0.3
 

@@ -31,9 +31,16 @@ func here(t *testing.T) transport.Transport {
 
 // eachConformant runs test in a session of each shell on this machine.
 func eachConformant(t *testing.T, test func(*testing.T, *session.Session)) {
+	t.Helper()
+	eachConformantOn(t, here, test)
+}
+
+// eachConformantOn does so on another machine.
+func eachConformantOn(t *testing.T, machine func(*testing.T) transport.Transport, test func(*testing.T, *session.Session)) {
+	t.Helper()
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
-			s, err := session.Open(t.Context(), here(t), session.Config{Shell: shell})
+			s, err := session.Open(t.Context(), machine(t), session.Config{Shell: shell})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -79,56 +79,44 @@ func repliesToStdin(t *testing.T, s *session.Session, text, stdout, stderr strin
 	}
 }
 
-// C70: the session finds another place where /tmp is full, read-only or not
-// there for it.
-func TestC70NoRoomInTmp(t *testing.T) {
+// C70: the session finds another place where one is full, read-only or not there
+// for it.
+func TestC70NoRoom(t *testing.T) {
 	for name, mounts := range map[string]string{
-		"full":      "mount -t tmpfs -o size=16k none /tmp && ! dd if=/dev/zero of=/tmp/x bs=4k 2>/dev/null",
-		"read-only": "mount -t tmpfs -o ro none /tmp",
-		"noexec":    "mount -t tmpfs -o noexec,nodev,nosuid none /tmp",
+		"full":      "mount -t tmpfs -o size=16k none $0 && ! dd if=/dev/zero of=$0/x bs=4k 2>/dev/null",
+		"read-only": "mount -t tmpfs -o ro none $0",
+		"noexec":    "mount -t tmpfs -o noexec,nodev,nosuid none $0",
 	} {
-		t.Run(name, func(t *testing.T) {
-			tr := mounted(t, mounts)
-			for _, shell := range allShells {
-				t.Run(shell, func(t *testing.T) {
-					s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer s.Close()
+		for _, place := range []string{"/dev/shm", "/tmp"} {
+			t.Run(name+" "+place, func(t *testing.T) {
+				tr := mounted(t, mounts, place)
+				eachConformantOn(t, func(*testing.T) transport.Transport { return tr }, func(t *testing.T, s *session.Session) {
 					replies(t, s, "echo on", "on\n")
 					repliesBig(t, s)
 					repliesToStdin(t, s, "echo err >&2", "", "err\n")
 				})
-			}
-		})
+			})
+		}
 	}
 }
 
-// C70: /tmp becomes full under a session that lives there. What needs room does
+// C70: the place becomes full under a session that lives there. What needs room does
 // not start and says so; all else goes on.
-func TestC70TmpFills(t *testing.T) {
-	tr := mounted(t, "mount -t tmpfs -o size=64k none /tmp")
-	for _, shell := range allShells {
-		t.Run(shell, func(t *testing.T) {
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
-			eventually(t, "only this session is in /tmp", func() bool {
-				r, _ := s.Run(t.Context(), session.Command{Text: "ls -d /tmp/.gw-* | wc -l"})
-				return strings.TrimSpace(string(r.Stdout)) == "1"
-			})
-			replies(t, s, "dd if=/dev/zero of=/tmp/x bs=4k 2>/dev/null; echo full", "full\n")
-			replies(t, s, "echo on; cd /usr; pwd", "on\n/usr\n")
-			r, err := s.Run(t.Context(), session.Command{Text: bigText})
-			if r.Verdict != session.NotStarted || err == nil {
-				t.Errorf("a long text: %s %d %q, %v, want not_started", r.Verdict, r.ExitCode, r.Stdout, err)
-			}
-			repliesToStdin(t, s, "pwd", "/usr\n", "")
-			replies(t, s, "rm /tmp/x; pwd", "/usr\n")
-			repliesBig(t, s)
+func TestC70PlaceFills(t *testing.T) {
+	tr := mounted(t, "mount -t tmpfs -o size=64k none /dev/shm")
+	eachConformantOn(t, func(*testing.T) transport.Transport { return tr }, func(t *testing.T, s *session.Session) {
+		eventually(t, "only this session is in /dev/shm", func() bool {
+			r, _ := s.Run(t.Context(), session.Command{Text: "ls -d /dev/shm/.gw-* | wc -l"})
+			return strings.TrimSpace(string(r.Stdout)) == "1"
 		})
-	}
+		replies(t, s, "dd if=/dev/zero of=/dev/shm/x bs=4k 2>/dev/null; echo full", "full\n")
+		replies(t, s, "echo on; cd /usr; pwd", "on\n/usr\n")
+		r, err := s.Run(t.Context(), session.Command{Text: bigText})
+		if r.Verdict != session.NotStarted || err == nil {
+			t.Errorf("a long text: %s %d %q, %v, want not_started", r.Verdict, r.ExitCode, r.Stdout, err)
+		}
+		repliesToStdin(t, s, "pwd", "/usr\n", "")
+		replies(t, s, "rm /dev/shm/x; pwd", "/usr\n")
+		repliesBig(t, s)
+	})
 }

@@ -74,6 +74,9 @@ func TestCopySteps(t *testing.T) {
 	d.file("ci/conf/a", "aa")
 	d.file("ci/conf/sub/b", "bbb")
 	d.file("ci/conf/sub/b.tmp", "left out")
+	if err := os.Symlink("../a", filepath.Join(d.dir, "ci/conf/sub/c")); err != nil {
+		t.Fatal(err)
+	}
 	d.file("token", d.secret)
 	status, results, stderr := d.copies(`
 vars: {base: releases}
@@ -82,7 +85,7 @@ steps:
   - run: mkdir -p releases && cd releases
   - name: upload
     copy: {src: app.tgz, dst: "${{ host }}.tgz", mode: "0600"}
-  - copy: {src: conf, dst: ., recursive: true, exclude: ["*.tmp"]}
+  - copy: {src: conf, dst: ., recursive: true, links: follow, exclude: ["*.tmp"]}
     cwd: ..
   - name: again
     copy: {src: app.tgz, dst: "${{ host }}.tgz", checksum: true}
@@ -109,7 +112,7 @@ always:
 		if c := up.Copy; c == nil || c.Direction != "to_host" || c.Via != "sftp" || c.Files != 1 || c.Bytes != 10 || c.Dst != fmt.Sprintf("%s/releases/web%d.tgz", home, i+1) || up.Verdict != "exited" || up.ExitCode != nil {
 			t.Errorf("upload: %+v, %+v", up, c)
 		}
-		if c := conf.Copy; c == nil || c.Files != 2 || c.Bytes != 5 || conf.Name != "copy conf" {
+		if c := conf.Copy; c == nil || c.Files != 3 || c.Bytes != 7 || conf.Name != "copy conf" {
 			t.Errorf("directory: %+v, %+v", conf, c)
 		}
 		if c := again.Copy; c == nil || c.Files != 0 || c.Unchanged != 1 {
@@ -118,7 +121,7 @@ always:
 		if skipped.Outcome != "skipped" || skipped.Copy != nil {
 			t.Errorf("when: %+v", skipped)
 		}
-		if c := logs.Copy; c == nil || c.Direction != "from_host" || c.Files != 1 || c.Bytes != 3 {
+		if c := logs.Copy; c == nil || c.Direction != "from_host" || c.Files != 2 || c.Bytes != 5 {
 			t.Errorf("fetch: %+v, %+v", logs, c)
 		}
 		if got := d.read(fmt.Sprintf("ci/logs/web%d/b", i+1)); got != "bbb" {

@@ -30,11 +30,7 @@ import (
 func TestKilled(t *testing.T) {
 	runtime := t.TempDir()
 	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"SetEnv XDG_RUNTIME_DIR=" + runtime, "MaxStartups 100"}})
-	seed, err := strconv.ParseUint(os.Getenv("GATEWAY_SOAK_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
+	seed := soakSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", "hosts:\n  web1: "+entry(server, "")+"\n")

@@ -183,6 +183,35 @@ func TestConnectionOfAPerson(t *testing.T) {
 	}
 }
 
+// TestWarningOfALaterDial: a connection that is dialled for a later caller has
+// nothing to tell the first one, whose request is over.
+func TestWarningOfALaterDial(t *testing.T) {
+	f := openSSH(t, sshdtest.Options{})
+	_, c := inProcess(t, daemon.Config{})
+	target := f.target("web1")
+	key := filepath.Join(t.TempDir(), "key")
+	if text, err := os.ReadFile(f.server.KeyFile); err != nil || os.WriteFile(key, text, 0o600) != nil || os.Chmod(key, 0o644) != nil {
+		t.Fatal("no key that others can read")
+	}
+	target.Identities[0].Key = key
+	for i := range 6 { // a connection has room for four
+		var warnings int
+		s, err := opens(t, c, target, gateway.Caller{Warn: func(string) { warnings++ }})
+		if err != nil {
+			t.Fatalf("session %d: %v", i, err)
+		}
+		if warnings > 0 != (i == 0) {
+			t.Errorf("session %d comes with %d warnings", i, warnings)
+		}
+		if r, err := c.Run(t.Context(), s.ID, api.Run{Text: "echo on", Wait: api.Duration(time.Minute)}); err != nil || r.Result == nil || string(r.Result.Stdout) != "on\n" {
+			t.Errorf("Run = %+v, %v", r, err)
+		}
+	}
+	if f.link.Conns() < 2 {
+		t.Error("one connection was enough")
+	}
+}
+
 // TestOpeningOfADeadCaller: nothing is left of it, on either side.
 func TestOpeningOfADeadCaller(t *testing.T) {
 	f := openSSH(t, sshdtest.Options{})

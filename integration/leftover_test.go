@@ -64,8 +64,8 @@ func TestNextSessionEndsWhatASilentLinkLeft(t *testing.T) {
 	for _, f := range farMachines(t) {
 		for _, text := range []string{
 			"sleep 1000",
-			"trap : HUP; while :; do sleep 0.1; done", // the shell does not listen
-			"seq 1 1000000000",                        // the keeper's pipe is full
+			"trap : HUP; while :; do sleep 1000; done", // the shell does not listen
+			"seq 1 1000000000",                         // the keeper's pipe is full
 			"# " + strings.Repeat("x", 1<<20) + "\nsleep 1000",
 		} {
 			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) { f.clearsUp(t, text) })

@@ -38,12 +38,14 @@ func TestCpBorrows(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		handler http.Handler
+		args    []string
 		dials   bool
 	}{
 		{name: "a connection is open", handler: lend(open)},
 		{name: "none is", handler: lend(nil), dials: true},
 		{name: "it has gone meanwhile", handler: lend(gone), dials: true},
 		{name: "no daemon", dials: true},
+		{name: "not wanted", handler: lend(open), args: []string{"--no-daemon"}, dials: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			u.env = append(slices.Clone(base), "GATEWAY_SOCKET="+filepath.Join(t.TempDir(), "none"))
@@ -52,7 +54,7 @@ func TestCpBorrows(t *testing.T) {
 			}
 			before := proxy.Bytes(netsim.Up)
 			there := filepath.Join(t.TempDir(), "copy")
-			if o := u.gateway(t, "cp", source, "web1:"+there); o.status != 0 {
+			if o := u.gateway(t, append([]string{"cp", source, "web1:" + there}, test.args...)...); o.status != 0 {
 				t.Fatalf("cp: %+v", o)
 			}
 			sameFiles(t, source, there)

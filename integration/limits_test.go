@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,6 +30,17 @@ import (
 // soak is how long the long tests are to take, which run only where
 // GATEWAY_SOAK says so.
 var soak, _ = time.ParseDuration(os.Getenv("GATEWAY_SOAK"))
+
+// soakSeed returns what a random test begins with, which GATEWAY_SOAK_SEED may say.
+func soakSeed(t *testing.T) uint64 {
+	t.Helper()
+	seed, err := strconv.ParseUint(os.Getenv("GATEWAY_SOAK_SEED"), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d, for %v", seed, soak)
+	return seed
+}
 
 // long returns the larger figure in a soak.
 func long[T any](quick, long T) T {

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gateway/daemon/api"
+	"gateway/internal/sshdtest"
 )
 
 // A line is a server on stdio with a client that writes lines of its own.
@@ -122,10 +125,42 @@ func TestAgentSpeaksBadly(t *testing.T) {
 			t.Errorf("%s: answered %.300s, want refused", name, got.line)
 		}
 	}
+	// The messages of a batch are heard one by one, calls and notifications.
+	p.say(`[{"jsonrpc":"2.0","id":8,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},{"jsonrpc":"2.0","method":"notifications/roots/list_changed"},{"jsonrpc":"2.0","id":9,"method":"ping"}]`)
+	if first, second := p.hear(), p.hear(); first.Result == nil || second.Result == nil || string(first.ID)+string(second.ID) != "89" && string(first.ID)+string(second.ID) != "98" {
+		t.Errorf("a batch: answered %s and %s", first.line, second.line)
+	}
 	p.say("")
 	p.say(fmt.Sprintf(call, "exec", fmt.Sprintf(arguments, `printf 'caf\\303 \\377'`)))
 	if got := p.hear(); got.Result == nil || got.Result.IsError || !strings.Contains(got.line, "caf\ufffd \ufffd") || !strings.Contains(got.line, "UTF-8") {
 		t.Errorf("output that is no UTF-8: %.600s", got.line)
+	}
+}
+
+// A client that ends while it waits for commands has not cancelled them: what it
+// asked to keep goes on, the rest for a while.
+func TestAgentEndsWhileItWaits(t *testing.T) {
+	h := newHouse(t)
+	c := h.short(t, time.Minute)
+	p := h.line(t)
+	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":%s}}`
+	p.say(fmt.Sprintf(call, 1, "session_open", `{"host":"localhost","name":"kept","keep":true}`))
+	if got := p.hear(); got.Result == nil || got.Result.IsError {
+		t.Fatalf("session_open: %s", got.line)
+	}
+	kept, brief := tag(t), tag(t)
+	p.say(fmt.Sprintf(call, 2, "run", `{"session":"kept","command":"`+kept+` sleep 600","wait_ms":50000}`))
+	p.say(fmt.Sprintf(call, 3, "exec", `{"host":"localhost","command":"`+brief+` sleep 600","wait_ms":50000}`))
+	eventually(t, "the commands run", func() bool { return tagged(kept) > 0 && tagged(brief) > 0 })
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Errorf("the server ends with %v", err)
+	}
+	list, err := c.Sessions(t.Context(), false)
+	if err != nil || len(list) != 2 || list[0].State != api.Running || list[1].State != api.Running {
+		t.Errorf("Sessions = %+v, %v, want two that run something", list, err)
 	}
 }
 
@@ -134,7 +169,7 @@ func memory(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		t.Skipf("no /proc: %v", err)
+		sshdtest.Skip(t, "no /proc: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")
 	kib, err := strconv.Atoi(strings.Fields(rest)[0])

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,76 @@ func TestAgentIsToldOfProgress(t *testing.T) {
 	if message := told.Load(); message == nil || *message != "running, 6 bytes of output" {
 		t.Errorf("told %v", message)
 	}
+}
+
+// A daemon that dies under a command leaves it open whether that has run: no
+// answer that looks as if it has not, and the next daemon's list has its session.
+func TestAgentLosesDaemon(t *testing.T) {
+	for _, tool := range []string{"run", "exec"} {
+		t.Run(tool, func(t *testing.T) {
+			h := newHouse(t)
+			h.env = append(h.env, "CI=") // the server starts the next daemon
+			served := h.serve(t)
+			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+				ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { _ = served.Process.Kill() }, // once is enough
+			})
+			session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: h.lasting(t, "mcp", "--hosts", "localhost")}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { session.Close() })
+			a := &agent{t, session}
+			arguments := args{"host": "localhost", "command": tag(t) + " sleep 600", "wait_ms": 50_000}
+			if tool == "run" {
+				a.do("session_open", args{"host": "localhost", "name": "s"})
+				delete(arguments, "host")
+				arguments["session"] = "s"
+			}
+			params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
+			params.SetProgressToken("p")
+			r, err := session.CallTool(t.Context(), params)
+			_ = served.Wait() // killed
+			if err != nil {
+				t.Fatal(err)
+			}
+			var s said
+			text := r.Content[0].(*mcp.TextContent).Text
+			if err := json.Unmarshal([]byte(text), &s); err != nil || !r.IsError || s.Verdict != "unknown" || s.ID == "" || s.Error.Code != "daemon.unreachable" || s.Next == "" {
+				t.Fatalf("%s = %s, %v, want unknown, with its id", tool, text, err)
+			}
+			if list := a.do("sessions", args{"action": "list"}).Sessions; len(list) != 1 || list[0].State != "lost" {
+				t.Errorf("sessions = %+v, want the lost one", list)
+			}
+			a.refused("link.lost", `"verdict":"unknown"`, "wait", args{"id": s.ID, "until": "exit"})
+		})
+	}
+}
+
+// Who waits for a line of a command that has just ended is told of it, and of no
+// line of the next command.
+func TestMatchOfWhatHasEnded(t *testing.T) {
+	h := newHouse(t)
+	a := localAgent(t, h)
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	first := a.do("run", args{"session": "s", "command": "echo listening on :80"})
+	a.do("run", args{"session": "s", "command": "echo later"})
+	wants := func(match string, met bool) {
+		t.Helper()
+		if s := a.do("wait", args{"id": first.ID, "until": "match", "match": match}); s.Met != met || met && s.Line != "listening on :80" {
+			t.Errorf("wait for %s = %s, want met %v", match, s.text, met)
+		}
+		status, line := 0, "listening on :80\n"
+		if !met {
+			status, line = 1, "exited 0: echo listening on :80\n"
+		}
+		h.gateway(t, "session", "wait", first.ID, "--until", "match="+match).want(t, status, line, "")
+	}
+	wants("on :[0-9]+", true)
+	wants("later", false)
+	a.do("sessions", args{"action": "close", "session": "s"})
+	wants("on :[0-9]+", true)
+	wants("later", false)
+	h.gateway(t, "session", "wait", "s", "--until", "match=lat").want(t, 0, "later\n", "")
 }
 
 // Over HTTP a cancelled call ends its command as well.

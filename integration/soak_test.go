@@ -33,11 +33,7 @@ func TestSoak(t *testing.T) {
 	if soak <= 0 {
 		t.Skip("GATEWAY_SOAK is not set")
 	}
-	seed, err := strconv.ParseUint(os.Getenv("GATEWAY_SOAK_SEED"), 10, 64)
-	if err != nil {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d, %v", seed, soak)
+	seed := soakSeed(t)
 	dir := t.TempDir()
 	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"SetEnv XDG_RUNTIME_DIR=" + dir, "MaxStartups 100"}})
 	before := usedNow()

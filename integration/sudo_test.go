@@ -223,6 +223,28 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 	}
 }
 
+// TestAnothersShellIsLeft: a shell that belongs to root, which an interrupt does
+// not end and nobody may signal, is not taken for the session's own.
+func TestAnothersShellIsLeft(t *testing.T) {
+	for inner, outer := range map[string]string{"dash": "dash", "busybox ash": "dash", "bash --norc": "bash", "sh": "busybox ash"} {
+		t.Run(inner+" in "+outer, func(t *testing.T) {
+			tr := newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL")
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: outer})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			defer s.Close()
+			r, err := s.Run(t.Context(), session.Command{Text: "sudo " + inner, TTY: true, Timeout: time.Second})
+			if r.Verdict != session.TimedOut {
+				t.Errorf("got %s %q, %v, want timed_out", r.Verdict, r.Stdout, err)
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "id -un"}); string(r.Stdout) != "gwtest\n" && r.Verdict != session.NotStarted {
+				t.Errorf("afterwards %s %q %q, %v, want gwtest, or a session that has ended", r.Verdict, r.Stdout, r.Terminal, err)
+			}
+		})
+	}
+}
+
 // TestPromptsOfSetuidPrograms: they can't be looked into.
 func TestPromptsOfSetuidPrograms(t *testing.T) {
 	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")

@@ -2,9 +2,14 @@ package integration
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +22,7 @@ import (
 // A link that is cut again and again leaves no file under the name, and each
 // time the copy goes on where it was.
 func TestTransferCut(t *testing.T) {
-	const size = 64<<20 + 4321
+	size := long(64<<20, 256<<20) + 4321
 	large := largeFile(t, size)
 	s := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, s.Addr, 0)
@@ -40,7 +45,7 @@ func TestTransferCut(t *testing.T) {
 	}
 	var gone int64
 	for range 10 {
-		proxy.Truncate(netsim.Up, int64(1<<20+random.IntN(9<<20)), []netsim.How{netsim.RST, netsim.FIN}[random.IntN(2)])
+		proxy.Truncate(netsim.Up, int64(1<<20+random.IntN(size/7)), []netsim.How{netsim.RST, netsim.FIN}[random.IntN(2)])
 		r := copyOnce(true)
 		if r.OK() || r.Err == nil {
 			t.Fatalf("a link that was cut: %+v", r)
@@ -52,7 +57,7 @@ func TestTransferCut(t *testing.T) {
 	}
 	proxy.Truncate(netsim.Up, -1, netsim.RST)
 	r := copyOnce(true)
-	if !r.OK() || r.Resumed == 0 || r.Resumed+r.Bytes != size {
+	if !r.OK() || r.Resumed == 0 || r.Resumed+r.Bytes != int64(size) {
 		t.Errorf("%+v", r)
 	}
 	t.Logf("%d MiB went before, %d MiB were there, %d MiB went in the end", gone>>20, r.Resumed>>20, r.Bytes>>20)
@@ -107,6 +112,84 @@ func TestTransferWrongPart(t *testing.T) {
 	}
 }
 
+// A file that is resumed has the permissions that it would have had.
+func TestTransferResumedMode(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for _, part := range []os.FileMode{0o600, 0o644} {
+			for _, mode := range []os.FileMode{0o640, 0o755, 0o600, 0o440} {
+				there := t.TempDir()
+				path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), mode)
+				write(t, there+"/.f.gateway-OLD.part", strings.Repeat("x", 8<<20), part)
+				if r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}); r.Resumed != 8<<20 {
+					t.Errorf("%+v", r)
+				}
+				if info, err := os.Stat(there + "/f"); err != nil || info.Mode().Perm() != mode {
+					t.Errorf("a part with %v: %v, %v, want %v", part, info.Mode(), err, mode)
+				}
+				holds(t, there, "f")
+			}
+		}
+	})
+}
+
+// What is there of a file is compared again where the file is written to after
+// that.
+func TestTransferStalePart(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for name, test := range map[string]struct {
+			at     int64
+			opened bool // it happens behind that
+			code   string
+		}{
+			"before it is opened":       {1000, false, "file.changed"},
+			"while it is read":          {1000, true, "file.changed"},
+			"it grows":                  {12<<20 + 17, false, ""},
+			"it grows while it is read": {12<<20 + 17, true, ""},
+		} {
+			t.Run(name, func(t *testing.T) {
+				large, there := largeFile(t, 12<<20), t.TempDir()
+				if err := os.Truncate(large, 12<<20+17); err != nil {
+					t.Fatal(err)
+				}
+				old := time.Now().Add(-time.Hour) // servers tell whole seconds
+				if err := os.Chtimes(large, old, old); err != nil {
+					t.Fatal(err)
+				}
+				b, err := os.ReadFile(large)
+				if err == nil {
+					err = os.WriteFile(filepath.Join(there, ".large.gateway-OLD.part"), b[:9<<20], 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				change := func() {
+					f, err := os.OpenFile(large, os.O_WRONLY, 0)
+					if err == nil {
+						_, err = f.WriteAt([]byte("changed"), test.at)
+						f.Close()
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				c := transfer.Copy{From: m, To: &transfer.Local{}, Paths: []string{large}, Into: there, Resume: true}
+				if test.opened {
+					c.Watch = &moved{limit: 1, then: sync.OnceFunc(change)}
+				} else {
+					c.From = between{m, sync.OnceFunc(change)}
+				}
+				r := run(t, c)
+				if codes(r) != test.code || r.Resumed != 9<<20 {
+					t.Fatalf("%+v, want %q", r, test.code)
+				}
+				if test.code != "" {
+					holds(t, there)
+				}
+			})
+		}
+	})
+}
+
 // A copy that is interrupted leaves nothing but a part worth keeping.
 func TestTransferInterrupted(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
@@ -148,4 +231,76 @@ func (m *moved) Moved(_ string, bytes int) {
 	if m.limit -= int64(bytes); m.limit <= 0 {
 		m.then()
 	}
+}
+
+// What cp says of a host is what is known: a link that is lost while a file gets
+// its name leaves open whether it has it, and a host that is ended for another
+// one has not failed.
+func TestCpOutcomes(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	near, far := netsim.Start(t, server.Addr, 250*time.Millisecond), netsim.Start(t, server.Addr, 0)
+	host := func(p *netsim.Proxy) string {
+		return strings.Replace(entry(server, ", host_key_policy: accept-new"), fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", p.Port()), 1)
+	}
+	u := newUser(t, "hosts:\n  web1: "+host(near)+"\n  web2: "+host(far)+"\n")
+	// during does something as soon as a name that fits is in a directory.
+	during := func(t *testing.T, pattern string, do func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var done sync.WaitGroup
+		done.Go(func() {
+			for ctx.Err() == nil {
+				if found, _ := filepath.Glob(pattern); len(found) > 0 {
+					do()
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		t.Cleanup(func() {
+			cancel()
+			done.Wait()
+		})
+	}
+	outcomes := func(t *testing.T, o outcome) (all []string) {
+		t.Helper()
+		var results []struct {
+			Outcome  string
+			Problems []struct{ Code, Message, Hint string }
+		}
+		if err := json.Unmarshal([]byte(o.stdout), &results); err != nil {
+			t.Fatalf("%v: %+v", err, o)
+		}
+		for _, r := range results {
+			for _, p := range r.Problems {
+				r.Outcome += " " + p.Code
+			}
+			all = append(all, r.Outcome)
+		}
+		return all
+	}
+	t.Run("lost while it gets its name", func(t *testing.T) {
+		there := t.TempDir()
+		during(t, filepath.Join(there, "copy"), func() { near.Cut(netsim.RST) })
+		o := u.gateway(t, "cp", "-o", "json", u.write(t, "small", "text"), "web1:"+filepath.Join(there, "copy"))
+		if got := outcomes(t, o); o.status != 5 || !slices.Equal(got, []string{"unknown link.lost"}) {
+			t.Errorf("%q, %+v", got, o)
+		}
+	})
+	t.Run("lost before", func(t *testing.T) {
+		there := t.TempDir()
+		during(t, filepath.Join(there, ".large*"), func() { near.Cut(netsim.RST) })
+		o := u.gateway(t, "cp", "-o", "json", largeFile(t, 64<<20), "web1:"+there)
+		if got := outcomes(t, o); o.status != 1 || len(got) != 1 || !strings.HasPrefix(got[0], "failed") {
+			t.Errorf("%q, %+v", got, o)
+		}
+	})
+	t.Run("ended for another one", func(t *testing.T) {
+		there := t.TempDir()
+		far.Stall(netsim.Up)
+		during(t, filepath.Join(there, ".large*"), func() { far.Cut(netsim.RST) })
+		o := u.gateway(t, "cp", "-o", "json", "--fail-fast", largeFile(t, 64<<20), "web1,web2:"+there)
+		if got := outcomes(t, o); o.status != 3 || !slices.Equal(got, []string{"interrupted", "not_started"}) {
+			t.Errorf("%q, %+v", got, o)
+		}
+	})
 }

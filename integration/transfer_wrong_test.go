@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -187,6 +188,11 @@ func TestTransferWhere(t *testing.T) {
 				}
 				for _, c := range []transfer.Copy{{From: &transfer.Local{}, To: m}, {From: m, To: &transfer.Local{}}} {
 					c.Paths, c.Into, c.Recursive = paths, there+"/"+test.into, test.recursive
+					c.DryRun = true
+					if r := run(t, c); codes(r) != test.code && test.into != "no/new" { // that shows when it is written
+						t.Errorf("dry run: %s: %q, want %q: %v %v", r.To.Via, codes(r), test.code, r.Err, r.Problems)
+					}
+					c.DryRun = false
 					r := run(t, c)
 					if got := codes(r); got != test.code {
 						t.Errorf("%s: %q, want %q: %v %v", r.To.Via, got, test.code, r.Err, r.Problems)
@@ -216,6 +222,61 @@ func TestTransferRefused(t *testing.T) {
 			if codes(r) != "file.special" || r.Files != 1 || !strings.Contains(r.Problems[0].Err.Error(), "d/fifo is no regular file (a FIFO)") {
 				t.Errorf("%+v", r)
 			}
+		})
+		t.Run("two of one name", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			for _, path := range []string{"a/x", "b/x", "c/d/y", "e/d/z"} {
+				write(t, from+"/"+path, path, 0o644)
+			}
+			paths := []string{from + "/a/x", from + "/b/x", from + "/a/x", from + "/c/d", from + "/e/d", from + "/c/.", from + "/e/."}
+			for _, dry := range []bool{true, false} {
+				r := run(t, transfer.Copy{From: m, To: local, Paths: paths[:5], Into: there, Recursive: true, DryRun: dry})
+				if codes(r) != "file.exists file.exists" || r.Files != 2 {
+					t.Errorf("%+v", r)
+				}
+			}
+			sameFiles(t, from+"/a/x", there+"/x")
+			holds(t, there+"/d", "y")
+			if r := run(t, transfer.Copy{From: m, To: local, Paths: paths[5:], Into: there, Recursive: true}); !r.OK() {
+				t.Errorf("%+v", r)
+			}
+			holds(t, there+"/d", "y", "z")
+		})
+		t.Run("a symlink to the target", func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, dir+"/d/a", "a", 0o644)
+			if err := os.Symlink("../to", dir+"/d/to"); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + "/d/."}, Into: dir + "/to", Recursive: true, Links: transfer.FollowLinks})
+			if codes(r) != "file.failed" || r.Files != 1 {
+				t.Errorf("%s: %d files", codes(r), r.Files)
+			}
+			holds(t, dir+"/to", "a")
+		})
+		t.Run("special targets", func(t *testing.T) {
+			from, there := t.TempDir(), t.TempDir()
+			write(t, from+"/file", "a", 0o644)
+			if err := os.Symlink("file", from+"/link"); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"file", "link"} {
+				if err := syscall.Mkfifo(there+"/"+name, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, dry := range []bool{true, false} {
+				r := run(t, transfer.Copy{From: local, To: m, Paths: []string{from + "/."}, Into: there, Recursive: true, DryRun: dry})
+				if codes(r) != "file.special file.special" {
+					t.Errorf("%+v", r)
+				}
+			}
+			for _, name := range []string{"file", "link"} {
+				if info, err := os.Lstat(there + "/" + name); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+					t.Errorf("%s: %v, %v", name, info, err)
+				}
+			}
+			holds(t, there, "file", "link")
 		})
 		t.Run("symlinks", func(t *testing.T) {
 			from := t.TempDir()
@@ -264,15 +325,30 @@ func TestTransferRefused(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			holds(t, there+"/d", "a.c", "s")
+			if err := os.Symlink("d", there+"/link"); err != nil {
+				t.Fatal(err)
+			}
+			c.Paths, c.Into, c.DryRun, c.Checksum = []string{from + "/d/."}, there+"/link", true, true
+			if r := run(t, c); !r.OK() || r.Files != 0 || r.Unchanged != 1 {
+				t.Errorf("%+v", r)
+			}
+			c = transfer.Copy{From: local, To: m, Paths: []string{from + "/d"}, Into: there + "/e", Recursive: true, Exclude: []string{"[!a]*"}}
+			if r := run(t, c); !r.OK() || r.Files != 2 {
+				t.Errorf("%+v", r)
+			}
+			holds(t, there+"/e", "a.c", "a.o")
 		})
 		t.Run("globs", func(t *testing.T) {
 			from, there := t.TempDir(), t.TempDir()
-			for _, path := range []string{"x1/a.log", "x2/b.log", "x2/.c.log", "y/d.log", "*.log"} {
+			for _, path := range []string{"x1/a.log", "x2/b.log", "x2/.c.log", "y/d.log", "*.log", "x3"} {
 				write(t, from+"/"+path, path, 0o644)
 			}
-			for pattern, want := range map[string][]string{"/x?/*.log": {"a.log", "b.log"}, "/[y]/d.*": {"d.log"}, "/*.log": {"*.log"}} {
+			for pattern, want := range map[string][]string{
+				"/x?/*.log": {"a.log", "b.log"}, "/[y]/d.*": {"d.log"}, "/*.log": {"*.log"},
+				"/[!x]/*": {"d.log"}, "/[!y*]*": {"x1", "x2", "x3"}, "/x*/": {"x1", "x2"}, `/[!\]x]/*`: {"d.log"},
+			} {
 				there := t.TempDir()
-				if r := run(t, transfer.Copy{From: m, To: local, Glob: true, Paths: []string{from + pattern}, Into: there}); !r.OK() {
+				if r := run(t, transfer.Copy{From: m, To: local, Glob: true, Recursive: true, Paths: []string{from + pattern}, Into: there}); !r.OK() {
 					t.Errorf("%s: %+v", pattern, r)
 				}
 				holds(t, there, want...)
@@ -342,6 +418,21 @@ func TestTransferRefused(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			sameFiles(t, "/proc/version", there+"/version")
+			if r := run(t, transfer.Copy{From: m, To: local, Paths: []string{"/proc/kallsyms"}, Into: there}); !r.OK() {
+				t.Errorf("%+v", r)
+			}
+			back := t.TempDir()
+			if r := run(t, transfer.Copy{From: local, To: m, Paths: []string{"/proc/kallsyms"}, Into: back}); !r.OK() {
+				t.Errorf("%+v", r)
+			}
+			want, err := os.ReadFile("/proc/kallsyms")
+			half := len(want) / 2 // modules, whose symbols come last, come and go
+			for _, dir := range []string{there, back} {
+				got, failed := os.ReadFile(dir + "/kallsyms")
+				if err != nil || failed != nil || len(got) < half || !bytes.Equal(got[:half], want[:half]) {
+					t.Errorf("%d bytes, %v; want %d, %v", len(got), failed, len(want), err)
+				}
+			}
 		})
 	})
 }
@@ -407,4 +498,200 @@ func TestManyLargeOverShell(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	sameTrees(t, from, to)
+}
+
+// between is a machine where something happens before a file is opened.
+type between struct {
+	transfer.Machine
+	then func()
+}
+
+func (b between) Open(ctx context.Context, path string, info transfer.Info, at int64) (transfer.Content, error) {
+	b.then()
+	return b.Machine.Open(ctx, path, info, at)
+}
+
+func (b between) Hashes(ctx context.Context) bool {
+	h, ok := b.Machine.(interface{ Hashes(context.Context) bool })
+	return ok && h.Hashes(ctx)
+}
+
+// A file that takes the place of another one after that was found is copied
+// whole, or not at all.
+func TestTransferReplaced(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for name, test := range map[string]struct {
+			was, is int
+			code    string
+		}{
+			"longer":  {100, 120, ""},
+			"shorter": {120, 100, ""},
+			"larger":  {100, 300_000, ""},
+			"smaller": {300_000, 100, ""},
+			"large":   {300_000, 400_000, ""},
+			"empty":   {100, 0, "file.changed"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				from, there := t.TempDir(), t.TempDir()
+				path := write(t, from+"/f", strings.Repeat("a", test.was), 0o644)
+				replace := func() {
+					if err := os.Rename(write(t, from+"/new", strings.Repeat("b", test.is), 0o600), path); err != nil {
+						t.Error(err)
+					}
+				}
+				r := run(t, transfer.Copy{From: between{m, replace}, To: &transfer.Local{}, Paths: []string{path}, Into: there})
+				if codes(r) != test.code {
+					t.Fatalf("%+v, want %q", r, test.code)
+				}
+				if test.code != "" {
+					holds(t, there)
+					return
+				}
+				sameFiles(t, path, there+"/f")
+				if info, err := os.Stat(there + "/f"); err != nil || info.Mode().Perm() != 0o600 {
+					t.Errorf("%v, %v", info.Mode(), err)
+				}
+			})
+		}
+	})
+}
+
+// More zeros than the target hashes at a time.
+func TestTransferHole(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	for name, head := range map[string]string{"all": "", "behind a head": "head"} {
+		t.Run(name, func(t *testing.T) {
+			there := t.TempDir()
+			path := write(t, t.TempDir()+"/sparse", head, 0o600)
+			if err := os.Truncate(path, 100<<20+17); err != nil {
+				t.Fatal(err)
+			}
+			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{path}, Into: there})
+			sameFiles(t, path, there+"/sparse")
+		})
+	}
+}
+
+// What not all may read is made like that: nobody can open it before.
+func TestTransferSecret(t *testing.T) {
+	// A server that changes nothing about a file leaves it as it was made.
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -P setstat,fsetstat,remove"}})
+	m := filesOf(t, s, s.Port)
+	for _, mode := range []os.FileMode{0o600, 0o640, 0o440, 0o711} {
+		there := t.TempDir()
+		path := write(t, t.TempDir()+"/secret", "secret", mode)
+		if r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there}); codes(r) != "file.permission" {
+			t.Errorf("%+v", r)
+		}
+		parts, err := filepath.Glob(there + "/.secret.*.part")
+		if err != nil || len(parts) != 1 {
+			t.Fatalf("%q, %v", parts, err)
+		}
+		if info, err := os.Stat(parts[0]); err != nil || info.Mode().Perm()&^0o600 != mode&^0o600 {
+			t.Errorf("%v, %v, want no more than %v", info.Mode(), err, mode)
+		}
+	}
+}
+
+// A directory that lacks what its owner needs has no more than the umask leaves.
+func TestTransferDirectoryMode(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -u 077"}})
+	m := filesOf(t, s, s.Port)
+	from, there := t.TempDir(), t.TempDir()
+	write(t, from+"/d/f", "f", 0o644)
+	if err := os.Chmod(from+"/d", 0o555); err != nil {
+		t.Fatal(err)
+	}
+	for into, c := range map[string]struct {
+		preserve bool
+		mode     os.FileMode
+	}{"new": {false, 0o500}, "kept": {true, 0o555}} {
+		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d"}, Into: there + "/" + into, Recursive: true, Preserve: c.preserve})
+		if info, err := os.Stat(there + "/" + into); err != nil || info.Mode().Perm() != c.mode {
+			t.Errorf("%s: %v, %v, want %v", into, info.Mode(), err, c.mode)
+		}
+	}
+}
+
+// Where programs see other files than the server, what it stored is read back.
+func TestTransferOtherPaths(t *testing.T) {
+	there := t.TempDir()
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -d " + there}})
+	m, large := filesOf(t, s, s.Port), largeFile(t, 65<<20)
+	if r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{large}, Into: "large"}); r.Checked != 1 {
+		t.Errorf("%+v", r)
+	}
+	sameFiles(t, large, there+"/large")
+}
+
+// A server without posix-rename replaces what is there all the same, and one
+// that renames nothing leaves it.
+func TestTransferRenames(t *testing.T) {
+	for _, test := range []struct{ name, lacks, code, want string }{
+		{"to what is not there", "posix-rename", "", "new"},
+		{"nothing", "posix-rename,rename", "file.permission", "old"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -P " + test.lacks}})
+			m := filesOf(t, s, s.Port)
+			if via := m.About().Via; via != "sftp" {
+				t.Fatalf("via %s", via)
+			}
+			from, there := t.TempDir(), t.TempDir()
+			write(t, from+"/f", "new", 0o644)
+			write(t, there+"/f", "old", 0o644)
+			if err := os.Symlink("new", from+"/link"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("old", there+"/link"); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/."}, Into: there, Recursive: true})
+			if got := strings.Fields(codes(r)); slices.ContainsFunc(got, func(code string) bool { return code != test.code }) || len(got) > 0 == r.OK() {
+				t.Errorf("%+v", r)
+			}
+			holds(t, there, "f", "link")
+			b, err := os.ReadFile(there + "/f")
+			link, failed := os.Readlink(there + "/link")
+			if err != nil || failed != nil || string(b) != test.want || link != test.want {
+				t.Errorf("%q, %v; %q, %v; want %q", b, err, link, failed, test.want)
+			}
+		})
+	}
+}
+
+// A directory is not copied into itself, by whatever symlinks that is asked for.
+func TestTransferIntoItself(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		dir := t.TempDir()
+		write(t, dir+"/d/x/f", "f", 0o644)
+		write(t, dir+"/dd/f", "f", 0o644)
+		for link, target := range map[string]string{"lnk": dir + "/d/x", "lnk-d": "d", "out": "dd"} {
+			if err := os.Symlink(target, dir+"/"+link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct{ from, into, code string }{
+			{"/d", "/d/x", "file.failed"},
+			{"/d", "/d/new", "file.failed"},
+			{"/d", "/lnk", "file.failed"},
+			{"/d", "/lnk/new", "file.failed"},
+			{"/lnk-d", "/d/x", "file.failed"},
+			{"/lnk-d/.", "/lnk", "file.failed"},
+			{"/d/x/..", "/d", "file.failed"},
+			{"/d", "/out/../lnk", "file.failed"},
+			{"/d", "/out", ""},
+			{"/d", "/d2", ""},
+			{"/d/x", "/lnk-d/y", ""},
+		} {
+			r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + c.from}, Into: dir + c.into, Recursive: true})
+			if codes(r) != c.code {
+				t.Fatalf("%s to %s: %q, want %q: %+v", c.from, c.into, codes(r), c.code, r)
+			}
+		}
+		holds(t, dir, "d", "d2", "dd", "lnk", "lnk-d", "out")
+		holds(t, dir+"/d", "x", "y")
+		holds(t, dir+"/d/x", "f")
+		holds(t, dir+"/dd", "d", "f")
+	})
 }

@@ -1,0 +1,146 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gateway/internal/sshdtest"
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// endings are commands that go on until they are ended.
+var endings = []string{
+	"/bin/sleep 30",
+	"(/bin/sleep 30)",
+	"x=$(/bin/sleep 30)",
+	"f() { /bin/sleep 30; }; f",
+	"/bin/sleep 30 | /bin/cat",
+	"/bin/sleep 3 & /bin/sleep 30",
+	"/bin/sh -c '/bin/sleep 30; :'",
+	"while /bin/sleep 0.01; do /bin/true; done",
+	"while /bin/sleep 0.01; do /bin/true; done | /bin/cat",
+	"/usr/bin/yes",
+	"/usr/bin/seq 1 1000000000 | /bin/cat >&2",
+	"export LATE=1; cd /tmp; cd \"$OLDPWD\"; /bin/sleep 30",
+}
+
+// TestSoakMoments ends commands at random moments of their first milliseconds,
+// in all ways there are, for as long as GATEWAY_SOAK says: a shell is then
+// reading a line, between two forks, in a handler. Whatever the moment, the
+// verdict is right, and the session answers with what it had.
+func TestSoakMoments(t *testing.T) {
+	if soak <= 0 {
+		t.Skip("GATEWAY_SOAK is not set")
+	}
+	seed := soakSeed(t)
+	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxStartups 100"}})
+	deadline := time.Now().Add(soak)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	counts := map[string]int{}
+	for i := range 6 {
+		m := &momentary{
+			t: t, random: rand.New(rand.NewPCG(seed, uint64(i))), counts: map[string]int{},
+			name: fmt.Sprintf("moment-%d-%d", os.Getpid(), i), transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}),
+		}
+		if i%2 == 1 {
+			m.transport = dial(t, server, server.Port)
+		}
+		all.Go(func() {
+			for time.Now().Before(deadline) && !t.Failed() {
+				m.life()
+			}
+			m.transport.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			for kind, n := range m.counts {
+				counts[kind] += n
+			}
+		})
+	}
+	all.Wait()
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%8d %s", counts[kind], kind)
+	}
+	eventually(t, "no process of a session left", func() bool { return len(withSession(fmt.Sprintf("moment-%d", os.Getpid()))) == 0 })
+}
+
+// A momentary has one session at a time, and ends what runs in it.
+type momentary struct {
+	t         *testing.T
+	random    *rand.Rand
+	name      string
+	transport transport.Transport
+	counts    map[string]int
+	lives     int
+}
+
+func (m *momentary) life() {
+	m.lives++
+	shell := allShells[m.random.IntN(len(allShells))]
+	s, err := session.Open(context.Background(), m.transport, session.Config{ID: fmt.Sprintf("%s-%d", m.name, m.lives), Shell: shell})
+	if err != nil {
+		m.t.Errorf("Open with %s: %v", shell, err)
+		return
+	}
+	defer s.Close()
+	r, err := s.Run(context.Background(), session.Command{Text: "cd /usr; V=kept; g() { echo $V in $PWD; }"})
+	for n := 0; n < 40 && err == nil; n++ {
+		text := endings[m.random.IntN(len(endings))]
+		how, moment := m.end(s, shell, text)
+		if r, err = s.Run(context.Background(), session.Command{Text: "g", Timeout: 20 * time.Second}); err != nil || string(r.Stdout) != "kept in /usr\n" || len(r.Stderr) > 0 || r.ExitCode != 0 {
+			m.t.Errorf("%s, behind %q, %s after %v: %s %d, %.200q, stderr %.200q, terminal %.200q, ended %v, %v", shell, text, how, moment, r.Verdict, r.ExitCode, r.Stdout, r.Stderr, r.Terminal, r.Ended, err)
+			return
+		}
+	}
+}
+
+// patience is after what time an interrupt counts as missed.
+const patience = 5 * time.Second
+
+// end runs a command and ends it in some way after a moment.
+func (m *momentary) end(s *session.Session, shell, text string) (how string, moment time.Duration) {
+	moment = time.Duration(m.random.IntN(int(20 * time.Millisecond)))
+	command := session.Command{Limit: 100}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	want := session.Interrupted
+	switch m.random.IntN(4) {
+	case 0:
+		how, command.Timeout, want = "deadline", moment+1, session.TimedOut
+	case 1:
+		how = "context"
+		command.Started = func() { time.AfterFunc(moment, cancel) }
+	case 2:
+		how, command.Timeout = "int", patience
+		command.Started = func() { time.AfterFunc(moment, func() { _ = s.Interrupt(session.Int) }) }
+	default:
+		level := []session.Level{session.Term, session.Kill}[m.random.IntN(2)]
+		if level == session.Term && strings.HasPrefix(text, "while") { // whose programs would be signaled, and the shell be spared
+			text = endings[0]
+		}
+		how, command.Timeout = string(level), patience
+		command.Started = func() { time.AfterFunc(moment, func() { _ = s.Interrupt(level) }) }
+	}
+	m.counts[how]++
+	command.Text = text
+	begun := time.Now()
+	r, err := s.Run(ctx, command)
+	switch took := time.Since(begun); {
+	case r.Verdict == session.TimedOut && want == session.Interrupted && !r.Ended:
+		m.counts[fmt.Sprintf("%s missed %q in %s", how, text, shell)]++
+	case r.Verdict != want || r.Ended || took > patience:
+		m.t.Errorf("%s, %q, %s after %v: %s %d after %v, stderr %.200q, terminal %.200q, ended %v, %v; want %s", shell, text, how, moment, r.Verdict, r.ExitCode, took, r.Stderr, r.Terminal, r.Ended, err, want)
+	}
+	return how, moment
+}
