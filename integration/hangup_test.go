@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -54,4 +56,41 @@ func (f far) hangsUp(t *testing.T, shell string) {
 		}
 	}
 	f.clean(t)
+}
+
+// TestHangUpReachesTheShellsLast: a shell that was about to start something as
+// the link went does so, and dies of the hang-up then. What it started is an orphan,
+// younger than the hang-up.
+func TestHangUpReachesTheShellsLast(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tag, late := tag(t), filepath.Join(t.TempDir(), "late")
+			r := start(t, f.open(t), session.Command{Text: "export " + tag + "; trap 'sleep 0.05; set -m; sleep 60 & echo >" + late + "; exit' HUP; echo up; sleep 60"})
+			eventually(t, "the command runs", func() bool { return tagged(tag) > 0 })
+			f.link.Cut(netsim.RST)
+			_, _ = r.wait(t, 5*time.Second)
+			eventually(t, "the last one has started", func() bool { _, err := os.Stat(late); return err == nil })
+			gone(t, tag)
+			f.clean(t)
+		})
+	}
+}
+
+// TestHangUpLetsHandlersFinish: what a program does about its hang-up, with the
+// help of others, is not hung up again.
+func TestHangUpLetsHandlersFinish(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			tag, saved := tag(t), filepath.Join(t.TempDir(), "saved")
+			r := start(t, f.open(t), session.Command{Text: "export " + tag +
+				`; sh -c 'trap "sleep 1; sleep 1 && echo >` + saved + `; exit" HUP; echo up; while :; do sleep 0.05; done'`})
+			f.link.Cut(netsim.RST)
+			_, _ = r.wait(t, 5*time.Second)
+			eventually(t, "the handler is through", func() bool { _, err := os.Stat(saved); return err == nil })
+			gone(t, tag)
+			f.clean(t)
+		})
+	}
 }

@@ -155,15 +155,15 @@ func tag(t *testing.T) string {
 }
 
 // tagged counts the processes that have the tag.
-func tagged(tag string) int {
-	n := 0
+func tagged(tag string) int { return len(withTag(tag)) }
+
+// withTag finds them, by their directory in /proc.
+func withTag(tag string) []string {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
-		if env, err := os.ReadFile(file); err == nil && slices.Contains(strings.Split(string(env), "\x00"), tag) {
-			n++
-		}
-	}
-	return n
+	return slices.DeleteFunc(files, func(file string) bool {
+		env, err := os.ReadFile(file)
+		return err != nil || !slices.Contains(strings.Split(string(env), "\x00"), tag)
+	})
 }
 
 // gone waits until no process has the tag. Between two processes of a loop there
@@ -173,7 +173,24 @@ func gone(t *testing.T, tag string) {
 	for deadline := time.Now().Add(5 * time.Second); tagged(tag) > 0; <-time.After(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("%d processes of the command are left after five seconds", tagged(tag))
+			for _, file := range withTag(tag) {
+				t.Log(describe(filepath.Dir(file)))
+			}
 			return
 		}
 	}
+}
+
+// describe says what a process is, and what a signal would find.
+func describe(proc string) string {
+	var said strings.Builder
+	for _, name := range []string{"stat", "cmdline", "status"} {
+		text, _ := os.ReadFile(filepath.Join(proc, name))
+		for line := range strings.Lines(strings.ReplaceAll(string(text), "\x00", " ")) {
+			if name != "status" || strings.HasPrefix(line, "Sig") || strings.HasPrefix(line, "ShdPnd") {
+				fmt.Fprintf(&said, "%s\n", strings.TrimSpace(line))
+			}
+		}
+	}
+	return said.String()
 }
