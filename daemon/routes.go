@@ -1,27 +1,15 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"runtime"
-	"strconv"
-	"sync"
 	"time"
-	"unicode/utf8"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/transport"
 )
-
-// maxBody bounds a request: the longest text of a command, in JSON, and some
-// standard input.
-const maxBody = 16 << 20
 
 // routes are the API, but for hello and stop, which the handshake answers, and
 // lend, which leaves HTTP.
@@ -70,97 +58,6 @@ func (d *Daemon) Handler() http.Handler {
 	return mux
 }
 
-// A request is one call, and its answer.
-type request struct {
-	w     http.ResponseWriter
-	r     *http.Request
-	scope string
-
-	mu      sync.Mutex // lines may come from several goroutines
-	started bool       // the answer is under way: it is too late for an error
-	over    bool       // w must not be used any more
-}
-
-// end comes before net/http takes the answer back: what a request has begun may
-// have something to say when it is over.
-func (q *request) end() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.over = true
-}
-
-func (q *request) context() context.Context { return q.r.Context() }
-
-// body reads the request's JSON. What the API does not know is refused.
-func (q *request) body(into any) error {
-	data, err := io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, maxBody))
-	var tooLong *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLong):
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: the request is longer than %d MiB", maxBody>>20), Hint: "move large data as a file"}
-	case err != nil:
-		return err
-	case !utf8.Valid(data): // a decoder would put U+FFFD there, without a word
-		return &transport.Error{Code: "usage", Message: "daemon: the request is not valid UTF-8"}
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: request: %v", err)}
-	}
-	return nil
-}
-
-// reply answers with one object.
-func (q *request) reply(answer any) error {
-	q.w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(q.w).Encode(answer)
-}
-
-// line sends one line of an answer that goes on.
-func (q *request) line(answer any) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.over {
-		return errNobody
-	}
-	if !q.started {
-		q.w.Header().Set("Content-Type", "application/x-ndjson")
-		q.started = true
-	}
-	if err := json.NewEncoder(q.w).Encode(answer); err != nil {
-		return err
-	}
-	return http.NewResponseController(q.w).Flush()
-}
-
-// statuses maps error codes to statuses, for those who look at nothing else.
-var statuses = map[string]int{
-	"usage":              http.StatusBadRequest,
-	"session.not_found":  http.StatusNotFound,
-	"session.busy":       http.StatusConflict,
-	"session.closed":     http.StatusGone,
-	"session.limit":      http.StatusTooManyRequests,
-	"daemon.version":     http.StatusUpgradeRequired,
-	"daemon.unreachable": http.StatusServiceUnavailable,
-}
-
-// fail answers with an error, if there is still room for one.
-func (q *request) fail(err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.started || q.context().Err() != nil {
-		return // the end of the answer says it
-	}
-	status, ok := statuses[gateway.Code(err)]
-	if !ok {
-		status = http.StatusInternalServerError
-	}
-	q.w.Header().Set("Content-Type", "application/json")
-	q.w.WriteHeader(status)
-	_ = json.NewEncoder(q.w).Encode(api.Failure{Error: gateway.NewJSONError(err)}) // the caller may be gone
-}
-
 // session returns the open session that the path names.
 func (d *Daemon) session(q *request) (*live, error) { return d.find(q.scope, q.r.PathValue("id")) }
 
@@ -188,19 +85,6 @@ func (d *Daemon) follow(q *request) error {
 		}
 		return q.line(e)
 	})
-}
-
-// number reads a parameter of the query.
-func (q *request) number(name string, otherwise int64) (int64, error) {
-	text := q.r.URL.Query().Get(name)
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: %s: %q is no number", name, text)}
-	}
-	return n, nil
 }
 
 func (d *Daemon) presence(q *request) error {

@@ -3,11 +3,8 @@ package script
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +12,6 @@ import (
 	"gateway/gateway"
 	"gateway/internal/redact"
 	"gateway/session"
-	"gateway/transport"
 )
 
 // A Runner runs a script on hosts. It may be used for several at once.
@@ -117,89 +113,6 @@ func (r *Runner) newRun(host string) *hostRun {
 		}
 	}
 	return h
-}
-
-// registered reports whether a text names what only a step sets.
-func (h *hostRun) registered(text string) bool {
-	found := false
-	expand(text, func(name string) string {
-		found = found || h.registers[name]
-		return ""
-	})
-	return found
-}
-
-// open opens the main session, and sets the variables in it. It replaces one
-// that has ended; see back.
-func (h *hostRun) open(ctx context.Context) error {
-	s, err := h.Open(ctx, h.host, gateway.Options{Typed: func(secret string) { h.Mask.Add(secret) }})
-	if err != nil {
-		return err
-	}
-	main := &shell{Session: s, cwd: s.Origin()}
-	about := s.Describe()
-	h.mu.Lock()
-	h.result.User, h.result.Transport, h.result.Session, h.result.Shell = about.User, about.Transport, about.Session, about.Shell
-	h.result.Connect += about.Connect
-	h.mu.Unlock()
-	if err := h.define(ctx, main); err != nil {
-		s.Close()
-		return err
-	}
-	if h.main != nil {
-		h.before = cmp.Or(h.before, h.main.cwd)
-		h.retire()
-	}
-	h.main = main
-	return nil
-}
-
-// back takes a new main session to where the one before it was. A step that says
-// itself where it runs does not need that.
-func (h *hostRun) back(ctx context.Context, s *Step) error {
-	cwd := h.expand(s.Cwd)
-	if h.before == "" || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
-		return nil
-	}
-	if h.before != h.main.cwd {
-		if err := h.main.enter(ctx, h.before, nil); err != nil {
-			return err
-		}
-	}
-	h.before, h.main.old = "", ""
-	return nil
-}
-
-// retire puts the sessions of a connection aside, which are closed at the end.
-func (h *hostRun) retire() {
-	for _, s := range h.others {
-		h.closed = append(h.closed, s)
-	}
-	h.closed = append(h.closed, h.main)
-	h.others, h.main = nil, nil
-}
-
-func (h *hostRun) close() {
-	if h.main != nil {
-		h.retire()
-	}
-	for _, s := range h.closed {
-		s.Close()
-	}
-}
-
-// define sets all variables in a shell.
-func (h *hostRun) define(ctx context.Context, s *shell) error {
-	plain := make(map[string]string, len(h.values))
-	for name, value := range h.values {
-		if _, secret := h.Secrets[name]; !secret && name != HostVar {
-			plain[name] = value
-		}
-	}
-	if err := s.set(ctx, plain, false); err != nil {
-		return err
-	}
-	return s.set(ctx, h.Secrets, true)
 }
 
 // steps runs the steps up to the first that fails.
@@ -304,141 +217,4 @@ func (h *hostRun) takeOver(from *hostRun) *StepResult {
 	h.result.Started, h.result.Connect, h.result.Steps = known.Started, known.Connect, slices.Clone(known.Steps)
 	h.result.Duration = time.Since(known.Started)
 	return from.running
-}
-
-// expand puts in the values of variables.
-func (h *hostRun) expand(text string) string {
-	return expand(text, func(name string) string { return h.values[name] })
-}
-
-// present is expand for what must not become empty: it would mean another user,
-// or wherever the shell is.
-func (h *hostRun) present(key, text string) (string, error) {
-	value := h.expand(text)
-	if value == "" && text != "" {
-		return "", &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: %s: %s is empty", key, text)}
-	}
-	return value, nil
-}
-
-// show is expand for what is shown.
-func (h *hostRun) show(text string) string { return h.Mask.String(h.expand(text)) }
-
-// hidden returns a text without secrets. One that shows only once the sequences
-// between its characters are taken out, which reports do, takes them along.
-func (h *hostRun) hidden(b []byte) []byte {
-	b = h.Mask.Bytes(b)
-	plain := Plain(b)
-	if masked := h.Mask.String(plain); masked != plain {
-		return []byte(masked)
-	}
-	return b
-}
-
-// masked returns an error without secrets.
-func (h *hostRun) masked(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &transport.Error{Code: gateway.Code(err), Message: string(h.hidden([]byte(err.Error()))), Hint: h.Mask.String(gateway.Hint(err)), Err: err}
-}
-
-// shell returns the session for a step: the main one, or one of another user on
-// the same connection, which has its own variables and functions but for those
-// of the script, and starts where the main one is.
-func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
-	if h.main.ended() {
-		return nil, &transport.Error{Code: "session.closed", Message: "script: the session has ended", Hint: "an earlier step ended its shell: leave exit and set -e out, or put them into ( )"}
-	}
-	if err := h.back(ctx, s); err != nil || !s.Sudo.On {
-		return h.main, err
-	}
-	user, err := h.present("sudo", s.Sudo.User)
-	if err != nil {
-		return nil, err
-	}
-	if other := h.others[user]; other != nil && !other.ended() {
-		return other, nil
-	}
-	opened, err := h.main.Beside(ctx, gateway.Options{
-		Sudo: true, SudoUser: user,
-		Typed:    func(secret string) { h.Mask.Add(secret) },
-		Password: h.sudoPassword(s),
-	})
-	if err != nil {
-		return nil, err
-	}
-	other := &shell{Session: opened, cwd: opened.Origin()}
-	if err := h.define(ctx, other); err != nil {
-		opened.Close()
-		return nil, err
-	}
-	if h.others == nil {
-		h.others = map[string]*shell{}
-	}
-	if ended := h.others[user]; ended != nil {
-		h.closed = append([]*shell{ended}, h.closed...)
-	}
-	h.others[user] = other
-	return other, nil
-}
-
-// sudoPassword returns what answers sudo's prompt if the inventory doesn't: the
-// step's own answers.
-func (h *hostRun) sudoPassword(s *Step) func(context.Context) (string, error) {
-	prompt := "[sudo] password for " + h.main.Describe().User + ": "
-	for _, a := range s.Answers {
-		if a.Prompt.MatchString(prompt) {
-			return func(context.Context) (string, error) { return h.answer(a), nil }
-		}
-	}
-	return nil
-}
-
-func (h *hostRun) answer(a Answer) string {
-	if a.Secret != "" {
-		return h.Secrets[a.Secret]
-	}
-	return h.expand(a.Text)
-}
-
-// place returns the directory that a step runs in; empty for where the shell is.
-func (h *hostRun) place(s *Step) (string, error) {
-	cwd, err := h.present("cwd", s.Cwd)
-	if err != nil || !s.Sudo.On || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
-		return cwd, err
-	}
-	return path.Join(h.main.cwd, cwd), nil
-}
-
-func (h *hostRun) env(s *Step) map[string]string {
-	env := make(map[string]string, len(s.Env))
-	for name, value := range s.Env {
-		env[name] = h.expand(value)
-	}
-	return env
-}
-
-// register sets the step's variable, in all shells.
-func (h *hostRun) register(ctx context.Context, s *Step, stdout []byte, truncated bool) error {
-	if s.Register == "" {
-		return nil
-	}
-	ctx = context.WithoutCancel(ctx) // what runs after an interrupt goes by it, too
-	value := strings.TrimSpace(string(stdout))
-	switch {
-	case truncated:
-		return &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: register %s: stdout is too long for a variable", s.Register), Hint: "print less: head, tail or grep"}
-	case strings.ContainsRune(value, 0):
-		return &transport.Error{Code: "script.invalid", Message: fmt.Sprintf("script: register %s: stdout holds a NUL byte, which no shell can keep", s.Register)}
-	}
-	h.values[s.Register] = value
-	for _, shell := range append([]*shell{h.main}, slices.Collect(maps.Values(h.others))...) {
-		if !shell.ended() {
-			if err := shell.set(ctx, map[string]string{s.Register: value}, false); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -1,18 +1,13 @@
 package transfer
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 )
 
@@ -132,54 +127,6 @@ func (u *until) Read(b []byte) (int, error) {
 	return u.r.Read(b)
 }
 
-// Open implements [Source].
-func (l *Local) Open(_ context.Context, path string, _ Info, at int64) (Content, error) {
-	// What has become a FIFO since must not block.
-	f, err := os.OpenFile(l.at(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, l.problem("read", path, err)
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = refuse(codeSpecial, "", "%s is no regular file", printable(path))
-	}
-	if err == nil && at > 0 {
-		_, err = f.Seek(at, io.SeekStart)
-	}
-	if err != nil {
-		f.Close()
-		return nil, l.problem("read", path, err)
-	}
-	return &localContent{File: f, local: l, path: path, info: infoOf(info)}, nil
-}
-
-type localContent struct {
-	*os.File
-	local *Local
-	path  string
-	info  Info
-}
-
-func (c *localContent) Read(b []byte) (int, error) {
-	n, err := c.File.Read(b)
-	if err != nil && err != io.EOF {
-		err = c.local.problem("read", c.path, err)
-	}
-	return n, err
-}
-
-// Opened implements [Content].
-func (c *localContent) Opened(context.Context) (Info, error) { return c.info, nil }
-
-// Changed implements [Content].
-func (c *localContent) Changed(context.Context) (bool, error) {
-	info, err := c.Stat()
-	if err != nil {
-		return false, c.local.problem("look at", c.path, err)
-	}
-	return differs(infoOf(info), c.info), nil
-}
-
 // Mkdir implements [Target].
 func (l *Local) Mkdir(_ context.Context, path string, perm fs.FileMode) error {
 	return l.problem("make the directory", path, os.Mkdir(l.at(path), perm))
@@ -220,157 +167,6 @@ func (l *Local) Chattr(_ context.Context, path string, attr Attr) error {
 		}
 	}
 	return nil
-}
-
-// Create implements [Target].
-func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
-	part := partPath(l.at(spec.Path))
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, spec.Perm.Perm()|0o600)
-	if err != nil {
-		return nil, l.problem("write", spec.Path, err)
-	}
-	p := &localPart{local: l, file: f, path: part, spec: spec}
-	narrow := 0o600 &^ spec.Perm
-	if narrow != 0 || spec.Old != "" { // the umask has spoken, and we took more
-		if info, err := f.Stat(); err == nil {
-			p.perm = new(info.Mode().Perm() &^ narrow)
-		}
-	}
-	if spec.Old != "" {
-		if err := p.takeOver(); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
-}
-
-// takeOver puts the old part in the place of the new one: under a name of one's
-// own it is nobody else's to go on with.
-func (p *localPart) takeOver() error {
-	p.file.Close()
-	if err := os.Rename(p.local.at(p.spec.Old), p.path); err != nil {
-		os.Remove(p.path)
-		return p.local.problem("take over", p.spec.Old, unlink(err))
-	}
-	f, err := os.OpenFile(p.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-	if err == nil {
-		p.file = f
-		if err = f.Chmod(onlyOwner); err == nil {
-			err = f.Truncate(p.spec.At)
-		}
-		if err == nil {
-			_, err = f.Seek(p.spec.At, io.SeekStart)
-		}
-		if err != nil {
-			f.Close()
-		}
-	}
-	return p.local.problem("write", p.spec.Path, err)
-}
-
-type localPart struct {
-	local *Local
-	file  *os.File
-	path  string
-	spec  Spec
-	perm  *fs.FileMode
-	holes bool // the last bytes may have been left out
-}
-
-// Path implements [Part].
-func (p *localPart) Path() string { return p.path }
-
-// Write implements [Part]. Blocks of zeros become holes.
-func (p *localPart) Write(b []byte) (int, error) {
-	var err error
-	if p.holes = hollow(b); p.holes {
-		_, err = p.file.Seek(int64(len(b)), io.SeekCurrent)
-	} else {
-		_, err = p.file.Write(b)
-	}
-	if err != nil {
-		return 0, p.local.problem("write", p.spec.Path, err)
-	}
-	return len(b), nil
-}
-
-// zeros is what a hole reads as.
-var zeros = make([]byte, block)
-
-// hollow reports whether a block is better left out.
-func hollow(b []byte) bool { return len(b) == block && bytes.Equal(b, zeros) }
-
-// Finish implements [Part]. What this machine has taken needs no second look.
-func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
-	var err error
-	if p.holes {
-		var end int64
-		if end, err = p.file.Seek(0, io.SeekCurrent); err == nil {
-			err = p.file.Truncate(end)
-		}
-	}
-	if attr.Perm == nil {
-		attr.Perm = p.perm
-	}
-	if err == nil && attr.Perm != nil {
-		err = p.file.Chmod(*attr.Perm)
-	}
-	if err == nil && !attr.Modified.IsZero() {
-		err = os.Chtimes(p.path, attr.Accessed, attr.Modified)
-	}
-	if err == nil && (p.spec.Size > Small || p.spec.Sync || !settles) {
-		err = p.file.Sync()
-	}
-	if closed := p.file.Close(); err == nil {
-		err = closed
-	}
-	return true, p.local.problem("write", p.spec.Path, err)
-}
-
-// Commit implements [Part].
-func (p *localPart) Commit(context.Context) error {
-	return p.local.problem("write", p.spec.Path, unlink(os.Rename(p.path, p.local.at(p.spec.Path))))
-}
-
-// Abandon implements [Part].
-func (p *localPart) Abandon(keep bool) {
-	p.file.Close()
-	if !keep {
-		os.Remove(p.path)
-	}
-}
-
-const (
-	partMark    = ".gateway-"
-	partSuffix  = ".part"
-	asideSuffix = ".old"
-)
-
-// partPath returns a name that nobody else has, in the directory of path.
-func partPath(path string) string { return ownPath(path, partSuffix) }
-
-// asidePath is such a name for what is there while a part takes its place. It is
-// not that of a part: nothing is to go on with it.
-func asidePath(path string) string { return ownPath(path, asideSuffix) }
-
-func ownPath(path, suffix string) string {
-	dir, name := split(path)
-	return Join(dir, partPrefix(name)+rand.Text()[:10]+suffix)
-}
-
-// partPrefix is how the parts of a file are called up to what tells them apart.
-// Names have 255 bytes at most, on most systems; long ones may begin alike.
-func partPrefix(name string) string {
-	if len(name) > 200 {
-		name = fmt.Sprintf("%s-%.4x", name[:200], sha256.Sum256([]byte(name)))
-	}
-	return "." + name + partMark
-}
-
-// isPart reports whether a name is that of a part of the file name.
-func isPart(entry, name string) bool {
-	rest, ok := strings.CutPrefix(entry, partPrefix(name))
-	return ok && strings.HasSuffix(rest, partSuffix)
 }
 
 // Home implements [Machine].

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -252,19 +249,6 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	return r.finish(ctx, &scriptSummary{results: results, took: time.Since(begun), why: why})
 }
 
-// kept is what is kept of a host's result once it has been shown: what its steps
-// wrote only where something at the end wants it.
-func (r *scriptRun) kept(result script.Result) script.Result {
-	if r.app.config.Output == "json" || r.reports.wantOutput() {
-		return result
-	}
-	for i := range result.Steps {
-		s := &result.Steps[i]
-		s.Stdout, s.Stderr, s.Terminal = nil, nil, nil
-	}
-	return result
-}
-
 // unhurried is how long what is under always may take after a signal. A second
 // one ends it at once.
 const unhurried = 10 * time.Minute
@@ -285,133 +269,3 @@ func (r *scriptRun) arrange(ctx context.Context) {
 		r.gateway.Close()
 	})
 }
-
-// finish shows what is left to show, and returns the status.
-func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
-	a := r.app
-	s.status = a.out.status(scriptStatus(ctx, s.results, s.why))
-	if err := r.reports.write(s.results); err != nil {
-		a.out.fail(err)
-		if s.status == 0 {
-			s.status = statusFailed
-		}
-	}
-	s.run = a.endRun(r.journal, s.status)
-	r.view.end(s)
-	if r.reports.events != nil {
-		r.reports.events.end(s)
-	}
-	if err := r.reports.close(); err != nil {
-		a.out.fail(err)
-		if s.status == 0 {
-			s.status = statusFailed
-		}
-	}
-	return a.parted(r.journal, s.status)
-}
-
-// scriptStatus returns the exit status of a script on hosts; see manyStatus.
-func scriptStatus(ctx context.Context, results []script.Result, why error) int {
-	if signal, ok := interrupted(context.Cause(ctx)); ok {
-		return signal.status()
-	}
-	of := map[fleet.Outcome]int{
-		fleet.Unknown: statusSomeUnknown, fleet.NotStarted: statusSomeNotBegun,
-		fleet.TimedOut: statusSomeTimedOut, fleet.Failed: statusFailed, fleet.Interrupted: statusStopped,
-	}
-	seen := make(map[int]bool)
-	for i := range results {
-		if status, ok := of[results[i].Outcome]; ok {
-			seen[status] = true
-		}
-	}
-	if why != nil {
-		seen[statusStopped] = true
-	}
-	return firstStatus(seen)
-}
-
-// rememberedScript is what a record says about a host.
-func rememberedScript(r *script.Result) runs.Host {
-	h := runs.Host{
-		Host: r.Host, Outcome: string(r.Outcome), Verdict: "not_started",
-		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
-	}
-	if !r.Started.IsZero() {
-		started := r.Started.UTC().Truncate(time.Microsecond)
-		h.StartedAt = &started
-	}
-	err := r.Err
-	for i := range r.Steps {
-		s := &r.Steps[i]
-		if s.Attempts == 0 || err != nil {
-			continue
-		}
-		h.Verdict, h.ExitCode = string(s.Verdict), nil
-		if s.ExitCode >= 0 {
-			h.ExitCode = &s.ExitCode
-		}
-		if s.Failed() {
-			h.Line, err = s.FailedLine, s.Err
-		}
-	}
-	if failed := r.FirstFailure(); err == nil && failed != nil {
-		err = failed.Err
-	}
-	if err != nil {
-		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}
-	}
-	return h
-}
-
-// check connects to the hosts and becomes what steps need to be.
-func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
-	a := r.app
-	results, why := fleet.Run(ctx, len(r.names), plan, fleet.Task[script.Result]{
-		Run:    func(ctx context.Context, host int) script.Result { return r.runner.Check(ctx, r.names[host]) },
-		Failed: func(result script.Result) bool { return result.Err != nil },
-		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
-		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
-		Done:   func(_ int, result script.Result) script.Result { return result },
-	})
-	status := scriptStatus(ctx, results, why)
-	if a.config.Output != "text" {
-		if err := list(a.out, results); err != nil {
-			return err
-		}
-		return ended(status)
-	}
-	rows := [][]string{{"HOST", "RESULT", "USER", "SHELL", "TIME", "CODE", "MESSAGE"}}
-	for i := range results {
-		result := &results[i]
-		row := []string{result.Host, string(result.Outcome), result.User, gateway.ShellName(result.Shell), fmt.Sprintf("%d ms", result.Duration.Milliseconds()), "", ""}
-		if result.Err != nil {
-			row[5], row[6] = gateway.Code(result.Err), oneLine(result.Err.Error(), 120)
-		}
-		rows = append(rows, row)
-	}
-	if err := a.out.table(rows); err != nil {
-		return err
-	}
-	return ended(status)
-}
-
-// relative returns a file's path below the directory that GitHub has the
-// repository in, else as it is.
-func relative(file, root string) string {
-	abs, err := filepath.Abs(file)
-	if err != nil || root == "" {
-		return file
-	}
-	if path, err := filepath.Rel(root, abs); err == nil && filepath.IsLocal(path) {
-		return path
-	}
-	return file
-}
-
-func onGitHub() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
-
-// kinds are what --report knows.
-var kinds = []string{"junit", "json", "jsonl", "github"}
-
-func knownKind(kind string) bool { return slices.Contains(kinds, kind) }

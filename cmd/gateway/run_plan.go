@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/script"
@@ -118,4 +119,36 @@ func limits(s *script.PlannedStep) string {
 		return ""
 	}
 	return " " + strings.Join(words, ", ")
+}
+
+// check connects to the hosts and becomes what steps need to be.
+func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
+	a := r.app
+	results, why := fleet.Run(ctx, len(r.names), plan, fleet.Task[script.Result]{
+		Run:    func(ctx context.Context, host int) script.Result { return r.runner.Check(ctx, r.names[host]) },
+		Failed: func(result script.Result) bool { return result.Err != nil },
+		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
+		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
+		Done:   func(_ int, result script.Result) script.Result { return result },
+	})
+	status := scriptStatus(ctx, results, why)
+	if a.config.Output != "text" {
+		if err := list(a.out, results); err != nil {
+			return err
+		}
+		return ended(status)
+	}
+	rows := [][]string{{"HOST", "RESULT", "USER", "SHELL", "TIME", "CODE", "MESSAGE"}}
+	for i := range results {
+		result := &results[i]
+		row := []string{result.Host, string(result.Outcome), result.User, gateway.ShellName(result.Shell), fmt.Sprintf("%d ms", result.Duration.Milliseconds()), "", ""}
+		if result.Err != nil {
+			row[5], row[6] = gateway.Code(result.Err), oneLine(result.Err.Error(), 120)
+		}
+		rows = append(rows, row)
+	}
+	if err := a.out.table(rows); err != nil {
+		return err
+	}
+	return ended(status)
 }

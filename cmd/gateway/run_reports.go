@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -133,3 +134,23 @@ func (r *reports) close() error {
 	}
 	return errors.Join(all...)
 }
+
+// relative returns a file's path below the directory that GitHub has the
+// repository in, else as it is.
+func relative(file, root string) string {
+	abs, err := filepath.Abs(file)
+	if err != nil || root == "" {
+		return file
+	}
+	if path, err := filepath.Rel(root, abs); err == nil && filepath.IsLocal(path) {
+		return path
+	}
+	return file
+}
+
+func onGitHub() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
+
+// kinds are what --report knows.
+var kinds = []string{"junit", "json", "jsonl", "github"}
+
+func knownKind(kind string) bool { return slices.Contains(kinds, kind) }

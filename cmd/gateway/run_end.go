@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/runs"
+	"gateway/script"
+)
+
+// kept is what is kept of a host's result once it has been shown: what its steps
+// wrote only where something at the end wants it.
+func (r *scriptRun) kept(result script.Result) script.Result {
+	if r.app.config.Output == "json" || r.reports.wantOutput() {
+		return result
+	}
+	for i := range result.Steps {
+		s := &result.Steps[i]
+		s.Stdout, s.Stderr, s.Terminal = nil, nil, nil
+	}
+	return result
+}
+
+// finish shows what is left to show, and returns the status.
+func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
+	a := r.app
+	s.status = a.out.status(scriptStatus(ctx, s.results, s.why))
+	if err := r.reports.write(s.results); err != nil {
+		a.out.fail(err)
+		if s.status == 0 {
+			s.status = statusFailed
+		}
+	}
+	s.run = a.endRun(r.journal, s.status)
+	r.view.end(s)
+	if r.reports.events != nil {
+		r.reports.events.end(s)
+	}
+	if err := r.reports.close(); err != nil {
+		a.out.fail(err)
+		if s.status == 0 {
+			s.status = statusFailed
+		}
+	}
+	return a.parted(r.journal, s.status)
+}
+
+// scriptStatus returns the exit status of a script on hosts; see manyStatus.
+func scriptStatus(ctx context.Context, results []script.Result, why error) int {
+	if signal, ok := interrupted(context.Cause(ctx)); ok {
+		return signal.status()
+	}
+	of := map[fleet.Outcome]int{
+		fleet.Unknown: statusSomeUnknown, fleet.NotStarted: statusSomeNotBegun,
+		fleet.TimedOut: statusSomeTimedOut, fleet.Failed: statusFailed, fleet.Interrupted: statusStopped,
+	}
+	seen := make(map[int]bool)
+	for i := range results {
+		if status, ok := of[results[i].Outcome]; ok {
+			seen[status] = true
+		}
+	}
+	if why != nil {
+		seen[statusStopped] = true
+	}
+	return firstStatus(seen)
+}
+
+// rememberedScript is what a record says about a host.
+func rememberedScript(r *script.Result) runs.Host {
+	h := runs.Host{
+		Host: r.Host, Outcome: string(r.Outcome), Verdict: "not_started",
+		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+	}
+	if !r.Started.IsZero() {
+		started := r.Started.UTC().Truncate(time.Microsecond)
+		h.StartedAt = &started
+	}
+	err := r.Err
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Attempts == 0 || err != nil {
+			continue
+		}
+		h.Verdict, h.ExitCode = string(s.Verdict), nil
+		if s.ExitCode >= 0 {
+			h.ExitCode = &s.ExitCode
+		}
+		if s.Failed() {
+			h.Line, err = s.FailedLine, s.Err
+		}
+	}
+	if failed := r.FirstFailure(); err == nil && failed != nil {
+		err = failed.Err
+	}
+	if err != nil {
+		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}
+	}
+	return h
+}

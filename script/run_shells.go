@@ -1,0 +1,136 @@
+package script
+
+import (
+	"cmp"
+	"context"
+	"path"
+	"strings"
+
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+// open opens the main session, and sets the variables in it. It replaces one
+// that has ended; see back.
+func (h *hostRun) open(ctx context.Context) error {
+	s, err := h.Open(ctx, h.host, gateway.Options{Typed: func(secret string) { h.Mask.Add(secret) }})
+	if err != nil {
+		return err
+	}
+	main := &shell{Session: s, cwd: s.Origin()}
+	about := s.Describe()
+	h.mu.Lock()
+	h.result.User, h.result.Transport, h.result.Session, h.result.Shell = about.User, about.Transport, about.Session, about.Shell
+	h.result.Connect += about.Connect
+	h.mu.Unlock()
+	if err := h.define(ctx, main); err != nil {
+		s.Close()
+		return err
+	}
+	if h.main != nil {
+		h.before = cmp.Or(h.before, h.main.cwd)
+		h.retire()
+	}
+	h.main = main
+	return nil
+}
+
+// back takes a new main session to where the one before it was. A step that says
+// itself where it runs does not need that.
+func (h *hostRun) back(ctx context.Context, s *Step) error {
+	cwd := h.expand(s.Cwd)
+	if h.before == "" || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
+		return nil
+	}
+	if h.before != h.main.cwd {
+		if err := h.main.enter(ctx, h.before, nil); err != nil {
+			return err
+		}
+	}
+	h.before, h.main.old = "", ""
+	return nil
+}
+
+// retire puts the sessions of a connection aside, which are closed at the end.
+func (h *hostRun) retire() {
+	for _, s := range h.others {
+		h.closed = append(h.closed, s)
+	}
+	h.closed = append(h.closed, h.main)
+	h.others, h.main = nil, nil
+}
+
+func (h *hostRun) close() {
+	if h.main != nil {
+		h.retire()
+	}
+	for _, s := range h.closed {
+		s.Close()
+	}
+}
+
+// define sets all variables in a shell.
+func (h *hostRun) define(ctx context.Context, s *shell) error {
+	plain := make(map[string]string, len(h.values))
+	for name, value := range h.values {
+		if _, secret := h.Secrets[name]; !secret && name != HostVar {
+			plain[name] = value
+		}
+	}
+	if err := s.set(ctx, plain, false); err != nil {
+		return err
+	}
+	return s.set(ctx, h.Secrets, true)
+}
+
+// shell returns the session for a step: the main one, or one of another user on
+// the same connection, which has its own variables and functions but for those
+// of the script, and starts where the main one is.
+func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
+	if h.main.ended() {
+		return nil, &transport.Error{Code: "session.closed", Message: "script: the session has ended", Hint: "an earlier step ended its shell: leave exit and set -e out, or put them into ( )"}
+	}
+	if err := h.back(ctx, s); err != nil || !s.Sudo.On {
+		return h.main, err
+	}
+	user, err := h.present("sudo", s.Sudo.User)
+	if err != nil {
+		return nil, err
+	}
+	if other := h.others[user]; other != nil && !other.ended() {
+		return other, nil
+	}
+	opened, err := h.main.Beside(ctx, gateway.Options{
+		Sudo: true, SudoUser: user,
+		Typed:    func(secret string) { h.Mask.Add(secret) },
+		Password: h.sudoPassword(s),
+	})
+	if err != nil {
+		return nil, err
+	}
+	other := &shell{Session: opened, cwd: opened.Origin()}
+	if err := h.define(ctx, other); err != nil {
+		opened.Close()
+		return nil, err
+	}
+	if h.others == nil {
+		h.others = map[string]*shell{}
+	}
+	if ended := h.others[user]; ended != nil {
+		h.closed = append([]*shell{ended}, h.closed...)
+	}
+	h.others[user] = other
+	return other, nil
+}
+
+// sudoPassword returns what answers sudo's prompt if the inventory doesn't: the
+// step's own answers.
+func (h *hostRun) sudoPassword(s *Step) func(context.Context) (string, error) {
+	prompt := "[sudo] password for " + h.main.Describe().User + ": "
+	for _, a := range s.Answers {
+		if a.Prompt.MatchString(prompt) {
+			return func(context.Context) (string, error) { return h.answer(a), nil }
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package transfer
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+)
+
+const (
+	partMark    = ".gateway-"
+	partSuffix  = ".part"
+	asideSuffix = ".old"
+)
+
+// partPath returns a name that nobody else has, in the directory of path.
+func partPath(path string) string { return ownPath(path, partSuffix) }
+
+// asidePath is such a name for what is there while a part takes its place. It is
+// not that of a part: nothing is to go on with it.
+func asidePath(path string) string { return ownPath(path, asideSuffix) }
+
+func ownPath(path, suffix string) string {
+	dir, name := split(path)
+	return Join(dir, partPrefix(name)+rand.Text()[:10]+suffix)
+}
+
+// partPrefix is how the parts of a file are called up to what tells them apart.
+// Names have 255 bytes at most, on most systems; long ones may begin alike.
+func partPrefix(name string) string {
+	if len(name) > 200 {
+		name = fmt.Sprintf("%s-%.4x", name[:200], sha256.Sum256([]byte(name)))
+	}
+	return "." + name + partMark
+}
+
+// isPart reports whether a name is that of a part of the file name.
+func isPart(entry, name string) bool {
+	rest, ok := strings.CutPrefix(entry, partPrefix(name))
+	return ok && strings.HasSuffix(rest, partSuffix)
+}

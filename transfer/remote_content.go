@@ -1,0 +1,142 @@
+package transfer
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/pkg/sftp"
+)
+
+// ahead is how many bytes of a file are asked for before they are needed. A
+// channel's window has 2 MiB.
+const ahead = 3 << 20
+
+// Open implements [Source].
+func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (Content, error) {
+	file, err := get(ctx, r.link, func() (*sftp.File, error) { return r.link.Open(at(path)) })
+	if err != nil {
+		return nil, r.problem("read", path, err)
+	}
+	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, offset: from, asked: from}
+	c.lanes.first = lane{r.link, file}
+	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from)
+	c.look = r.link.begin(func() (_ int, err error) {
+		c.opened, err = file.Stat()
+		return 0, err
+	})
+	c.ask()
+	return c, nil
+}
+
+// remoteContent reads ahead.
+type remoteContent struct {
+	remote *Remote
+	ctx    context.Context
+	path   string
+	info   Info
+	file   *sftp.File
+	lanes  lanes
+	look   *pending // goes with the first reads, and takes no round trip of its own
+	opened fs.FileInfo
+
+	offset int64  // of what Read gives next
+	asked  int64  // up to where reads have been sent
+	reads  []read // in the order of their offsets
+	rest   []byte // what has come and was not given
+	buffer []byte // that rest is in
+	free   [][]byte
+	ended  bool
+}
+
+type read struct {
+	call *pending
+	into []byte
+}
+
+// ask sends what may be under way. A size of 0 may be that of a file that is
+// made up while it is read, as in /proc.
+func (c *remoteContent) ask() {
+	most := c.remote.link.block
+	depth := ahead / most
+	if c.lanes.second.Load() != nil {
+		depth *= 2
+	}
+	for !c.ended && len(c.reads) < depth {
+		want := int64(most)
+		if c.info.Size > 0 {
+			want = min(want, c.info.Size-c.asked)
+		} else if len(c.reads) > 0 {
+			return
+		}
+		if want <= 0 {
+			return
+		}
+		var into []byte
+		if n := len(c.free); n > 0 {
+			into, c.free = c.free[n-1][:want], c.free[:n-1]
+		} else {
+			into = make([]byte, want)
+		}
+		from, lane := c.asked, c.lanes.next()
+		c.reads = append(c.reads, read{lane.link.begin(func() (int, error) { return lane.file.ReadAt(into, from) }), into})
+		c.asked += want
+	}
+}
+
+// Read implements [io.Reader].
+func (c *remoteContent) Read(b []byte) (int, error) {
+	for len(c.rest) == 0 {
+		if c.buffer != nil && cap(c.buffer) >= c.remote.link.block {
+			c.free = append(c.free, c.buffer[:cap(c.buffer)])
+		}
+		c.buffer = nil
+		c.ask()
+		if len(c.reads) == 0 {
+			return 0, io.EOF
+		}
+		first := c.reads[0]
+		c.reads = c.reads[1:]
+		n, err := first.call.wait(c.ctx)
+		if err != nil {
+			c.ended, c.reads = true, nil
+		}
+		if err != nil && err != io.EOF {
+			return 0, c.remote.problem("read", c.path, err)
+		}
+		c.rest, c.buffer = first.into[:n], first.into
+	}
+	n := copy(b, c.rest)
+	c.rest = c.rest[n:]
+	c.offset += int64(n)
+	return n, nil
+}
+
+// Opened implements [Content].
+func (c *remoteContent) Opened(ctx context.Context) (Info, error) {
+	if _, err := c.look.wait(ctx); err != nil {
+		return Info{}, c.remote.problem("look at", c.path, err)
+	}
+	c.info = remoteInfo(c.info.Name, c.opened)
+	return c.info, nil
+}
+
+// Changed implements [Content].
+func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
+	now, err := get(ctx, c.remote.link, c.file.Stat)
+	if err != nil {
+		return false, c.remote.problem("look at", c.path, err)
+	}
+	return differs(remoteInfo(c.info.Name, now), c.info), nil
+}
+
+// Close implements [io.Closer]. Nobody waits for the server.
+func (c *remoteContent) Close() error {
+	c.ended, c.reads = true, nil
+	if second := c.lanes.settle(); second != nil {
+		second.link.begin(func() (int, error) { return 0, second.file.Close() })
+	}
+	c.remote.link.begin(func() (int, error) { return 0, c.file.Close() })
+	return nil
+}

@@ -1,0 +1,264 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+
+	"gateway/transport"
+)
+
+// maxBudget bounds the memory for what is under way of larger files.
+const maxBudget = 16 << 20
+
+// run is one call of Run.
+type run struct {
+	*Copy
+	cancel context.CancelCauseFunc
+	budget *semaphore.Weighted
+
+	n      struct{ files, dirs, links, bytes, resumed atomic.Int64 }
+	settle atomic.Bool // small files were copied
+
+	mu     sync.Mutex
+	report Report   // guarded by mu
+	attrs  []dirEnd // guarded by mu
+}
+
+// dirEnd is what a directory gets when everything in it is done.
+type dirEnd struct {
+	path string
+	attr Attr
+}
+
+func (r *run) all(ctx context.Context) error {
+	paths, err := r.sources(ctx)
+	if err != nil {
+		return err
+	}
+	into, exists, err := r.into(ctx, len(paths))
+	if err != nil {
+		return err
+	}
+	if h, ok := r.To.(interface{ Hashes(context.Context) bool }); ok && !r.DryRun {
+		go h.Hashes(ctx) // so that it is ready when it is needed; ends with the context
+	}
+	w := newWalk(r)
+	named := make(map[string]string) // the sources, by what their copies are called
+	for _, source := range paths {
+		info, err := r.From.Stat(ctx, source, true)
+		if err != nil {
+			if len(paths) == 1 {
+				return err
+			}
+			r.failed(ctx, source, "", err)
+			continue
+		}
+		if info.Mode.IsDir() && !r.Recursive {
+			err := refuse(codeIsDirectory, "-r copies directories", "%s is a directory", Show(r.From.About().Name, source))
+			if len(paths) == 1 {
+				return err
+			}
+			r.failed(ctx, source, "", err)
+			continue
+		}
+		t := task{from: source, to: r.Into, info: info}
+		if name := base(source); into && name != "" {
+			t.to = Join(r.Into, name)
+			if other, ok := named[name]; ok {
+				if other != source { // else two patterns stand for it
+					r.failed(ctx, source, t.to, refuse(codeExists, "copy them into different directories",
+						"%s is the copy of %s: %s does not take its place", Show(r.To.About().Name, t.to), printable(other), printable(source)))
+				}
+				continue
+			}
+			named[name] = source
+		}
+		t.fresh = !exists && !into
+		if err := r.inside(ctx, t); err != nil {
+			return err
+		}
+		if info.Mode.IsRegular() && r.Watch != nil {
+			r.Watch.Found(info.Size)
+		}
+		w.add(t)
+	}
+	w.work(ctx)
+	if ctx.Err() == nil {
+		r.finishDirs(ctx)
+	}
+	if s, ok := r.To.(interface {
+		Settle(context.Context, string) error
+	}); ok && r.settle.Load() && ctx.Err() == nil {
+		dir := r.Into
+		if !into && !exists {
+			dir, _ = split(strings.TrimRight(r.Into, "/"))
+		}
+		if err := s.Settle(ctx, dir); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// base returns what a copy of path is called: nothing for a path that has no
+// name of its own.
+func base(source string) string {
+	_, name := split(strings.TrimRight(source, "/"))
+	if name == "." || name == ".." {
+		return ""
+	}
+	return name
+}
+
+// sources returns the paths, with patterns expanded.
+func (r *run) sources(ctx context.Context) ([]string, error) {
+	var all []string
+	for _, p := range r.Paths {
+		if !r.Glob || !strings.ContainsAny(p, "*?[") {
+			all = append(all, p)
+			continue
+		}
+		found, err := expand(ctx, r.From, p)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// into reports whether copies go into the directory Into, and whether something
+// is there at all.
+func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error) {
+	plain := strings.TrimRight(r.Into, "/") // with the slash, a file would be as good as nothing
+	if plain == "" {
+		plain = r.Into
+	}
+	info, err := r.To.Stat(ctx, plain, true)
+	name := Show(r.To.About().Name, r.Into)
+	several := r.Several || paths > 1
+	switch {
+	case err == nil && info.Mode.IsDir():
+		return true, true, nil
+	case err == nil && (several || strings.HasSuffix(r.Into, "/")):
+		return false, true, refuse(codeNotDirectory, "", "%s is no directory", name)
+	case err == nil:
+		return false, true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, false, err
+	case r.MakeInto:
+		return true, false, r.makeInto(ctx)
+	case several || strings.HasSuffix(r.Into, "/"):
+		return false, false, refuse(codeNotFound, "make it first: a directory that is not there is not made by the way", "there is no directory %s", name)
+	}
+	return false, false, nil
+}
+
+func (r *run) makeInto(ctx context.Context) error {
+	if r.DryRun {
+		return nil
+	}
+	above, _ := split(strings.TrimRight(r.Into, "/"))
+	for _, dir := range []string{above, r.Into} {
+		if err := r.To.Mkdir(ctx, dir, 0o777); err != nil {
+			if info, failed := r.To.Stat(ctx, dir, true); failed != nil || !info.Mode.IsDir() {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inside refuses to copy a directory into itself, where it would find itself
+// without end.
+func (r *run) inside(ctx context.Context, t task) error {
+	_, here := r.From.(*Local)
+	_, too := r.To.(*Local)
+	if !t.info.Mode.IsDir() || here != too || !here && r.From.About() != r.To.About() {
+		return nil
+	}
+	from, to := leads(ctx, r.From, t.from), leads(ctx, r.To, t.to)
+	if to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/") {
+		return refuse(codeFailed, "", "%s cannot be copied into itself", Show(r.From.About().Name, t.from))
+	}
+	return nil
+}
+
+// leads returns where a path of a machine leads behind its symlinks, as far as
+// that can be looked at.
+func leads(ctx context.Context, m Machine, name string) string {
+	if !path.IsAbs(name) {
+		home, err := m.Home(ctx)
+		if err != nil {
+			return path.Clean(name)
+		}
+		name = home + "/" + name
+	}
+	real, _ := Resolve(ctx, m, name, true) // the rest of the path is as it was written
+	return real.Path
+}
+
+// failed notes a problem. What concerns all that is left ends the copy.
+func (r *run) failed(ctx context.Context, from, to string, err error) {
+	if ctx.Err() != nil { // it is not this file's fault
+		r.count(&r.report.Failed)
+		return
+	}
+	var fatal *transport.Error
+	if errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || errors.As(err, &fatal) && fatal.Code == codeNoSpace {
+		r.cancel(err)
+	}
+	r.mu.Lock()
+	r.report.Failed++
+	if len(r.report.Problems) < maxProblems {
+		r.report.Problems = append(r.report.Problems, Problem{from, err})
+	}
+	r.mu.Unlock()
+	r.event(Event{Path: from, Target: to, Done: Failed, Err: err})
+}
+
+func (r *run) event(e Event) {
+	if r.Watch != nil {
+		r.Watch.End(e)
+	}
+}
+
+// count adds to a number of the report.
+func (r *run) count(n *int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*n++
+}
+
+// finishDirs gives directories what they could not have while they were filled,
+// the deepest first: one that nobody may enter must be the last on its way.
+func (r *run) finishDirs(ctx context.Context) {
+	byDepth := map[int][]dirEnd{}
+	deepest := 0
+	for _, d := range r.attrs {
+		depth := strings.Count(d.path, "/")
+		byDepth[depth] = append(byDepth[depth], d)
+		deepest = max(deepest, depth)
+	}
+	for depth := deepest; depth >= 0; depth-- {
+		var all sync.WaitGroup
+		places := make(chan struct{}, 32)
+		for _, d := range byDepth[depth] {
+			places <- struct{}{}
+			all.Go(func() {
+				defer func() { <-places }()
+				if err := r.To.Chattr(ctx, d.path, d.attr); err != nil {
+					r.failed(ctx, d.path, d.path, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
