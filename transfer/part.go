@@ -11,6 +11,7 @@ const (
 	partMark    = ".gateway-"
 	partSuffix  = ".part"
 	asideSuffix = ".old"
+	partRandom  = 10 // characters that tell parts of a file apart
 )
 
 // partPath returns a name that nobody else has, in the directory of path.
@@ -22,7 +23,7 @@ func asidePath(path string) string { return ownPath(path, asideSuffix) }
 
 func ownPath(path, suffix string) string {
 	dir, name := split(path)
-	return Join(dir, partPrefix(name)+rand.Text()[:10]+suffix)
+	return Join(dir, partPrefix(name)+rand.Text()[:partRandom]+suffix)
 }
 
 // partPrefix is how the parts of a file are called up to what tells them apart.
@@ -34,8 +35,9 @@ func partPrefix(name string) string {
 	return "." + name + partMark
 }
 
-// isPart reports whether a name is that of a part of the file name.
+// isPart reports whether a name is that of a part of the file name, and not of
+// one whose name goes on like that of a part.
 func isPart(entry, name string) bool {
 	rest, ok := strings.CutPrefix(entry, partPrefix(name))
-	return ok && strings.HasSuffix(rest, partSuffix)
+	return ok && strings.HasSuffix(rest, partSuffix) && len(rest) == partRandom+len(partSuffix)
 }

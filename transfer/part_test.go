@@ -8,7 +8,7 @@ import (
 // A part is that of one name, also where two long ones begin alike.
 func TestIsPart(t *testing.T) {
 	long := strings.Repeat("n", 250)
-	names := []string{"a", "ab", long, long + "2", long[:200], long[:201]}
+	names := []string{"a", "ab", "a.gateway-b", long, long + "2", long[:200], long[:201]}
 	for _, name := range names {
 		_, part := split(partPath("dir/" + name))
 		if len(part) > 255 {
