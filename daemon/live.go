@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gateway/daemon/api"
+	"gateway/internal/phrase"
 	"gateway/internal/transcript"
 	"gateway/session"
 	"gateway/transport"
@@ -205,7 +206,7 @@ func (s *live) freeLocked(attachment string) error {
 		c := s.session.Command
 		return &transport.Error{
 			Code:    "session.busy",
-			Message: fmt.Sprintf("daemon: session %s has been running %q for %v", s.session.Name, brief(c.Text), time.Since(c.StartedAt).Round(time.Second)),
+			Message: fmt.Sprintf("daemon: session %s has been running %q for %v", s.session.Name, phrase.Brief(c.Text, 80), time.Since(c.StartedAt).Round(time.Second)),
 			Hint:    "wait for it, interrupt it, or open another session",
 		}
 	}

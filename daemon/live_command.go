@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
@@ -46,19 +45,6 @@ func (s *live) run(r api.Run) (*api.Command, error) {
 	s.daemon.commands.Add(1)
 	go s.work(ctx, c, r) // ends with the command
 	return c, nil
-}
-
-// brief cuts a text for a message.
-func brief(text string) string {
-	const enough = 80
-	for at, n := 0, 0; at < len(text); n++ {
-		if n == enough {
-			return text[:at] + "…"
-		}
-		_, size := utf8.DecodeRuneInString(text[at:])
-		at += size
-	}
-	return text
 }
 
 // work runs a command to its end.

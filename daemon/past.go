@@ -2,13 +2,13 @@ package daemon
 
 import (
 	"os"
-	"strings"
 
 	"gateway/daemon/api"
+	"gateway/internal/phrase"
 )
 
 // What is remembered of sessions that are over: maxPast of them, the newest, and
-// of their last command's text no more than maxOutline bytes. Records have it all.
+// of their last command's text no more than maxOutline characters. Records have it all.
 const (
 	maxPast    = 4096
 	maxOutline = 1 << 10
@@ -20,7 +20,7 @@ func outline(s api.Session) api.Session {
 		return s
 	}
 	c := *s.Command
-	c.Text = strings.ToValidUTF8(c.Text[:maxOutline], "") + "…"
+	c.Text = phrase.Brief(c.Text, maxOutline)
 	s.Command = &c
 	return s
 }

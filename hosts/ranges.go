@@ -6,6 +6,8 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+
+	"gateway/internal/phrase"
 )
 
 // maxNames is how many names one range, and one inventory, may stand for. It
@@ -151,10 +153,7 @@ func (r nameRange) spell(prefix string, at int, yield func(string) bool) bool {
 
 // brief quotes what a person wrote for an error message.
 func brief(s string) string {
-	const most = 60
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
+	s = phrase.Brief(s, 60)
 	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
 		return quoted
 	}

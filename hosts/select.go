@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+
+	"gateway/internal/phrase"
 )
 
 // Lookup is what a selection needs beyond the inventory. The zero value knows
@@ -158,11 +159,11 @@ func (p *picker) glob(t term) ([]int, error) {
 		return nil, invalidSelector("", "%s: the range is too large for a pattern", brief(t.text))
 	}
 	for name := range pattern.names() {
-		found = append(found, p.matching(func(m *member) bool { return globMatch(name, m.name) })...)
+		found = append(found, p.matching(func(m *member) bool { return phrase.Match(name, m.name) })...)
 	}
 	if len(found) == 0 {
 		hint := ""
-		if globMatch(t.text, localhost) {
+		if phrase.Match(t.text, localhost) {
 			hint = "patterns do not match localhost: name it"
 		}
 		return nil, emptySelector(cmp.Or(hint, hintList), "pattern %s matches no host", brief(t.text))
@@ -243,28 +244,4 @@ func (p *picker) run(t term) ([]int, error) {
 		return nil, emptySelector(hintList, "%s matches no host", t.pattern())
 	}
 	return found, nil
-}
-
-// globMatch matches a whole name, where * is any text and ? any byte. It takes
-// time proportional to the product of both lengths at worst.
-func globMatch(pattern, name string) bool {
-	star, retry := -1, 0
-	p, n := 0, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, retry = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p++
-			n++
-		case star >= 0:
-			// The last star takes one byte more.
-			retry++
-			p, n = star+1, retry
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"gateway/internal/phrase"
 )
 
 const sshBlank = " \t\r\n\f"
@@ -81,13 +83,13 @@ func (s *sshScan) host(patterns []string) bool {
 	matches, refused := false, false
 	for _, pattern := range patterns {
 		if negated, ok := strings.CutPrefix(pattern, "!"); ok {
-			refused = refused || globMatch(negated, s.name)
+			refused = refused || phrase.Match(negated, s.name)
 			continue
 		}
 		if nameForm.MatchString(pattern) && !s.final {
 			s.aliases = append(s.aliases, pattern)
 		}
-		matches = matches || globMatch(pattern, s.name)
+		matches = matches || phrase.Match(pattern, s.name)
 	}
 	return matches && !refused
 }
@@ -95,7 +97,7 @@ func (s *sshScan) host(patterns []string) bool {
 // names reports whether a pattern of a Host line that applies says something
 // about this very name, which "*" does not.
 func (s *sshScan) names(pattern string) bool {
-	return strings.Trim(pattern, "*?") != "" && globMatch(pattern, s.name)
+	return strings.Trim(pattern, "*?") != "" && phrase.Match(pattern, s.name)
 }
 
 // match applies the criteria of a Match line (readconf.c, match_cfg_line).
@@ -171,12 +173,12 @@ func matchList(list, name string) bool {
 	matches := false
 	for pattern := range strings.SplitSeq(list, ",") {
 		if negated, ok := strings.CutPrefix(pattern, "!"); ok {
-			if globMatch(negated, name) {
+			if phrase.Match(negated, name) {
 				return false
 			}
 			continue
 		}
-		matches = matches || globMatch(pattern, name)
+		matches = matches || phrase.Match(pattern, name)
 	}
 	return matches
 }

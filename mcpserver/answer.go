@@ -10,6 +10,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/session"
 )
 
@@ -123,7 +124,7 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	command.To = max(command.To, p.cursor) // another call may have come further
 	a := &answer{
 		Schema: gateway.Schema, ID: command.ID, Host: command.Host, User: s.User, Session: s.Name, Shell: s.Shell,
-		Command: clip(plain(command.Text)), Verdict: command.State, ExitCode: command.ExitCode, Prompt: prompt(command.Prompt),
+		Command: phrase.Brief(plain(command.Text), known), Verdict: command.State, ExitCode: command.ExitCode, Prompt: prompt(command.Prompt),
 		Cursor: command.To, DurationMS: time.Since(command.StartedAt).Milliseconds(),
 	}
 	if p.cursor > command.From {
@@ -170,14 +171,8 @@ func prompt(p *api.Prompt) *api.Prompt {
 	return &api.Prompt{Text: plain(p.Text), Kind: p.Kind}
 }
 
-// clip cuts a text that the caller knows.
-func clip(text string) string {
-	const enough = 200
-	if runes := []rune(text); len(runes) > enough {
-		return string(runes[:enough]) + "…"
-	}
-	return text
-}
+// known is how many characters are shown of a text that the caller knows.
+const known = 200
 
 // next says in one line what can be done now.
 func next(a *answer, command api.Command, s api.Session, timeout time.Duration) string {

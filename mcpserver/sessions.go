@@ -9,6 +9,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/internal/phrase"
 )
 
 // hostEntry is a host as an agent sees it: never with a secret.
@@ -101,7 +102,7 @@ func newSessionEntry(s api.Session) sessionEntry {
 	}
 	switch {
 	case s.Command != nil && !s.Command.Over() && !s.State.Over():
-		e.Running, e.ForS, e.Prompt = clip(plain(s.Command.Text)), since(s.Command.StartedAt), prompt(s.Command.Prompt)
+		e.Running, e.ForS, e.Prompt = phrase.Brief(plain(s.Command.Text), known), since(s.Command.StartedAt), prompt(s.Command.Prompt)
 	case !s.State.Over():
 		e.IdleS = since(s.UsedAt)
 	}

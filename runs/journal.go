@@ -2,11 +2,12 @@ package runs
 
 import (
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"gateway/internal/phrase"
 )
 
 // A Journal is the record of a run that is under way. Its methods may be called
@@ -27,7 +28,7 @@ type Journal struct {
 func (s Store) Begin(verb, selector, command string, hosts []string, mask func(string) string) (*Journal, error) {
 	j := &Journal{store: s, mask: mask, begun: make([]bool, len(hosts))}
 	j.record = Record{
-		ID: ulid.Make().String(), Verb: verb, Selector: selector, Command: brief(mask(command)),
+		ID: ulid.Make().String(), Verb: verb, Selector: selector, Command: phrase.Brief(mask(command), maxText),
 		StartedAt: now(), Hosts: make([]Host, len(hosts)),
 	}
 	for i, name := range hosts {
@@ -36,15 +37,8 @@ func (s Store) Begin(verb, selector, command string, hosts []string, mask func(s
 	return j, s.Save(j.record)
 }
 
-// maxCommand is how much of a command is remembered.
-const maxCommand = 4096
-
-func brief(command string) string {
-	if len(command) <= maxCommand {
-		return command
-	}
-	return strings.ToValidUTF8(command[:maxCommand], "") + "…"
-}
+// maxText is how many characters are remembered of a command, or a message.
+const maxText = 4096
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
@@ -61,7 +55,7 @@ func (j *Journal) Started(host int) {
 // Done notes how it went on a host.
 func (j *Journal) Done(host int, h Host) {
 	if h.Error != nil {
-		h.Error = &Error{Code: h.Error.Code, Message: brief(j.mask(h.Error.Message))}
+		h.Error = &Error{Code: h.Error.Code, Message: phrase.Brief(j.mask(h.Error.Message), maxText)}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/phrase"
 )
 
 // Load reads a script from a file. The error is an *[Error].
@@ -119,10 +120,7 @@ func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
 		if s.Copy != nil {
 			line = s.Copy.verb() + " " + s.Copy.Src
 		}
-		if runes := []rune(line); len(runes) > 60 {
-			line = string(runes[:59]) + "…"
-		}
-		s.Name = cmp.Or(line, "step")
+		s.Name = cmp.Or(phrase.Brief(line, 60), "step")
 		return all
 	}
 	if at, taken := r.stepNames[s.Name]; taken {

@@ -10,6 +10,7 @@ import (
 
 	"gateway/hosts"
 	"gateway/internal/document"
+	"gateway/internal/phrase"
 )
 
 // maxFile is the largest script, in bytes; nodes bounds what aliases make of it.
@@ -221,8 +222,5 @@ func but(n *yaml.Node) string { return document.Instead(n, brief) }
 
 // brief quotes a text for a message, cut where it is long.
 func brief(s string) string {
-	if runes := []rune(s); len(runes) > 40 {
-		s = string(runes[:40]) + "…"
-	}
-	return strconv.Quote(s)
+	return strconv.Quote(phrase.Brief(s, 40))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/fleet"
+	"gateway/internal/phrase"
 	"gateway/runs"
 )
 
@@ -87,12 +88,8 @@ func statusCell(r runs.Record) string {
 }
 
 // oneLine makes a text fit into a table.
-func oneLine(text string, most int) string {
-	text = strings.Join(strings.Fields(visible(text)), " ")
-	if short := []rune(text); len(short) > most {
-		text = string(short[:most-1]) + "…"
-	}
-	return text
+func oneLine(s string, most int) string {
+	return phrase.Brief(strings.Join(strings.Fields(visible(s)), " "), most)
 }
 
 func (a *app) runsShowCommand() *cobra.Command {

@@ -66,7 +66,7 @@ func (a *app) listSessions(sessions []api.Session) error {
 func doing(s api.Session) string {
 	var parts []string
 	if c := s.Command; c != nil {
-		text := brief(c.Text)
+		text := oneLine(c.Text, 48)
 		switch {
 		case s.State == api.Idle && c.ExitCode != nil:
 			text = fmt.Sprintf("(%d) %s", *c.ExitCode, text)
@@ -76,7 +76,7 @@ func doing(s api.Session) string {
 		parts = append(parts, text)
 	}
 	if prompt := prompted(s); prompt != "" {
-		parts = append(parts, fmt.Sprintf("asks %q", brief(prompt)))
+		parts = append(parts, fmt.Sprintf("asks %q", oneLine(prompt, 48)))
 	}
 	if s.Attached != "" {
 		parts = append(parts, "attached: "+visible(s.Attached))
@@ -85,16 +85,6 @@ func doing(s api.Session) string {
 		parts = append(parts, visible(s.Reason))
 	}
 	return strings.Join(parts, "; ")
-}
-
-// brief makes one short line of a text.
-func brief(text string) string {
-	const enough = 48
-	text = strings.Join(strings.Fields(visible(text)), " ")
-	if runes := []rune(text); len(runes) > enough {
-		return string(runes[:enough-1]) + "…"
-	}
-	return text
 }
 
 func (a *app) sessionCloseCommand() *cobra.Command {

@@ -156,7 +156,7 @@ func happened(w api.Waited) string {
 	case c.ExitCode != nil:
 		what = fmt.Sprintf("%s %d", what, *c.ExitCode)
 	}
-	return visible(fmt.Sprintf("%s: %s", what, brief(c.Text)))
+	return visible(fmt.Sprintf("%s: %s", what, oneLine(c.Text, 48)))
 }
 
 func (a *app) sessionScreenCommand() *cobra.Command {

@@ -234,7 +234,7 @@ func (t *takeover) join(ctx context.Context) (since int64, err error) {
 	t.asks = s.State == api.WaitingInput
 	t.mu.Unlock()
 	if !c.TTY {
-		t.app.out.say(fmt.Sprintf("gateway: %s runs since %s: %s", s.Name, ago(c.StartedAt), brief(c.Text)))
+		t.app.out.say(fmt.Sprintf("gateway: %s runs since %s: %s", s.Name, ago(c.StartedAt), oneLine(c.Text, 48)))
 		return max(c.From, s.To-4096), nil
 	}
 	t.paint(screen)

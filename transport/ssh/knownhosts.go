@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/phrase"
 )
 
 // maxKnownHostsLine bounds a line of known_hosts. The longest real ones list
@@ -228,7 +230,7 @@ func matchHosts(hosts, name string) (bool, error) {
 	matched := false
 	for pattern := range strings.SplitSeq(hosts, ",") {
 		negated := strings.HasPrefix(pattern, "!")
-		if !matchPattern(strings.ToLower(strings.TrimPrefix(pattern, "!")), name) {
+		if !phrase.Match(strings.ToLower(strings.TrimPrefix(pattern, "!")), name) {
 			continue
 		}
 		if negated {
@@ -253,28 +255,4 @@ func matchHashed(hosts, name string) (bool, error) {
 	mac := hmac.New(sha1.New, salt)
 	io.WriteString(mac, name)
 	return subtle.ConstantTimeCompare(mac.Sum(nil), sum) == 1, nil
-}
-
-// matchPattern matches * and ? as ssh_config(5), PATTERNS has it. Time is
-// bounded by the product of the lengths: a star that failed is never revisited
-// once a later one was reached.
-func matchPattern(pattern, s string) bool {
-	p, i := 0, 0
-	star, resume := -1, 0 // the last star, and where in s its remainder is tried next
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, resume = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p++
-			i++
-		case star >= 0:
-			resume++
-			p, i = star+1, resume
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
 }

@@ -46,38 +46,6 @@ func skText() string {
 	return strings.TrimSpace(string(gossh.MarshalAuthorizedKey(key)))
 }
 
-func TestMatchPattern(t *testing.T) {
-	for _, tt := range []struct {
-		pattern, s string
-		want       bool
-	}{
-		{"", "", true},
-		{"", "a", false},
-		{"*", "", true},
-		{"*", "abc", true},
-		{"?", "", false},
-		{"?", "a", true},
-		{"a*", "abc", true},
-		{"*c", "abc", true},
-		{"a*c", "abc", true},
-		{"a*b", "abc", false},
-		{"*b*", "abc", true},
-		{"a?c", "abc", true},
-		{"a?", "abc", false},
-		{"**", "x", true},
-		{"*a*a*a", "aaa", true},
-		{"*a*a*a*a", "aaa", false},
-		{"192.168.*.?", "192.168.10.7", true},
-		{"[::1]:*", "[::1]:2222", true},
-		{"[ab]", "a", false},
-		{strings.Repeat("*a", 60) + "b", strings.Repeat("a", 5000), false}, // exponential if done badly
-	} {
-		if got := matchPattern(tt.pattern, tt.s); got != tt.want {
-			t.Errorf("matchPattern(%.20q, %.20q) = %v, want %v", tt.pattern, tt.s, got, tt.want)
-		}
-	}
-}
-
 func TestParseKnownHosts(t *testing.T) {
 	k1, k2 := keyText(1), keyText(2)
 	long := "web1," + strings.Repeat("x", maxKnownHostsLine) + " " + k1

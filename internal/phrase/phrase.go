@@ -1,0 +1,50 @@
+// Package phrase has what several packages do to a line of text.
+package phrase
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Brief returns the first characters of s, at most so many, and an ellipsis in
+// the place of the last one if there are more. A byte that is no UTF-8 counts as
+// one.
+func Brief(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	last := 0 // where the last character begins that there is room for
+	for at, n := 0, 0; at < len(s); n++ {
+		if n == most {
+			return s[:last] + "…"
+		}
+		last = at
+		_, size := utf8.DecodeRuneInString(s[at:])
+		at += size
+	}
+	return s
+}
+
+// Match reports whether all of s matches a pattern of ssh_config(5): * is any
+// text and ? any byte. Time is bounded by the product of the lengths: a star that
+// failed is never revisited once a later one was reached.
+func Match(pattern, s string) bool {
+	p, i := 0, 0
+	star, resume := -1, 0 // the last star, and where in s its remainder is tried next
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, resume = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
+			p++
+			i++
+		case star >= 0:
+			resume++
+			p, i = star+1, resume
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
