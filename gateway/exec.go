@@ -53,8 +53,9 @@ type Command struct {
 	// Started is called once the command runs, before any Output.
 	Started func(Live)
 	// Answer answers prompts before the inventory does: when it fails, the
-	// host's sudo.password is tried.
-	Answer func(context.Context, session.Prompt) (string, error)
+	// host's sudo.password is tried. again: it has answered this prompt of the same
+	// command, or statement, before.
+	Answer func(ctx context.Context, p session.Prompt, again bool) (string, error)
 }
 
 // Live is the way to a command that runs.
@@ -156,10 +157,12 @@ func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Comma
 		c.Spool = func(from session.Stream) session.Spool { return g.spools.open(id, from) }
 	}
 	if !command.Echo {
-		given := "" // the prompt that the inventory has answered
+		given := ""                   // the prompt that the inventory has answered
+		answered := map[string]bool{} // those that the command's own has
 		c.Answer = func(ctx context.Context, p session.Prompt) (string, error) {
 			if command.Answer != nil {
-				if text, err := command.Answer(ctx, p); err == nil {
+				if text, err := command.Answer(ctx, p, answered[p.Text]); err == nil {
+					answered[p.Text] = true
 					return text, nil
 				}
 			}

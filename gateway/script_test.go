@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -142,10 +143,27 @@ func TestScriptPrompt(t *testing.T) {
 	defer g.Close()
 	r := g.Exec(t.Context(), "localhost", gateway.Command{
 		Script: true, Shell: "sh", Text: "true\n{ printf 'Go on? '; read a; } </dev/tty >/dev/tty; echo $a\n",
-		Answer: func(_ context.Context, p session.Prompt) (string, error) { return "<" + p.Text + ">", nil },
+		Answer: func(_ context.Context, p session.Prompt, _ bool) (string, error) {
+			return "<" + p.Text + ">", nil
+		},
 	})
 	if string(r.Stdout) != "<Go on? >\n" || string(r.Terminal) != "Go on? " {
 		t.Errorf("got %q, terminal %q, %v, want the prompt", r.Stdout, r.Terminal, r.Err)
+	}
+}
+
+// Each statement is a command of its own: the same prompt is asked again only
+// where the answer was refused.
+func TestScriptPromptAgain(t *testing.T) {
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	const ask = "{ printf 'Go on? '; read a; } </dev/tty >/dev/tty; echo $a"
+	r := g.Exec(t.Context(), "localhost", gateway.Command{
+		Script: true, Shell: "sh", Text: ask + "\n{\n" + ask + "; " + ask + "\n}\n",
+		Answer: func(_ context.Context, _ session.Prompt, again bool) (string, error) { return fmt.Sprint(again), nil },
+	})
+	if string(r.Stdout) != "false\nfalse\ntrue\n" {
+		t.Errorf("asked again: %q, %v", r.Stdout, r.Err)
 	}
 }
 

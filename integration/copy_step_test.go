@@ -273,6 +273,32 @@ func TestCopyStepIsCut(t *testing.T) {
 	}
 }
 
+// A link that is lost while a test of the runner's waits leaves the outcome
+// unknown, whatever the step itself has done, and ends the script there.
+func TestScriptTestIsCut(t *testing.T) {
+	for key, test := range map[string]string{"until": "run: 'true'\n    retry: {times: 1, delay: 1s}\n    until", "when": "run: 'true'\n    when"} {
+		t.Run(key, func(t *testing.T) {
+			d, s := copyUser(t)
+			proxy := netsim.Start(t, s.Addr, 0)
+			text := d.read("hosts.yaml")
+			d.file("hosts.yaml", strings.Replace(text, fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+			tests := filepath.Join(t.TempDir(), "tests")
+			go func() {
+				eventually(t, "the test runs", func() bool { _, err := os.Stat(tests); return err == nil })
+				proxy.Cut(netsim.RST)
+			}()
+			status, results, stderr := d.copies("steps:\n  - " + test + ": '[ ${PWD##*/} = web2 ] || { : >" + tests + "; sleep 60; }'\n    on_fail: continue\n  - run: echo over\n")
+			if status != 5 || len(results) == 0 {
+				t.Fatalf("status %d, want 5: %s", status, stderr)
+			}
+			first, second := results[0].Steps[0], results[0].Steps[1]
+			if first.Outcome != "unknown" || first.Error == nil || first.Error.Code != "link.lost" || second.Outcome != "skipped" {
+				t.Errorf("%+v (%+v), then %s; want unknown and skipped", first, first.Error, second.Outcome)
+			}
+		})
+	}
+}
+
 // Where there is no sftp the shell does it, and the session goes on; on this
 // machine the files are just there.
 func TestCopyStepWays(t *testing.T) {

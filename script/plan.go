@@ -115,12 +115,18 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 
 // Failed returns a result for a host that was not tried, or that is given up: a
 // [Runner.Host] of it that still runs tells the observer no more. What is known of
-// its steps is in the result.
+// its steps is in the result. One that only has to close its session has its own.
 func (r *Runner) Failed(host string, outcome fleet.Outcome, why error) Result {
+	run, known := r.runs.LoadAndDelete(host)
+	if known {
+		if result, finished := run.(*hostRun).whole(); finished {
+			return result
+		}
+	}
 	h := r.newRun(host)
 	h.result.Started = time.Time{}
 	h.result.Err, h.result.Outcome = h.masked(why), outcome
-	if run, ok := r.runs.LoadAndDelete(host); ok {
+	if known {
 		if step := h.takeOver(run.(*hostRun)); step != nil {
 			step.Outcome, step.Verdict, step.Attempts = outcome, session.Unknown, 1
 			step.Err, h.result.Err = h.result.Err, nil

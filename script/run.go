@@ -59,9 +59,14 @@ func (r *Runner) Host(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
 	r.runs.Store(host, h)
 	defer func() { result.Duration = time.Since(result.Started) }()
-	defer h.close()
+	defer func() {
+		h.close() // takes its time, and may be given up
+		if h.finished {
+			r.runs.Delete(host) // after a panic, what is known is for Failed
+		}
+	}()
 	h.all(ctx)
-	r.runs.Delete(host) // but not in a panic: what is known then is for Failed
+	h.note(func() { h.finished = true })
 	return h.result
 }
 
@@ -96,7 +101,9 @@ type hostRun struct {
 	mu      sync.Mutex  // Failed reads what follows while the run goes on
 	result  Result      // its steps and what open finds out are guarded by mu
 	running *StepResult // the step that runs, as it began; guarded by mu
-	over    bool        // nobody waits for it any more; guarded by mu
+
+	finished bool // everything is told, and in result; guarded by mu
+	over     bool // nobody waits for it any more; guarded by mu
 }
 
 func (r *Runner) newRun(host string) *hostRun {
@@ -204,6 +211,15 @@ func (h *hostRun) note(what func()) {
 	if !h.over {
 		what()
 	}
+}
+
+// whole returns the result, and whether that is all that is to be told.
+func (h *hostRun) whole() (Result, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	result := h.result
+	result.Duration = time.Since(result.Started)
+	return result, h.finished
 }
 
 // takeOver ends a run that nobody waits for any more, takes what is known of it,

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -392,6 +394,30 @@ func TestGivenUp(t *testing.T) {
 				t.Errorf("told %q, want %s", told, want)
 			}
 		})
+	}
+}
+
+// A host that has only to close its session when it is given up has its result,
+// and nothing is told twice.
+func TestGivenUpBehindItsEnd(t *testing.T) {
+	closing := filepath.Join(t.TempDir(), "closing")
+	r := runner(t, "steps:\n  - {name: a, run: \"trap ': >"+closing+"; sleep 60' EXIT\"}\n  - {name: b, run: echo b}\n", nil)
+	told := make(chan string, 10)
+	r.Observe.End = func(_ string, s *script.StepResult) { told <- s.Name + " " + string(s.Outcome) }
+	ended := make(chan script.Result)
+	go func() { ended <- r.Host(t.Context(), "localhost") }()
+	for {
+		if _, err := os.Stat(closing); err == nil {
+			break
+		}
+		runtime.Gosched()
+	}
+	got, want := r.Failed("localhost", fleet.Unknown, errors.New("given up")), <-ended
+	if summary(got) != summary(want) || got.Outcome != fleet.OK || got.Started != want.Started || got.Err != nil {
+		t.Errorf("got\n%s\nwant\n%s", summary(got), summary(want))
+	}
+	if a, b := <-told, <-told; a != "a ok" || b != "b ok" || len(told) > 0 {
+		t.Errorf("told %s, %s, and %d more", a, b, len(told))
 	}
 }
 

@@ -26,12 +26,12 @@ func (h *hostRun) step(ctx context.Context, s *Step, block string) *StepResult {
 	if r.Err = h.masked(err); err != nil && r.Outcome == fleet.OK {
 		r.Outcome = fleet.Failed
 	}
-	if ctx.Err() != nil && r.Outcome != fleet.OK && r.Verdict != session.Unknown {
+	if ctx.Err() != nil && r.Outcome != fleet.OK && r.Outcome != fleet.Unknown {
 		r.Outcome = fleet.Interrupted
 	}
 	if r.Outcome != fleet.OK && r.Outcome != fleet.Skipped {
 		// A link that is lost is nothing that the next step could go on with.
-		r.Ignored = s.Continue && ctx.Err() == nil && r.Verdict != session.Unknown
+		r.Ignored = s.Continue && ctx.Err() == nil && r.Outcome != fleet.Unknown
 		if !r.Ignored {
 			h.fail(r.Outcome)
 		}
@@ -114,18 +114,18 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 	if err != nil {
 		if s.Continue && result.Verdict == session.Exited {
 			// What it said is what the next steps go by.
-			return h.again(s, result), errors.Join(err, h.register(ctx, s, result.Stdout, result.Truncated))
+			return h.again(s, result), errors.Join(err, noted(r, h.register(ctx, s, result.Stdout, result.Truncated)))
 		}
 		return h.again(s, result), err
 	}
 	// The test may be about it.
-	if err := h.register(ctx, s, result.Stdout, result.Truncated); err != nil || s.Until == "" {
-		return false, err
+	if err := noted(r, h.register(ctx, s, result.Stdout, result.Truncated)); err != nil || s.Until == "" {
+		return s.Idempotent && r.Outcome == fleet.Unknown, err
 	}
 	yes, err := h.test(ctx, shell, s, r, "until", s.Until)
 	switch {
 	case err != nil:
-		return s.Idempotent && r.Outcome == fleet.TimedOut, err
+		return s.Idempotent && (r.Outcome == fleet.TimedOut || r.Outcome == fleet.Unknown), err
 	case !yes:
 		return true, &transport.Error{Code: "script.failed", Message: "script: until is not met: " + strings.TrimSpace(s.Until)}
 	}
@@ -135,10 +135,19 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 // test runs a test, which may take as long as the step.
 func (h *hostRun) test(ctx context.Context, shell *shell, s *Step, r *StepResult, what, text string) (bool, error) {
 	yes, err := shell.test(ctx, what, text, s.Timeout)
-	if errors.Is(err, context.DeadlineExceeded) {
+	return yes, noted(r, err)
+}
+
+// noted notes how a command of the runner's own has failed. What the step itself
+// has done stays its verdict.
+func noted(r *StepResult, err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
 		r.Outcome = fleet.TimedOut
+	case errors.Is(err, session.ErrLost):
+		r.Outcome = fleet.Unknown
 	}
-	return yes, err
+	return err
 }
 
 // again reports whether a failed step may be tried again. What may have run is
@@ -191,20 +200,18 @@ func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult)
 
 // answers returns what answers a step's prompts. A secret is given to a prompt
 // once: who asks the same again has refused it, and would lock the account.
-func (h *hostRun) answers(s *Step) func(context.Context, session.Prompt) (string, error) {
+func (h *hostRun) answers(s *Step) func(context.Context, session.Prompt, bool) (string, error) {
 	if len(s.Answers) == 0 {
 		return nil
 	}
-	given := map[string]bool{}
-	return func(_ context.Context, p session.Prompt) (string, error) {
+	return func(_ context.Context, p session.Prompt, again bool) (string, error) {
 		for _, a := range s.Answers {
 			if !a.Prompt.MatchString(p.Text) {
 				continue
 			}
-			if a.Secret != "" && given[p.Text] {
+			if a.Secret != "" && again {
 				return "", errors.New("asked again")
 			}
-			given[p.Text] = true
 			return h.answer(a), nil
 		}
 		return "", errors.New("no answer for it")
