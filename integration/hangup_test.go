@@ -94,3 +94,21 @@ func TestHangUpLetsHandlersFinish(t *testing.T) {
 		})
 	}
 }
+
+// TestHangUpSparesWhatIgnoresIt: and what that starts, if it would end of it.
+func TestHangUpSparesWhatIgnoresIt(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			dir, tag := t.TempDir(), tag(t)
+			r := start(t, f.open(t), session.Command{Text: "cd " + dir +
+				"; nohup sh -c 'echo >up; sleep 0.5; env --default-signal=HUP sh -c \"sleep 3; echo >end\"' & " +
+				"export " + tag + "; until [ -e up ]; do sleep 0.01; done; echo up; sleep 60"})
+			f.link.Cut(netsim.RST)
+			_, _ = r.wait(t, 5*time.Second)
+			gone(t, tag)
+			eventually(t, "the job ran to its end", func() bool { _, err := os.Stat(filepath.Join(dir, "end")); return err == nil })
+			f.clean(t)
+		})
+	}
+}

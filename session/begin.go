@@ -27,7 +27,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if s.config.Sudo != nil && s.keeper.isGone() {
 		return nil, s.terminalGone(io.ErrUnexpectedEOF)
 	}
-	if s.rotate || s.keeper.isGone() || s.config.Sudo == nil && s.keeper.hasExited() {
+	if s.rotate || s.keeper.isGone() {
 		if err := s.renewKeeper(ctx); err != nil {
 			return nil, err
 		}
@@ -51,13 +51,14 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if command.Stdin != nil {
 		var err error
 		if r.feeder, err = s.openFeeder(ctx, r.keeper); err != nil {
+			s.rotate = r.keeper != nil && s.config.Sudo == nil // its directory may be gone
 			return nil, err
 		}
 		f.stdin = r.feeder.fifo
 	}
 	typed, err := s.line(ctx, f)
 	if err != nil {
-		s.rotate = f.keeper != nil && s.config.Sudo == nil // its directory may be gone
+		s.rotate = f.keeper != nil && s.config.Sudo == nil // as above
 		r.feeder.close()
 		return nil, err
 	}
@@ -142,7 +143,7 @@ func (s *Session) possible(f frame) error {
 }
 
 // traces matches what makes a shell show what it runs, or run nothing.
-var traces = regexp.MustCompile(`set\s+-[A-Za-z]*[nxv]|set(?:opt)?\s[^\n;&|]*(?:xtrace|verbose|noexec)|(?s:trap\s.*DEBUG)|TRAPDEBUG`)
+var traces = regexp.MustCompile(`\bset(?:\s+[-+](?:[A-Za-z]*o\s+[a-z]+|[A-Za-z]+))*\s+-[A-Za-z]*[nxv]|(?:set(?:opt)?|shopt)\s[^\n;&|]*(?:xtrace|verbose|noexec)|options\[(?:xtrace|verbose|exec)|(?s:trap\s.*DEBUG)|TRAPDEBUG`)
 
 // mentions reports whether a text matches, which has one of the words if it
 // does. Texts may have megabytes, and words are found fifty times as fast.
@@ -154,7 +155,7 @@ func mentions(text string, matches *regexp.Regexp, words ...string) bool {
 // isTraced reports whether the shell may show what it runs, for this command
 // or because of an earlier one.
 func (s *Session) isTraced(text string) bool {
-	s.traced = s.traced || mentions(text, traces, "set", "xtrace", "verbose", "noexec", "DEBUG")
+	s.traced = s.traced || mentions(text, traces, "set", "xtrace", "verbose", "noexec", "DEBUG", "options[exec")
 	return s.traced
 }
 

@@ -70,7 +70,7 @@ func (r *run) result(p progress, verdict Verdict) Result {
 		Verdict: verdict, ExitCode: p.exitCode(),
 		Stdout: out.data, StdoutBytes: out.total,
 		Stderr: errs.data, StderrBytes: errs.total,
-		Truncated: out.truncated || errs.truncated,
+		Truncated: out.truncated || errs.truncated || r.cutShort.Load(),
 		Spool:     out.spool,
 		Terminal:  said(terminal, p.job),
 		Streams:   Split,
@@ -122,7 +122,7 @@ func (s *Session) drain(r *run) {
 		within(keeperGrace+s.trip, r.keeper.ended) // what it had sent may still come
 		return
 	}
-	heard := s.heard.Load()
+	heard := r.keeper.heard.Load()
 	timeout := time.NewTimer(drainGrace)
 	defer timeout.Stop()
 	for streams := 0; streams < 2; {
@@ -135,13 +135,17 @@ func (s *Session) drain(r *run) {
 			within(keeperGrace+s.trip, r.keeper.ended)
 			return
 		case <-timeout.C:
-			if now := s.heard.Load(); now != heard || r.delivering.Load() > 0 { // it is the link that is slow, or the caller
-				heard = now
+			before := heard
+			switch moved := r.moves(&r.keeper.heard, &heard); {
+			case moved && (heard != before || !r.stopped.Load()): // it is the link that is slow, or the caller
 				timeout.Reset(drainGrace)
-				break
+			case moved && s.config.Sudo == nil: // the next command has another keeper
+				r.cutShort.Store(true)
+				return
+			default:
+				r.deaf.Store(true)
+				return
 			}
-			r.deaf.Store(true)
-			return
 		}
 	}
 }
@@ -170,7 +174,7 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 			Hint:    "it may have run, or still run: look before running it again",
 			Err:     ErrLost,
 		}
-	case s.leftBefore(r, p, exit, result.Terminal):
+	case s.leftBefore(r, p, exit, result):
 		result.ExitCode = -1
 		return result, &transport.Error{
 			Code:    "link.lost",
@@ -189,10 +193,14 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 // leftBefore reports whether the shell may have ended before it read the command:
 // at once, without a byte of it, and killed, by a text that has no word for that,
 // or saying that it waited for too long (TMOUT).
-func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, said []byte) bool {
-	silent := r.outputs[Stdout].count()+r.outputs[Stderr].count() == 0 && p.closed == [3]bool{} && !p.begun
-	killed := exit.Signal != "" && !kills.MatchString(r.command.Text)
-	return silent && (killed || loggedOut.Match(said)) && r.left.Sub(r.started) < s.trip+leavingGrace
+func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
+	silent, said := result.StdoutBytes+result.StderrBytes == 0, result.Terminal
+	if r.shown() == Stdout {
+		said = result.Stdout
+	}
+	left := silent && exit.Signal != "" && !kills.MatchString(r.command.Text) ||
+		result.StderrBytes == 0 && (silent || r.shown() == Stdout) && loggedOut.Match(said)
+	return left && p.closed == [3]bool{} && !p.begun && r.left.Sub(r.started) < s.trip+leavingGrace
 }
 
 var (

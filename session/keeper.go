@@ -29,6 +29,7 @@ type keeper struct {
 	feed string
 	// stored is closed once the frame files are there; see [Session.install].
 	stored chan struct{}
+	heard  atomic.Int64    // reads of either stream that brought something
 	ended  chan struct{}   // closed when both streams are
 	exited <-chan struct{} // closed when the keeper is gone
 }
@@ -126,10 +127,6 @@ func (k *keeper) held(descriptor, name string) string {
 // streams of one that was killed.
 func (k *keeper) isGone() bool { return k != nil && (closed(k.ended) || closed(k.exited)) }
 
-// hasExited reports whether its program is gone. A frame may hold its streams for
-// longer, but a later one would not find them.
-func (k *keeper) hasExited() bool { return k != nil && closed(k.exited) }
-
 // isStored reports whether the frame file is there.
 func (k *keeper) isStored() bool { return closed(k.stored) }
 
@@ -220,10 +217,10 @@ func controlMark(kind byte, nonce, payload string) string {
 //
 // A hang-up is lost on a process that is about to become a program and has the
 // shell's handlers yet, and misses one that is started meanwhile. So it is
-// repeated for what would have ended of it, but for what a handler has started:
-// below a process that has one, or when the shell was gone. Before, it may have
+// repeated for what would have ended of it, but for what a process has started
+// that handles it or ignores it, or when the shell was gone. Before, it may have
 // been the shell, which dies of the hang-up behind its last fork and is no parent
-// any more. What ignores it, and what that starts, needs no second look.
+// any more.
 //
 // Two looks have to find nobody: one may have listed the processes before that
 // fork, and have come to the shell after its end.
@@ -234,12 +231,12 @@ func (k *keeper) arm(pid int, sid string) error {
 	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*\) } && j=${20}; `, pid, sid) +
 		has("*[13579bdf]") +
 		`missed() { q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*\) } && [ "$4" = "$s" ]; do ` +
-		`has C $q && return 1; q=$2; b=${20}; done; [ $q = $h ] || [ $b -le $t ]; }; ` +
+		`has "[CI]" $q && return 1; q=$2; b=${20}; done; [ $q = $h ] || [ $b -le $t ]; }; ` +
 		`shell() { x=$1; read -r l </proc/$h/stat && set -- ${l##*\) } && [ $1 != Z ] && [ "${20}" = "$j" ] && kill -$x $h; }; ` +
-		`gone() { v=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
+		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
 		`for p in /proc/[0-9]*; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] || continue; i=${p#/proc/}; [ $1 = Z ] || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
-		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$v" ] || break; v=$y; ` +
+		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$f" ] || break; f=$y; ` +
 		`[ "$g" ] || { shell 0 || g=1; read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; [ -z "$z" ] || shell KILL; }`)
 }
 

@@ -35,12 +35,21 @@ func (r *run) noteLeft() {
 	}
 }
 
-// look lets go of the terminal if nothing more has come. Its end follows.
+// look lets go of the terminal if nothing more has come, also not before an
+// answer of the keeper's: a server may tell of the shell's end first, and then
+// what the shell has said. The terminal's end follows. Who goes on writing to it
+// is no reason to wait for ever.
 func (l *leaving) look() {
-	if l.session.heard.Load() != l.heard || l.run.delivering.Load() > 0 {
+	s, r := l.session, l.run
+	quiet := !r.moves(&s.heard, &l.heard)
+	if quiet {
+		s.drain(r)
+		quiet = !r.moves(&s.heard, &l.heard)
+	}
+	if !quiet && (time.Since(r.left) < drainGrace || r.delivering.Load() > 0) {
 		l.begin()
 		return
 	}
 	l.quiet = nil
-	l.session.terminal.Close()
+	s.terminal.Close()
 }

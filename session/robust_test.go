@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -27,6 +29,9 @@ func TestReadonlyWords(t *testing.T) {
 				want(t, run(t, s, "echo on; (exit 3)"), 3, "on\n", "")
 				want(t, runCommand(t, s, session.Command{Text: "cat; (exit 4)", Stdin: strings.NewReader("in\n")}), 4, "in\n", "")
 			}
+			want(t, run(t, s, "set -e"), 0, "", "")
+			want(t, run(t, s, "echo on"), 0, "on\n", "")
+			want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("in\n")}), 0, "in\n", "")
 		})
 	}
 }
@@ -104,6 +109,39 @@ func TestReaderPauses(t *testing.T) {
 	if err != nil || r.Verdict != session.Exited || r.ExitCode != 3 || r.StdoutBytes != bytes || total != bytes {
 		t.Errorf("got %s %d, %d bytes, %d given, %v, want exited 3 with %d", r.Verdict, r.ExitCode, r.StdoutBytes, total, err, bytes)
 	}
+}
+
+// TestReaderPausesAtTheTerminal: nothing is lost of a command whose end overtakes
+// what it wrote to the terminal.
+func TestReaderPausesAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{Shell: "bash"})
+	var paused atomic.Bool
+	r, err := s.Run(t.Context(), session.Command{Text: "seq 1 1000", TTY: true, Output: func(session.Stream, []byte) {
+		if !paused.Swap(true) {
+			time.Sleep(4 * time.Second) // longer than the session waits for the prompt
+		}
+	}})
+	const bytes = 3893 // of seq 1 1000
+	if err != nil || r.Verdict != session.Exited || r.ExitCode != 0 || r.StdoutBytes != bytes {
+		t.Errorf("got %s %d, %d bytes, %v, want exited 0 with %d", r.Verdict, r.ExitCode, r.StdoutBytes, err, bytes)
+	}
+	want(t, run(t, s, "echo on"), 0, "on\n", "")
+}
+
+// TestReaderStops: a caller who never takes the output keeps no deadline from
+// being met.
+func TestReaderStops(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{Shell: "bash"})
+	goesOn := make(chan struct{})
+	defer close(goesOn)
+	begun := time.Now()
+	r, err := s.Run(t.Context(), session.Command{Text: "yes", Timeout: time.Second, Output: func(session.Stream, []byte) { <-goesOn }})
+	if took := time.Since(begun); r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || !r.Truncated || r.Ended || took > 15*time.Second {
+		t.Errorf("after %v: %s, truncated %v, ended %v, %v, want timed_out and truncated", took, r.Verdict, r.Truncated, r.Ended, err)
+	}
+	want(t, run(t, s, "echo on"), 0, "on\n", "")
 }
 
 // TestNobodyReadsTheTerminal: a writer that waits for room on the terminal keeps

@@ -37,6 +37,7 @@ type run struct {
 	keyed    atomic.Bool   // Session.Write typed to it: it may have left some of that to the shell
 	ordered  atomic.Bool   // Session.Interrupt ended it
 	deaf     atomic.Bool   // the far side did not answer in time
+	cutShort atomic.Bool   // the caller did not take what was still to come
 	typed    chan [3]int64 // something was typed to it, when so many bytes had come
 	veil     veil
 	pursued  chan Level // see pursuit
@@ -54,6 +55,15 @@ type run struct {
 // quiet returns for how long nothing has come.
 func (r *run) quiet() time.Duration {
 	return time.Since(r.started) - time.Duration(r.activity.Load())
+}
+
+// moves reports whether something has come since a count of reads was taken, or
+// waits for the caller, and takes the count anew.
+func (r *run) moves(heard *atomic.Int64, since *int64) bool {
+	now := heard.Load()
+	moved := now != *since || r.delivering.Load() > 0
+	*since = now
+	return moved
 }
 
 // takes reports whether bytes of a stream are the command's. The caller holds
@@ -112,7 +122,7 @@ func (r *run) fullScreen() bool { return r.display != nil && r.display.alternate
 
 // deliver hands out bytes of the command.
 func (r *run) deliver(from Stream, b []byte) {
-	if from == Terminal && r.pressed.Load() && (!r.command.TTY || r.stopped.Load()) && len(bytes.Trim(b, "\r\n")) == 0 {
+	if from == Terminal && r.pressed.Load() && (r.shown() == Terminal || r.stopped.Load()) && len(bytes.Trim(b, "\r\n")) == 0 {
 		return
 	}
 	if from == Terminal && r.display != nil {
@@ -142,7 +152,9 @@ func (r *run) deliver(from Stream, b []byte) {
 //
 // After the deadline or the context's end Run takes up to two seconds more to end
 // the command, and a little longer for a shell that can't be brought back. Where
-// nothing answers the outcome is unknown then, and the session has ended.
+// nothing answers the outcome is unknown then, and the session has ended. A
+// Command.Output that does not return is waited for, five seconds at the most
+// once the command is to end: Result.Truncated then says that some is missing.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	notStarted := Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
 	if err := command.check(); err != nil {
@@ -204,6 +216,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	defer after.stop()
 	leaves := newLeaving(s, r)
 	var grace, hidden <-chan time.Time
+	var shown int64 // reads of the terminal, see hidden
 	fed := false
 	for {
 		select {
@@ -215,7 +228,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			case p.prompted && grace == nil:
 				grace = time.After(promptGrace)
 			case p.stdout && p.stderr && hidden == nil:
-				hidden = time.After(owedGrace + s.trip)
+				shown, hidden = s.heard.Load(), time.After(owedGrace+s.trip)
 			case p.begun && !fed:
 				fed = true
 				go r.feeder.feed(r.command.Stdin) // ends with the stdin, or with the feeder
@@ -233,9 +246,15 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			}
 			return s.over(r)
 		case <-hidden:
-			// It is over, and the text has taken the prompt away.
+			// It is over. Either its output is still on its way, in front of the prompt,
+			// or the text has taken the prompt away.
+			if r.moves(&s.heard, &shown) {
+				hidden = time.After(owedGrace + s.trip)
+				break
+			}
 			s.recall(r)
-			s.ends(r, owedGrace+s.trip)
+			for !s.ends(r, owedGrace+s.trip) && r.moves(&s.heard, &shown) {
+			}
 			if closed(s.ended) {
 				return s.shellEnded(r)
 			}

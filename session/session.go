@@ -61,7 +61,7 @@ type Session struct {
 	ended     chan struct{} // closed when the terminal has ended
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
-	heard     atomic.Int64 // reads that brought something
+	heard     atomic.Int64 // reads of the terminal that brought something
 	entry     Entry
 	account   string // empty: there is no ledger
 

@@ -299,16 +299,27 @@ func TestShellThatEndsGivesItsStatus(t *testing.T) {
 
 // TestShellThatEndsBesideAJob: a subshell that runs on holds the terminal.
 func TestShellThatEndsBesideAJob(t *testing.T) {
-	for _, plain := range []bool{false, true} {
+	for _, test := range []struct {
+		name, says string
+		plain      bool
+		within     time.Duration
+	}{
+		{"silent", ":", false, 3 * time.Second},
+		{"silent, no terminal", ":", true, 3 * time.Second},
+		{"speaks", "echo tick", false, 3 * time.Second},
+		{"speaks, no terminal", "echo tick", true, 3 * time.Second},
+		{"speaks on the terminal", "echo tick >/dev/tty", false, 8 * time.Second},
+	} {
 		for _, shell := range shells {
-			t.Run(fmt.Sprint(shell, " plain ", plain), func(t *testing.T) {
+			t.Run(shell+" "+test.name, func(t *testing.T) {
 				t.Parallel()
 				up := filepath.Join(t.TempDir(), "up")
-				s := open(t, session.Config{Shell: shell, NoTerminal: plain})
-				job := "(: >" + up + "; while [ -e " + up + " ]; do sleep 0.05; done) & while ! [ -e " + up + " ]; do sleep 0.01; done; "
+				s := open(t, session.Config{Shell: shell, NoTerminal: test.plain})
+				job := "(: >" + up + "; while [ -e " + up + " ]; do " + test.says + "; sleep 0.05; done) & while ! [ -e " + up + " ]; do sleep 0.01; done; "
 				defer os.Remove(up)
-				r, err := s.Run(t.Context(), session.Command{Text: job + "echo part; exit 3", Timeout: 5 * time.Second})
-				if err != nil || r.Verdict != session.Exited || r.ExitCode != 3 || !r.Ended || string(r.Stdout) != "part\n" || r.Duration > 3*time.Second {
+				r, err := s.Run(t.Context(), session.Command{Text: job + "echo part; exit 3", Timeout: 20 * time.Second})
+				said := strings.ReplaceAll(string(r.Stdout), "tick\n", "")
+				if err != nil || r.Verdict != session.Exited || r.ExitCode != 3 || !r.Ended || said != "part\n" || r.Duration > test.within {
 					t.Errorf("got %s %d %q after %v, ended %v, %v; want exited 3", r.Verdict, r.ExitCode, r.Stdout, r.Duration, r.Ended, err)
 				}
 			})

@@ -190,7 +190,7 @@ var dialects = map[string]dialect{
 		setup: `\command history -c;set +m;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt, and so does line editing
 		// behind --noediting. Whoever has made it readonly keeps it.
-		frame:   `[[ ${PROMPT_COMMAND[@]+x} ]]&&\command unset PROMPT_COMMAND 2>&-;\command set +o vi +o emacs;`,
+		frame:   `[[ ${PROMPT_COMMAND[@]+x} ]]&&\command unset PROMPT_COMMAND 2>&-||:;\command set +o vi +o emacs;`,
 		sourced: true,
 		unmask:  unmaskBash,
 		profile: `[ -r /etc/profile ] && . /etc/profile; ` +

@@ -62,6 +62,8 @@ func (s *Session) soon(ctx context.Context, r *run) bool {
 		r.pursue(level)
 	case <-s.alarm.rung:
 	case <-s.ended:
+	case <-s.terminal.Done():
+		r.noteLeft()
 	case <-ctx.Done():
 	}
 	return false

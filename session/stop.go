@@ -43,7 +43,10 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	// command's.
 	s.signal(r, "KILL")
 	s.drain(r)
-	if !s.resume(r) {
+	switch {
+	case r.cutShort.Load(): // as where it is gone
+		s.typeKeys(s.dialect.settles + "\n")
+	case !s.resume(r):
 		return s.giveUp(r, verdict, cause)
 	}
 	return s.finish(r, verdict, cause)
@@ -63,10 +66,10 @@ func (s *Session) vigil(r *run) (end func()) {
 	}
 	nonce := newNonce()
 	s.expect(nonce, "F")
-	heard := s.heard.Load()
+	heard := s.heard.Load() + r.keeper.heard.Load()
 	timer := time.AfterFunc(lifeGrace+s.trip, func() {
 		// A caller that does not take the output keeps the answer from being read.
-		if s.heard.Load() == heard && r.delivering.Load() == 0 {
+		if s.heard.Load()+r.keeper.heard.Load() == heard && r.delivering.Load() == 0 {
 			r.deaf.Store(true)
 			r.keeper.pipe.Close()
 			s.terminal.Close()

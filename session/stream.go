@@ -24,8 +24,12 @@ func (s *Session) pump(r io.Reader, k *keeper, from Stream, done func()) {
 	data := func(b []byte) { s.data(k, from, b) }
 	found := func(m mark) { s.found(from, m) }
 	expected := func(kind byte, nonce []byte) bool { return s.expected(from, kind, nonce) }
+	heard := &s.heard
+	if k != nil {
+		heard = &k.heard
+	}
 	take := func(b []byte) {
-		s.heard.Add(1)
+		heard.Add(1)
 		marks.scan(b, expected, data, found)
 	}
 	end := func(error) { // how it ended is told where its program is
@@ -88,8 +92,9 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 }
 
 // withoutNoise takes out what the shell says of no command. Where none runs, it
-// answers with an empty line, so that the shell stays; none can be typed
-// meanwhile, for the caller holds Session.mu.
+// answers with an empty line, so that the shell stays. The caller holds
+// Session.mu, so no command begins before that is typed, but where nobody reads
+// the terminal.
 func (s *Session) withoutNoise(b []byte) []byte {
 	if s.dialect.noise == nil || !s.dialect.noise.Match(b) {
 		return b

@@ -20,8 +20,8 @@ type veil struct {
 	mu      sync.Mutex
 	echo    echo
 	secrets []string
-	answers []string  // hidden on the terminal only
-	held    [3][]byte // what may be the beginning of one, by stream
+	answers []string // hidden on the terminal only
+	sights  [3]sight // by stream
 }
 
 // hide adds a secret.
@@ -56,59 +56,78 @@ func (v *veil) over(from Stream, b []byte) []byte {
 	if len(secrets) == 0 {
 		return b
 	}
-	b = append(v.held[from], b...)
-	cut := settled(b, secrets)
-	v.held[from] = bytes.Clone(b[cut:])
-	return masked(b[:cut], secrets)
+	return v.sights[from].over(b, secrets, false)
 }
 
-// hidden returns what is not to be seen on a stream, the longest first: one may
-// begin another, of which nothing must be left then.
+// hidden returns what is not to be seen on a stream.
 func (v *veil) hidden(from Stream) []string {
 	secrets := slices.Clone(v.secrets)
 	if from == Terminal {
 		secrets = append(secrets, v.answers...)
 	}
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
 	return secrets
 }
 
-// settled returns how much of b no secret can reach into any more, whatever comes.
-func settled(b []byte, secrets []string) int {
-	cut := len(b)
-	for _, secret := range secrets {
-		cut = min(cut, len(b)-overlap(b, secret))
-	}
-	for moved := true; moved; {
-		moved = false
-		for _, secret := range secrets { // none is cut in two
-			from := max(0, cut-len(secret)+1)
-			if at := bytes.Index(b[from:], []byte(secret)); at >= 0 && from+at < cut && from+at+len(secret) > cut {
-				cut, moved = from+at, true
-			}
-		}
-	}
-	return cut
+// A sight is one stream on its way through a veil. Every byte of every occurrence
+// of a secret is hidden, also where they overlap, and one mask stands for all that
+// are together; so it does not matter in what pieces they come.
+type sight struct {
+	held    []byte // may be the beginning of a secret; shorter than the longest
+	covered int    // how much of it is hidden whatever comes
+	within  bool   // the byte in front of it was hidden
 }
 
-func masked(b []byte, secrets []string) []byte {
-	for _, secret := range secrets {
-		b = bytes.ReplaceAll(b, []byte(secret), []byte(mask))
+// over returns what may be shown of b and of what was held before it. all: nothing
+// comes behind it.
+func (s *sight) over(b []byte, secrets []string, all bool) []byte {
+	b = append(s.held, b...)
+	safe := len(b) // how much no secret can reach into any more
+	hidden := make([]bool, len(b))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			hidden[i] = true
+		}
 	}
-	return b
+	hide(0, s.covered)
+	for _, secret := range secrets {
+		if !all {
+			safe = min(safe, len(b)-overlap(b, secret))
+		}
+		for at := bytes.Index(b, []byte(secret)); at >= 0; {
+			hide(at, at+len(secret))
+			next := bytes.Index(b[at+1:], []byte(secret))
+			if next < 0 {
+				break
+			}
+			at += 1 + next
+		}
+	}
+	shown := make([]byte, 0, safe)
+	for i, c := range b[:safe] {
+		switch {
+		case !hidden[i]:
+			shown = append(shown, c)
+		case !s.within:
+			shown = append(shown, mask...)
+		}
+		s.within = hidden[i]
+	}
+	s.held, s.covered = bytes.Clone(b[safe:]), 0
+	for s.covered < len(s.held) && hidden[safe+s.covered] {
+		s.covered++
+	}
+	return shown
 }
 
 // rest returns what was held of a stream that has ended.
 func (v *veil) rest(from Stream) []byte {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	held := v.held[from]
-	v.held[from] = nil
+	var b []byte
 	if from == Terminal {
-		held = append(held, v.echo.held...)
-		v.echo.held = nil
+		b, v.echo.held = v.echo.held, nil
 	}
-	return masked(held, v.hidden(from))
+	return v.sights[from].over(b, v.hidden(from), true)
 }
 
 // echoed reports whether the terminal has shown the frame.

@@ -15,8 +15,8 @@ func TestVeilInPieces(t *testing.T) {
 	}{
 		{[]string{"release-2024.1", "release-2024.1-rc1"}, "a release-2024.1-rc1 b release-2024.1 c release-2024.1-rc", "a ******** b ******** c ********-rc"},
 		{[]string{"release-2024.1-rc1", "release-2024.1"}, "release-2024.1", "********"},
-		{[]string{"xyzab", "abcdef"}, "xyzab xyzabcdef abcde", "******** xyz******** abcde"},
-		{[]string{"aaaa"}, "aaaaaaaaaa", "****************aa"},
+		{[]string{"xyzab", "abcdef"}, "xyzab xyzabcdef abcde", "******** ******** abcde"},
+		{[]string{"aaaa"}, "aaaaaaaaaa", "********"},
 		{[]string{"correct horse"}, "correct hors", "correct hors"},
 	} {
 		for size := 1; size <= len(test.input); size++ {
@@ -36,6 +36,36 @@ func TestVeilInPieces(t *testing.T) {
 					t.Errorf("got %q, want %q", got.String(), test.want)
 				}
 			})
+		}
+	}
+}
+
+// TestVeilHoldsLittle: no more is held back than the longest secret has, also of
+// one that may begin anywhere.
+func TestVeilHoldsLittle(t *testing.T) {
+	var v veil
+	v.hide("0000")
+	v.hide("00000000")
+	shown := 0
+	for range 1000 {
+		shown += len(v.over(Stdout, []byte("000")))
+		if held := len(v.sights[Stdout].held); held >= 8 {
+			t.Fatalf("%d bytes are held", held)
+		}
+	}
+	if shown != len(mask) {
+		t.Errorf("%d bytes are shown, want one mask", shown)
+	}
+}
+
+func TestTraces(t *testing.T) {
+	for text, want := range map[string]bool{
+		"set -x": true, "set -ex": true, "set -e -x": true, "set -o pipefail -x": true, "set -eo pipefail -v": true, "set +e -n": true,
+		"set -o xtrace": true, "shopt -so xtrace": true, "setopt verbose": true, "options[xtrace]=on": true, "trap : DEBUG": true,
+		"set -e": false, "set -- -x": false, "unset -v x": false, "set -eu; ls -x": false, "grep --verbose DEBUG": false, "echo options[x]": false,
+	} {
+		if got := (&Session{}).isTraced(text); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,8 +77,19 @@ func pipeCloseUnblocks(t *testing.T, tr transport.Transport) {
 // deliver hands what comes to to, whether the stream can do it or has to be read.
 func deliver(r io.Reader, to func([]byte)) error {
 	if d, ok := r.(transport.Deliverer); ok {
-		ended := make(chan error, 2)
-		d.Deliver(to, func(err error) { ended <- err })
+		ended := make(chan error, 1)
+		var over atomic.Bool // whatever comes behind it comes in some other goroutine
+		d.Deliver(func(b []byte) {
+			if over.Load() {
+				panic("Deliver hands out bytes behind the end")
+			}
+			to(b)
+		}, func(err error) {
+			if over.Swap(true) {
+				panic("Deliver ends twice")
+			}
+			ended <- err
+		})
 		return <-ended
 	}
 	for b := make([]byte, 4096); ; {
