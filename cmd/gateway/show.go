@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"gateway/gateway"
+	"gateway/script"
 	"gateway/session"
 )
 
@@ -17,8 +19,10 @@ import (
 type show struct {
 	out    *output
 	events *events // nil unless the format is jsonl
-	// seen: what the command wrote last is on a terminal.
-	seen atomic.Bool
+
+	mu sync.Mutex
+	// seen is the end of what each stream has shown on a terminal. Guarded by mu.
+	seen [3][]byte
 }
 
 func (a *app) newShow(host string) *show {
@@ -46,13 +50,40 @@ func (s *show) output(from session.Stream, b []byte) {
 	case s.out.format == "json":
 	case from == session.Stdout:
 		_, _ = s.out.Write(b) // the output remembers, and ends the command
-		s.seen.Store(isTerminal(s.out.stdout))
+		s.shown(from, s.out.stdout, b)
 	case from == session.Terminal && s.out.failed() != nil:
 		// What an interrupt leaves on the terminal is nobody's any more.
 	default:
 		_, _ = s.out.errors().Write(b)
-		s.seen.Store(isTerminal(s.out.stderr))
+		s.shown(from, s.out.stderr, b)
 	}
+}
+
+// maxQuestion is as much of a stream as a session looks for a question in.
+const maxQuestion = 4096
+
+// shown notes what a stream has shown, where that is a terminal.
+func (s *show) shown(from session.Stream, where *os.File, b []byte) {
+	if !isTerminal(where) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := append(s.seen[from], b[max(0, len(b)-maxQuestion):]...)
+	s.seen[from] = append(seen[:0], seen[max(0, len(seen)-maxQuestion):]...)
+}
+
+// sees reports whether the person sees a question already. The streams come in
+// no order, so it need not be what was shown last.
+func (s *show) sees(question string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seen := range s.seen {
+		if strings.HasSuffix(strings.TrimRight(script.Plain(seen), "\n"), script.Plain([]byte(question))) {
+			return true
+		}
+	}
+	return false
 }
 
 // asker returns an asker that tells about a command's question first, and leaves
@@ -66,7 +97,7 @@ func (s *show) asker(ask asker) asker {
 			if s.events != nil {
 				s.events.prompt(q.Prompt)
 			}
-			if s.seen.Load() {
+			if s.sees(q.Prompt) {
 				q.Prompt = ""
 			}
 		}

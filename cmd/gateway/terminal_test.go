@@ -16,6 +16,9 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/term"
+
+	"gateway/gateway"
+	"gateway/session"
 )
 
 // A person sits at a terminal in which gateway runs.
@@ -191,6 +194,7 @@ func TestQuestionIsSeen(t *testing.T) {
 		{"a terminal", "", `read -p "name? " a </dev/tty; echo "$a"`},
 		{"stdout elsewhere", ">out", `read -p "name? " a </dev/tty; echo "$a"`},
 		{"stdout elsewhere, with the question", ">out", `printf "name? "; read a </dev/tty; echo "$a"`},
+		{"stderr elsewhere, with the question", "2>errs", `printf "name? " >&2; echo deploying; read a </dev/tty; echo "$a"`},
 		{"stderr elsewhere", "2>errs", `printf "name? " >/dev/tty; read a </dev/tty; echo "$a"`},
 		{"JSON", "-o json >out", `read -p "name? " a </dev/tty; echo "$a"`},
 		{"events", "-o jsonl >out", `read -p "name? " a </dev/tty; echo "$a"`},
@@ -206,6 +210,47 @@ func TestQuestionIsSeen(t *testing.T) {
 			defer p.mu.Unlock()
 			if n := bytes.Count(p.seen, []byte("name? ")); n != 1 {
 				t.Errorf("the question is there %d times: %q", n, p.seen)
+			}
+		})
+	}
+}
+
+// A question that went elsewhere is put to the person whatever another stream
+// shows behind it.
+func TestQuestionElsewhere(t *testing.T) {
+	near, far, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	defer far.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for _, test := range []struct {
+		name           string
+		stdout, stderr *os.File
+		asks, says     session.Stream
+		want           string
+	}{
+		{"on stderr", far, file, session.Stderr, session.Stdout, "name? "},
+		{"on the terminal", far, file, session.Terminal, session.Stdout, "name? "},
+		{"on stdout", file, far, session.Stdout, session.Stderr, "name? "},
+		{"nowhere else", far, far, session.Stderr, session.Stdout, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &show{out: newOutput(test.stdout, test.stderr, &console{}, nil)}
+			s.output(test.asks, []byte("\x1b[1mname? \x1b[0m"))
+			s.output(test.says, []byte("deploying\r\n"))
+			got := "not asked"
+			ask := s.asker(func(_ context.Context, q gateway.Question) (string, error) {
+				got = q.Prompt
+				return "", nil
+			})
+			if _, err := ask(t.Context(), gateway.Question{Kind: gateway.AskCommand, Prompt: "name? "}); err != nil || got != test.want {
+				t.Errorf("asked %q, %v, want %q", got, err, test.want)
 			}
 		})
 	}
