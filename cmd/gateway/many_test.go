@@ -120,6 +120,40 @@ func TestOutputAfterTheEnd(t *testing.T) {
 	}
 }
 
+// Neither is it shown behind what is said of the host's end.
+func TestShownAfterTheEnd(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		view func(*output) view
+		last string
+	}{
+		{"lines", func(out *output) view { return newLiveView(out, []string{"web1"}) }, "web1 | in time\n"},
+		{"events", func(out *output) view { return newEventsView(out, []string{"web1"}) }, `"event":"result"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			v := test.view(newOutput(file, file, &console{}, nil))
+			v.started(0)
+			v.output(0, session.Stdout, []byte("in time\n"))
+			v.done(0, gateway.Result{Host: "web1", Result: session.Result{Verdict: session.Exited}})
+			v.started(0)
+			v.output(0, session.Stdout, []byte("late\n"))
+			text, err := os.ReadFile(file.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.SplitAfter(string(text), "\n")
+			if last := lines[len(lines)-2]; !strings.Contains(last, test.last) {
+				t.Errorf("the last line is %q, want %s", last, test.last)
+			}
+		})
+	}
+}
+
 // slowly reads a few bytes at a time and counts how often it is asked.
 type slowly struct {
 	from  io.Reader

@@ -52,8 +52,9 @@ type liveView struct {
 
 // A liveHost is what has come from a host and is no whole line yet.
 type liveHost struct {
-	mu      sync.Mutex // an output may come late
-	streams [3]*lines
+	mu      sync.Mutex
+	streams [3]*lines // guarded by mu
+	done    bool      // what comes late is not shown; guarded by mu
 }
 
 // maxLabel is how wide the column of the names may be.
@@ -97,7 +98,9 @@ func (v *liveView) output(host int, from session.Stream, b []byte) {
 	h := &v.hosts[host]
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	v.write(from, h.streams[from].take(b))
+	if !h.done {
+		v.write(from, h.streams[from].take(b))
+	}
 }
 
 func (v *liveView) write(from session.Stream, text []byte) {
@@ -124,6 +127,7 @@ func (v *liveView) done(host int, r gateway.Result) {
 		why := &lines{label: h.streams[session.Stderr].label}
 		v.write(session.Stderr, why.take([]byte(failure(r)+"\n")))
 	}
+	h.done = true
 }
 
 func (v *liveView) end() {}

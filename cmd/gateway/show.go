@@ -161,6 +161,7 @@ type events struct {
 
 	mu   sync.Mutex
 	host string // guarded by mu
+	done bool   // what comes behind the result is not told; guarded by mu
 	// tails hold the beginning of a character whose end has not come yet, so
 	// that text stays text wherever it is cut. Guarded by mu.
 	tails [3][]byte
@@ -174,6 +175,9 @@ func (e *events) emit(ev event) {
 
 // write needs mu.
 func (e *events) write(ev event) {
+	if e.done {
+		return
+	}
 	e.sequence.write(e.out, func(seq int, now time.Time) any {
 		ev.Schema, ev.Host, ev.Seq, ev.Time = eventSchema, e.host, seq, now
 		return ev
@@ -222,6 +226,7 @@ func (e *events) result(r gateway.Result) {
 	defer e.mu.Unlock()
 	e.flush()
 	e.write(event{Event: "result", Result: &r})
+	e.done = true
 }
 
 // unfinished returns how many bytes at the end of b may be the beginning of a
