@@ -221,7 +221,8 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 	}
 	begun := time.Now()
 	results, why := c.all(ctx)
-	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: a.out.status(cpStatus(ctx, results, why))}
+	status := statusOf(ctx, results, func(r *cpResult) fleet.Outcome { return r.Outcome }, why)
+	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: a.out.status(status)}
 	if c.journal != nil {
 		s.run = a.endRun(c.journal, s.status)
 	}
@@ -267,6 +268,7 @@ func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
 // done remembers and shows what became of a host.
 func (c *copying) done(host int, r *cpResult) *cpResult {
 	if c.journal != nil {
+		c.app.began(r.Outcome)
 		c.journal.Done(host, r.remembered())
 	}
 	c.view.done(host, r)
@@ -338,22 +340,4 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 // failed is the result of a host for which nothing was copied.
 func (c *copying) failed(host int, outcome fleet.Outcome, err error) *cpResult {
 	return &cpResult{Host: c.names[host], Outcome: outcome, Report: transfer.Report{Err: err}}
-}
-
-// cpStatus returns the exit status of a copy; see manyStatus.
-func cpStatus(ctx context.Context, results []*cpResult, why error) int {
-	if signal, ok := interrupted(context.Cause(ctx)); ok {
-		return signal.status()
-	}
-	of := map[fleet.Outcome]int{fleet.Unknown: statusSomeUnknown, fleet.NotStarted: statusSomeNotBegun, fleet.Failed: statusFailed, fleet.Interrupted: statusStopped}
-	seen := make(map[int]bool)
-	for _, r := range results {
-		if status, ok := of[r.Outcome]; ok {
-			seen[status] = true
-		}
-	}
-	if why != nil {
-		seen[statusStopped] = true
-	}
-	return firstStatus(seen)
 }

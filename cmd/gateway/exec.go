@@ -45,8 +45,9 @@ many, however many it selects: each line of output has its host in front, and a
 summary comes last, on stderr. Nobody is asked anything. The run is remembered:
 run:last/failed selects the hosts that were tried and are not ok.
 Status: 0 all exited 0, 1 a command failed, 2 nothing was tried, 3 some host did
-not start, 4 some timed out, 5 some outcome is unknown, 6 stopped by --max-fail
-or --fail-fast; of several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted.
+not start, 4 some timed out, 5 some outcome is unknown (also of what was ended
+as stdout could not be written to), 6 stopped by --max-fail or --fail-fast; of
+several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted.
 
 --script runs the statements of a file one by one, in one shell: the first that
 fails ends it, and its line is named.`,

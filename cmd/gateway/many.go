@@ -166,6 +166,7 @@ func (m *manyRun) exec(ctx context.Context, host int) gateway.Result {
 // done shows a result and remembers it.
 func (m *manyRun) done(host int, r gateway.Result) gateway.Result {
 	outcome := fleet.OutcomeOf(r)
+	m.app.began(outcome)
 	m.line.end(host, outcome)
 	m.journal.Done(host, remembered(r))
 	m.out.result(m.names[host], r)
@@ -199,7 +200,7 @@ func remembered(r gateway.Result) runs.Host {
 // finish says how it ended, and returns the status for it.
 func (m *manyRun) finish(ctx context.Context, s *summary) error {
 	a := m.app
-	s.status = a.out.status(manyStatus(ctx, s.results, s.why))
+	s.status = a.out.status(statusOf(ctx, s.results, commandOutcome, s.why))
 	unkept := m.out.close()
 	if unkept != nil {
 		a.out.fail(unkept)
@@ -214,6 +215,11 @@ func (m *manyRun) finish(ctx context.Context, s *summary) error {
 		s.say(a.out)
 	}
 	return a.parted(m.journal, s.status)
+}
+
+// began notes that something was begun, where it was.
+func (a *app) began(outcome fleet.Outcome) {
+	a.ran = a.ran || outcome != fleet.NotStarted && outcome != fleet.Skipped
 }
 
 // runs returns where runs are remembered.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,37 +13,27 @@ import (
 	"gateway/hosts"
 )
 
-// manyStatus returns the exit status of a command on many hosts. why is what
-// kept hosts from being tried, or ended them.
-func manyStatus(ctx context.Context, results []gateway.Result, why error) int {
+// statusOf returns the exit status of many hosts, by how it went on each. why is
+// what kept hosts from being tried, or ended them: a signal, a threshold, or that
+// nobody would get the output, or have the input. In the last case what was ended
+// is not known to be done, and what was not tried did not start.
+func statusOf[R any](ctx context.Context, results []R, outcome func(R) fleet.Outcome, why error) int {
 	if signal, ok := interrupted(context.Cause(ctx)); ok {
 		return signal.status()
 	}
+	of := map[fleet.Outcome]int{
+		fleet.Failed: statusFailed, fleet.TimedOut: statusSomeTimedOut,
+		fleet.NotStarted: statusSomeNotBegun, fleet.Skipped: statusSomeNotBegun,
+		fleet.Unknown: statusSomeUnknown, fleet.Interrupted: statusSomeUnknown,
+	}
 	seen := make(map[int]bool)
+	if errors.Is(why, fleet.ErrStopped) {
+		of[fleet.Skipped], of[fleet.Interrupted] = statusStopped, statusStopped
+		seen[statusStopped] = true // also where what it ended was over by then
+	}
 	for _, r := range results {
-		switch fleet.OutcomeOf(r) {
-		case fleet.Unknown:
-			seen[statusSomeUnknown] = true
-		case fleet.NotStarted:
-			seen[statusSomeNotBegun] = true
-		case fleet.TimedOut:
-			seen[statusSomeTimedOut] = true
-		case fleet.Failed:
-			seen[statusFailed] = true
-		case fleet.Interrupted:
-			if why == nil || gateway.Code(r.Err) == "cmd.needs_input" {
-				seen[statusSomeNotBegun] = true // it got no further than its prompt
-			}
-		}
+		seen[of[outcome(r)]] = true
 	}
-	if why != nil {
-		seen[statusStopped] = true
-	}
-	return firstStatus(seen)
-}
-
-// firstStatus returns the status of several that says the most.
-func firstStatus(seen map[int]bool) int {
 	for _, status := range []int{statusSomeUnknown, statusSomeNotBegun, statusSomeTimedOut, statusStopped, statusFailed} {
 		if seen[status] {
 			return status
@@ -51,13 +42,22 @@ func firstStatus(seen map[int]bool) int {
 	return 0
 }
 
+// commandOutcome is the outcome of a command as it counts for the status: one that
+// got no further than its prompt did not start.
+func commandOutcome(r gateway.Result) fleet.Outcome {
+	if gateway.Code(r.Err) == "cmd.needs_input" {
+		return fleet.NotStarted
+	}
+	return fleet.OutcomeOf(r)
+}
+
 // A summary is what is left to say when all hosts are done.
 type summary struct {
 	run     string // its id; empty if it is not remembered
 	names   []string
 	results []gateway.Result
 	took    time.Duration
-	why     error // see manyStatus
+	why     error // see statusOf
 	status  int
 }
 

@@ -37,7 +37,7 @@ type app struct {
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
 	oneHost bool
-	// ran: the one host's command was started, or may have been.
+	// ran: a command was started on some host, or may have been.
 	ran bool
 
 	// patience is how long the command may take to end after the first signal,

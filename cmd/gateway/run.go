@@ -235,6 +235,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
 		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
 		Done: func(host int, result script.Result) script.Result {
+			a.began(result.Outcome)
 			r.journal.Done(host, rememberedScript(&result))
 			line.end(host, result.Outcome)
 			r.view.done(&result)

@@ -26,7 +26,7 @@ func (r *scriptRun) kept(result script.Result) script.Result {
 // finish shows what is left to show, and returns the status.
 func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 	a := r.app
-	s.status = a.out.status(scriptStatus(ctx, s.results, s.why))
+	s.status = a.out.status(statusOf(ctx, s.results, scriptOutcome, s.why))
 	if err := r.reports.write(s.results); err != nil {
 		a.out.fail(err)
 		if s.status == 0 {
@@ -47,26 +47,7 @@ func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 	return a.parted(r.journal, s.status)
 }
 
-// scriptStatus returns the exit status of a script on hosts; see manyStatus.
-func scriptStatus(ctx context.Context, results []script.Result, why error) int {
-	if signal, ok := interrupted(context.Cause(ctx)); ok {
-		return signal.status()
-	}
-	of := map[fleet.Outcome]int{
-		fleet.Unknown: statusSomeUnknown, fleet.NotStarted: statusSomeNotBegun,
-		fleet.TimedOut: statusSomeTimedOut, fleet.Failed: statusFailed, fleet.Interrupted: statusStopped,
-	}
-	seen := make(map[int]bool)
-	for i := range results {
-		if status, ok := of[results[i].Outcome]; ok {
-			seen[status] = true
-		}
-	}
-	if why != nil {
-		seen[statusStopped] = true
-	}
-	return firstStatus(seen)
-}
+func scriptOutcome(r script.Result) fleet.Outcome { return r.Outcome }
 
 // rememberedScript is what a record says about a host.
 func rememberedScript(r *script.Result) runs.Host {

@@ -131,7 +131,7 @@ func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
 		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
 		Done:   func(_ int, result script.Result) script.Result { return result },
 	})
-	status := scriptStatus(ctx, results, why)
+	status := statusOf(ctx, results, scriptOutcome, why)
 	if a.config.Output != "text" {
 		if err := list(a.out, results); err != nil {
 			return err
