@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -99,7 +100,7 @@ func (d *outDir) note(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.failed == nil {
-		d.failed = fmt.Errorf("--out: %w", err)
+		d.failed = outputError("--out", err, hintFile)
 	}
 }
 
@@ -113,14 +114,13 @@ func (d *outDir) result(host string, r gateway.Result) {
 	h.mu.Lock()
 	for _, from := range []session.Stream{session.Stdout, session.Stderr} {
 		d.write(h, host, from, nil)
-		h.files[from].Close()
+		d.note(h.files[from].Close()) // of none that could not be made: that was first
 	}
 	h.done = true
 	h.mu.Unlock()
 	file, err := d.create(host + ".json")
 	if err == nil {
-		err = writeJSON(file, r)
-		file.Close()
+		err = errors.Join(writeJSON(file, r), file.Close())
 	}
 	d.note(err)
 }

@@ -134,7 +134,7 @@ func (a *app) outputStatus(failed, err error) int {
 	if a.ran {
 		hint = "the command was started: see what it has done before you run it again"
 	}
-	a.out.fail(&transport.Error{Code: "output.failed", Message: fmt.Sprintf("stdout: %v", failed), Hint: hint, Err: failed})
+	a.out.fail(outputError("stdout", failed, hint))
 	status := a.status(err)
 	switch {
 	case !a.oneHost:
@@ -146,6 +146,14 @@ func (a *app) outputStatus(failed, err error) int {
 	}
 	return status
 }
+
+// outputError is the error of an output that could not be written.
+func outputError(what string, err error, hint string) error {
+	return &transport.Error{Code: "output.failed", Message: what + ": " + err.Error(), Hint: hint, Err: err}
+}
+
+// hintFile is the hint where a file could not be written, which stops nothing.
+const hintFile = "let it go where there is room for it; what was started has run all the same"
 
 // status returns what a status of many hosts, or of another verb, becomes where
 // stdout could not be written to.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -121,7 +120,7 @@ func wrap(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("report: %w", err)
+	return outputError("report", err, hintFile)
 }
 
 func (r *reports) close() error {
