@@ -234,7 +234,10 @@ func (a *app) beginRun(verb, selector, command string, names []string, secrets *
 	if err != nil {
 		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
 	}
-	leave := func(status int) { _ = journal.Close(status) } // there is no time left to tell
+	leave := func(status int) { // there is no time left to tell
+		_ = journal.Close(status)
+		_ = journal.Correct(status) // it may be closed, with what the status would have been
+	}
 	a.leaving.Store(&leave)
 	return journal
 }

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gateway/gateway"
+	"gateway/runs"
 	"gateway/session"
 )
 
@@ -307,6 +308,21 @@ func TestManyInterrupted(t *testing.T) {
 	record, err := show.Output()
 	if err != nil || !strings.Contains(string(record), `"status":130`) || !strings.Contains(string(record), `"outcome":"skipped"`) {
 		t.Errorf("%v: the record is %s", err, record)
+	}
+}
+
+// A signal that ends the process as the last lines are written has the last word
+// in the record, too.
+func TestRecordOfOneLeftAtItsEnd(t *testing.T) {
+	a := newApp(nil)
+	a.source.Environ = []string{"HOME=" + t.TempDir()}
+	journal := a.beginRun("exec", "web*", "true", []string{"web01"}, nil)
+	journal.Done(0, runs.Host{Host: "web01", Outcome: "ok"})
+	a.endRun(journal, 0)
+	(*a.leaving.Load())(130)
+	record, err := a.runs().Load(journal.ID())
+	if err != nil || record.Status == nil || *record.Status != 130 {
+		t.Errorf("the record is %+v, %v, want the status 130", record, err)
 	}
 }
 
