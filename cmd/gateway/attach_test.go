@@ -320,6 +320,8 @@ func TestSessionExecMeansItsCommand(t *testing.T) {
 	}
 	s := &takeover{app: a, client: c, session: api.Session{ID: ended.Session}, command: &ended}
 	s.typed(t.Context(), []byte{3})
+	s.asks = true
+	s.typed(t.Context(), []byte("theirs\r"))
 	if err := c.Send(t.Context(), "work", api.Input{Text: "mine", Enter: true, Command: next.ID}); err != nil {
 		t.Fatal(err)
 	}

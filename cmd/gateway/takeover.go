@@ -196,7 +196,7 @@ func (t *takeover) plain(ctx context.Context, b []byte, asks bool) {
 			t.answer, t.asks = nil, false
 			t.mu.Unlock()
 			t.show([]byte("\n"))
-			if err := t.client.Send(ctx, t.session.ID, api.Input{Text: text, Enter: true, Secret: true, Attachment: t.id}); err != nil {
+			if err := t.client.Send(ctx, t.session.ID, api.Input{Text: text, Enter: true, Secret: true, Attachment: t.id, Command: t.running()}); err != nil {
 				t.app.out.fail(err)
 			}
 			return
