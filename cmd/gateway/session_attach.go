@@ -137,7 +137,7 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	at.follow(t.resized(ctx))
 	go func() { // ends with the session, or with ctx
 		err := t.client.Follow(ctx, s.ID, since, func(e api.Event) error {
-			t.event(e)
+			t.event(ctx, e)
 			return nil
 		})
 		if err == nil || gateway.Code(err) == "session.closed" {

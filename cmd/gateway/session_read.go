@@ -257,6 +257,8 @@ func (r *reader) follow(ctx context.Context) error {
 		switch {
 		case event.Dropped > 0:
 			r.app.warn(missing(event.Dropped))
+		case event.Missed > 0 && r.query.Command != "":
+			return r.rest(ctx)
 		case event.Piece != nil && (r.query.Stream == "" || event.Piece.Stream == r.query.Stream):
 			return r.write(*event.Piece)
 		case event.Event == "result" && event.Command.ID == r.query.Command:
@@ -268,6 +270,20 @@ func (r *reader) follow(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// rest shows what is left of the command, if it is over: that may be among what
+// the daemon does not know any more.
+func (r *reader) rest(ctx context.Context) error {
+	c, err := r.client.Command(ctx, r.query.Command, 1)
+	if err != nil || !c.Over() {
+		return err
+	}
+	r.query.Since, r.to = r.next, c.To
+	if err := r.pages(ctx, r.write); err != nil {
+		return err
+	}
+	return errEnough
 }
 
 func missing(bytes int64) string {

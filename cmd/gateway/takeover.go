@@ -106,8 +106,10 @@ func (t *takeover) running() string {
 }
 
 // event takes what happens in the session.
-func (t *takeover) event(e api.Event) {
+func (t *takeover) event(ctx context.Context, e api.Event) {
 	switch {
+	case e.Missed > 0:
+		t.missed(ctx)
 	case e.Dropped > 0:
 		t.app.warn(missing(e.Dropped))
 	case e.Piece != nil:
@@ -124,6 +126,21 @@ func (t *takeover) event(e api.Event) {
 		t.ended(e.Command)
 	case e.Event == "reopened":
 		t.app.out.say("gateway: the session has a fresh shell")
+	}
+}
+
+// missed finds out whether the command that runs is over: that may be among what
+// the daemon does not know any more.
+func (t *takeover) missed(ctx context.Context) {
+	id := t.running()
+	if id == "" {
+		return
+	}
+	switch c, err := t.client.Command(ctx, id, 1); {
+	case err != nil:
+		t.app.log.Debug("command", "id", id, "error", err) // it is asked again with the next one
+	case c.Over():
+		t.ended(&c)
 	}
 }
 
