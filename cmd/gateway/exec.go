@@ -37,8 +37,9 @@ after it; the next word starts COMMAND. The words of COMMAND are joined with
 spaces and read by the session's shell: bash where there is one, else sh.
 
 One plain host name: output comes as it is, and the exit status is the
-command's. Status: 0-255 the command's own, 124 timed out, 125 did not start,
-122 outcome unknown, 130/143/129 interrupted.
+command's. Flags for many hosts (--forks, --batch, --max-fail, --fail-fast,
+--gather, --diff) change nothing there. Status: 0-255 the command's own, 124
+timed out, 125 did not start, 122 outcome unknown, 130/143/129 interrupted.
 
 Any other SELECTOR (a group, a glob, a range, a tag, a list, all, run:…) is for
 many, however many it selects: each line of output has its host in front, and a
@@ -101,6 +102,9 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 		return err
 	}
 	if err := a.load(); err != nil {
+		return err
+	}
+	if err := f.many.check(cmd, a.config.Output); err != nil {
 		return err
 	}
 	switch {

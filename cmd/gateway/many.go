@@ -19,7 +19,7 @@ import (
 )
 
 // manyFlags are what the command line says about many hosts. For one host only
-// out matters.
+// out matters: scripts may pass the same flags whatever selector they are given.
 type manyFlags struct {
 	plan         fleet.Plan
 	gather, diff bool
@@ -75,9 +75,6 @@ type manyRun struct {
 // execMany runs a command on many hosts.
 func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f *execFlags) error {
 	ctx := cmd.Context()
-	if err := f.many.check(cmd, a.config.Output); err != nil {
-		return err
-	}
 	inv, err := a.inventory()
 	if err != nil {
 		return err

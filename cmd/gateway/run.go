@@ -34,11 +34,12 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run the steps of a script, in order, in one live shell on each host: directory,
 variables and functions carry over. The first statement that exits with other
 than 0 ends its step, the host and the job, and is named with its line. What is
-under always runs then, too, and after the first INT or TERM. Nobody is asked
-anything. docs/scripts.md has every key of a script.
+under always runs then, too, and after the first INT, TERM or HUP. Nobody is
+asked anything. docs/scripts.md has every key of a script.
 
 --report junit=FILE, json=FILE and jsonl=FILE write a report; --report github,
 which GITHUB_ACTIONS switches on by itself, annotates and writes a summary.
+--dry-run and --check leave no report.
 
 Status: 0 all steps went well on all hosts, 1 a step failed, 2 nothing was
 tried, 3 some host was not reached, 4 some step timed out, 5 some outcome is
@@ -111,6 +112,8 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 		return usage(cmd, "", "--forks: at least 1")
 	case f.dryRun && f.check:
 		return usage(cmd, "", "--dry-run and --check exclude each other")
+	case (f.dryRun || f.check) && len(f.reports) > 0:
+		return usage(cmd, "-o json says what was found", "--report is for a run: --dry-run and --check leave none")
 	}
 	given, err := variables(cmd, f.vars)
 	if err != nil {
