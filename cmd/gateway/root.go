@@ -70,6 +70,7 @@ func (a *app) run(ctx context.Context, args []string) int {
 	a.console.restore()
 	silent := err == nil || errors.As(err, new(exitStatus))
 	if signal, ok := interrupted(context.Cause(ctx)); ok && !silent {
+		a.log.Info("ended by a signal", "error", err)
 		err = signal // whatever it has kept from being done
 	}
 	if failed := a.out.failed(); failed != nil {

@@ -62,7 +62,7 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 	}{
 		{"a script on stdin", []string{"exec", "localhost", "--script", "-"}},
 		{"a script for many on stdin", []string{"exec", "localhost,localhost", "--script", "-"}},
-		{"a secret of a command", []string{"run", filepath.Join(home, "s.yaml"), "--on", "localhost"}},
+		{"a secret of a command", []string{"run", filepath.Join(home, "s.yaml"), "--on", "localhost", "--log-level", "info", "--log-file", filepath.Join(home, "log")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cmd := exec.Command("gateway", test.args...)
@@ -95,6 +95,12 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 			var exit *exec.ExitError
 			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 || errs.String() != "gateway: cmd.interrupted: gateway was told to stop (interrupt)\n" {
 				t.Errorf("%v, %s, want 130", err, &errs)
+			}
+			if test.args[0] != "run" { // the others have not read their settings yet
+				return
+			}
+			if log, err := os.ReadFile(filepath.Join(home, "log")); err != nil || !bytes.Contains(log, []byte(`msg="ended by a signal" error="`)) {
+				t.Errorf("%v, the log has %q, want what the signal has kept from being done", err, log)
 			}
 		})
 	}
