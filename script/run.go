@@ -33,8 +33,9 @@ type Runner struct {
 }
 
 // An Observer is told what happens while it happens, without secrets. Its
-// functions may be nil, and are called concurrently for different hosts; Output
-// also for different streams. The bytes are valid during the call.
+// functions may be nil, and are called concurrently for different hosts, but one
+// at a time for each: one that blocks holds up its host, and [Runner.Failed] for
+// it. The bytes are valid during the call.
 type Observer struct {
 	Begin  func(host string, step *StepResult)
 	Output func(host string, step *StepResult, from session.Stream, b []byte)

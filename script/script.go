@@ -46,9 +46,8 @@ type Secret struct {
 type Place struct{ Line, Column int }
 
 // A Step is one text for the shell, or files to copy, and what is expected of
-// it. In Name, Cwd,
-// Env, Sudo.User, the expected texts and what is sent, ${{ NAME }} stands for a
-// variable.
+// it. In Name, Cwd, Env, Sudo.User, the expected texts and what is sent,
+// ${{ NAME }} stands for a variable.
 type Step struct {
 	Place
 	Name string

@@ -20,8 +20,8 @@ func (a *app) shellCommand() *cobra.Command {
 		Long: `Open a terminal in the account's login shell. At the beginning of a line ~.
 leaves at once, also when nothing answers any more, and ~~ is one ~.
 
-Status: that of the shell, 125 did not start, 122 left with ~. or the
-link was lost.`,
+Status: that of the shell, 125 did not start, 122 left with ~., or the link was
+lost, or stdout could not be written to.`,
 		Example: `  gateway shell web1
   gateway shell -u postgres db1`,
 		DisableFlagsInUseLine: true,
