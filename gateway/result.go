@@ -93,7 +93,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		Verdict:  string(r.Verdict),
 		Terminal: string(r.Terminal), Streams: string(r.Streams),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
-		Background: r.Background, Cwd: r.Cwd,
+		Background: r.Background, Cwd: r.Cwd, StartedAt: Timestamp(r.Started),
 		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(), Line: r.Line,
 		ShellEnded: r.Ended && r.Verdict != session.Unknown, Reopened: r.Reopened,
 		Error: NewJSONError(r.Err),
@@ -106,10 +106,6 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	}
 	if r.Spool != "" {
 		j.Spool = &r.Spool
-	}
-	if !r.Started.IsZero() {
-		started := r.Started.UTC().Truncate(time.Microsecond)
-		j.StartedAt = &started
 	}
 	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
 	j.Stderr, j.StderrBase64 = Text(r.Stderr)
@@ -178,6 +174,15 @@ func bytesOf(text, base *string) ([]byte, error) {
 		return []byte(*text), nil
 	}
 	return nil, nil
+}
+
+// Timestamp returns a time as JSON carries it; nil for the zero time.
+func Timestamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Microsecond)
+	return &t
 }
 
 // Text returns bytes as JSON carries them: as text, or in base64 if they are

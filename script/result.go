@@ -137,7 +137,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return encode(jsonResult{
 		Schema: ResultSchema, Script: r.Script, Host: r.Host, User: r.User, Transport: r.Transport,
 		Session: r.Session, Shell: gateway.ShellName(r.Shell), Outcome: r.Outcome,
-		StartedAt: timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
 		Error: gateway.NewJSONError(r.Err), Steps: append([]StepResult{}, r.Steps...),
 	})
 }
@@ -148,7 +148,7 @@ func (s StepResult) MarshalJSON() ([]byte, error) {
 		Name: s.Name, Block: s.Block, Line: s.Line, Command: s.Command, Outcome: s.Outcome, Ignored: s.Ignored, Reason: s.Reason,
 		Verdict: s.Verdict, FailedLine: s.FailedLine, Attempts: s.Attempts, Register: s.Register, Sudo: s.Sudo, Copy: s.Copy,
 		Terminal: string(s.Terminal), Streams: s.Streams, StdoutBytes: s.StdoutBytes, StderrBytes: s.StderrBytes,
-		Cwd: s.Cwd, StartedAt: timestamp(s.Started), DurationMS: s.Duration.Milliseconds(), Error: gateway.NewJSONError(s.Err),
+		Cwd: s.Cwd, StartedAt: gateway.Timestamp(s.Started), DurationMS: s.Duration.Milliseconds(), Error: gateway.NewJSONError(s.Err),
 	}
 	if s.ExitCode >= 0 {
 		j.ExitCode = &s.ExitCode
@@ -159,14 +159,6 @@ func (s StepResult) MarshalJSON() ([]byte, error) {
 	j.Stdout, j.StdoutBase64 = gateway.Text(s.Stdout)
 	j.Stderr, j.StderrBase64 = gateway.Text(s.Stderr)
 	return encode(j)
-}
-
-func timestamp(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC().Truncate(time.Microsecond)
-	return &t
 }
 
 // encode is json.Marshal without \u003e for every >.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"time"
 	"unicode/utf8"
 
@@ -49,71 +49,54 @@ func pathOf(path string) pathJSON {
 	return pathJSON{PathBase64: []byte(path)}
 }
 
-type errorJSON struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-	Hint    string `json:"hint"`
-}
-
-func errorOf(err error) *errorJSON {
-	if err == nil {
-		return nil
-	}
-	return &errorJSON{gateway.Code(err), err.Error(), gateway.Hint(err)}
-}
-
 type problemJSON struct {
 	pathJSON
-	*errorJSON
+	*gateway.JSONError
 }
 
 // MarshalJSON writes gateway.transfer/v1.
 func (r *cpResult) MarshalJSON() ([]byte, error) {
 	problems := []problemJSON{}
 	for _, p := range r.Problems {
-		problems = append(problems, problemJSON{pathOf(p.Path), errorOf(p.Err)})
+		problems = append(problems, problemJSON{pathOf(p.Path), gateway.NewJSONError(p.Err)})
 	}
-	var started *time.Time
-	if !r.Started.IsZero() {
-		t := r.Started.UTC().Truncate(time.Microsecond)
-		started = &t
-	}
-	return json.Marshal(struct {
-		Schema     string        `json:"schema"`
-		Host       string        `json:"host"`
-		Outcome    fleet.Outcome `json:"outcome"`
-		From       endJSON       `json:"from"`
-		To         endJSON       `json:"to"`
-		Files      int64         `json:"files"`
-		Checked    int64         `json:"checked"`
-		Dirs       int64         `json:"directories"`
-		Links      int64         `json:"links"`
-		Unchanged  int64         `json:"unchanged"`
-		Skipped    int64         `json:"skipped"`
-		Failed     int64         `json:"failed"`
-		Bytes      int64         `json:"bytes"`
-		Resumed    int64         `json:"resumed_bytes"`
-		Kept       int64         `json:"kept_parts"`
-		Problems   []problemJSON `json:"problems"`
-		StartedAt  *time.Time    `json:"started_at"`
-		DurationMS int64         `json:"duration_ms"`
-		ConnectMS  int64         `json:"connect_ms"`
-		Error      *errorJSON    `json:"error"`
+	var b bytes.Buffer
+	err := writeJSON(&b, struct {
+		Schema     string             `json:"schema"`
+		Host       string             `json:"host"`
+		Outcome    fleet.Outcome      `json:"outcome"`
+		From       endJSON            `json:"from"`
+		To         endJSON            `json:"to"`
+		Files      int64              `json:"files"`
+		Checked    int64              `json:"checked"`
+		Dirs       int64              `json:"directories"`
+		Links      int64              `json:"links"`
+		Unchanged  int64              `json:"unchanged"`
+		Skipped    int64              `json:"skipped"`
+		Failed     int64              `json:"failed"`
+		Bytes      int64              `json:"bytes"`
+		Resumed    int64              `json:"resumed_bytes"`
+		Kept       int64              `json:"kept_parts"`
+		Problems   []problemJSON      `json:"problems"`
+		StartedAt  *time.Time         `json:"started_at"`
+		DurationMS int64              `json:"duration_ms"`
+		ConnectMS  int64              `json:"connect_ms"`
+		Error      *gateway.JSONError `json:"error"`
 	}{
 		transferSchema, r.Host, r.Outcome,
 		endJSON{r.From.Name, r.From.Via},
 		endJSON{r.To.Name, r.To.Via},
 		r.Files, r.Checked, r.Dirs, r.Links, r.Unchanged, r.Skipped, r.Failed, r.Bytes, r.Resumed, r.Kept, problems,
-		started, r.Duration.Milliseconds(), r.Connect.Milliseconds(), errorOf(r.Err),
+		gateway.Timestamp(r.Started), r.Duration.Milliseconds(), r.Connect.Milliseconds(), gateway.NewJSONError(r.Err),
 	})
+	return b.Bytes(), err
 }
 
 // remembered is what a record says about a host.
 func (r *cpResult) remembered() runs.Host {
-	h := runs.Host{Host: r.Host, Outcome: string(r.Outcome), Verdict: string(r.Outcome), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds()}
-	if !r.Started.IsZero() {
-		started := r.Started.UTC().Truncate(time.Microsecond)
-		h.StartedAt = &started
+	h := runs.Host{
+		Host: r.Host, Outcome: string(r.Outcome), Verdict: string(r.Outcome),
+		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
 	}
 	if err := r.err(); err != nil {
 		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}

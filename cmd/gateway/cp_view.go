@@ -84,12 +84,12 @@ type cpEvent struct {
 
 type fileEvent struct {
 	pathJSON
-	Target     *string       `json:"target,omitempty"`
-	Done       transfer.Deed `json:"done"`
-	Bytes      int64         `json:"bytes"`
-	Size       int64         `json:"size"`
-	DurationMS int64         `json:"duration_ms"`
-	Error      *errorJSON    `json:"error,omitempty"`
+	Target     *string            `json:"target,omitempty"`
+	Done       transfer.Deed      `json:"done"`
+	Bytes      int64              `json:"bytes"`
+	Size       int64              `json:"size"`
+	DurationMS int64              `json:"duration_ms"`
+	Error      *gateway.JSONError `json:"error,omitempty"`
 }
 
 type progressEvent struct {
@@ -165,7 +165,7 @@ func (w *cpFileEvents) End(e transfer.Event) {
 	w.view.emit("file", w.host, func(line *cpEvent) {
 		line.fileEvent = &fileEvent{
 			pathJSON: pathOf(e.Path), Done: e.Done, Bytes: e.Bytes, Size: e.Size,
-			DurationMS: e.Duration.Milliseconds(), Error: errorOf(e.Err),
+			DurationMS: e.Duration.Milliseconds(), Error: gateway.NewJSONError(e.Err),
 		}
 		if target := pathOf(e.Target).Path; e.Target != "" {
 			line.Target = target

@@ -121,9 +121,9 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 	show := a.newShow(selector)
 	inv, err := a.inventory()
 	if err != nil {
-		return a.finish(ctx, show, gateway.Result{Host: selector, Command: c.Text, Err: err, Result: session.Result{
-			Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split,
-		}})
+		r := notStarted("", c.Text, err)
+		r.Host = selector
+		return a.finish(ctx, show, r)
 	}
 	ask := show.asker(a.asker())
 	if !f.noDaemon && !a.config.NoDaemon {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -176,17 +177,13 @@ func (m *manyRun) done(host int, r gateway.Result) gateway.Result {
 func remembered(r gateway.Result) runs.Host {
 	h := runs.Host{
 		Host: r.Host, Outcome: string(fleet.OutcomeOf(r)), Verdict: string(r.Verdict), Line: r.Line,
-		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
 	}
 	if r.ExitCode >= 0 {
 		h.ExitCode = &r.ExitCode
 	}
 	if r.Signal != "" {
 		h.Signal = &r.Signal
-	}
-	if !r.Started.IsZero() {
-		started := r.Started.UTC().Truncate(time.Microsecond)
-		h.StartedAt = &started
 	}
 	if r.Err != nil {
 		h.Error = &runs.Error{Code: gateway.Code(r.Err), Message: r.Err.Error()}
@@ -331,30 +328,16 @@ func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c ga
 	}
 	p := planned{
 		Host: name, Transport: host.Transport, Address: target.Addr, Port: target.Port, User: gateway.Login(host),
-		Jump: strings.Join(host.Jump, ","), Shell: "bash or sh", Cwd: "home", Command: c.Text,
+		Jump: strings.Join(host.Jump, ","), Command: c.Text,
+		Shell: cmp.Or(c.Shell, host.Shell, "bash or sh"), Cwd: cmp.Or(c.Cwd, host.Cwd, "home"),
 	}
 	if target.Local {
 		p.Address = "this machine"
 	} else if p.Port == 0 {
 		p.Port = gateway.DefaultPort
 	}
-	for _, shell := range []string{host.Shell, c.Shell} {
-		if shell != "" {
-			p.Shell = shell
-		}
-	}
-	for _, cwd := range []string{host.Cwd, c.Cwd} {
-		if cwd != "" {
-			p.Cwd = cwd
-		}
-	}
 	if c.Sudo {
-		p.Sudo = "root"
-		for _, user := range []string{host.Sudo.User, c.SudoUser} {
-			if user != "" {
-				p.Sudo = user
-			}
-		}
+		p.Sudo = cmp.Or(c.SudoUser, host.Sudo.User, "root")
 	}
 	return p, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"gateway/fleet"
 	"gateway/gateway"
@@ -53,11 +52,7 @@ func scriptOutcome(r script.Result) fleet.Outcome { return r.Outcome }
 func rememberedScript(r *script.Result) runs.Host {
 	h := runs.Host{
 		Host: r.Host, Outcome: string(r.Outcome), Verdict: "not_started",
-		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
-	}
-	if !r.Started.IsZero() {
-		started := r.Started.UTC().Truncate(time.Microsecond)
-		h.StartedAt = &started
+		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
 	}
 	err := r.Err
 	for i := range r.Steps {
