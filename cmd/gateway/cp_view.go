@@ -42,7 +42,7 @@ func (a *app) newCPView(c *copying) cpView {
 	case "json":
 		return &cpArray{out: a.out}
 	case "jsonl":
-		return &cpEvents{out: a.out, copying: c}
+		return &cpEvents{out: a.out, copying: c, over: make(map[string]bool)}
 	}
 	return &cpText{app: a, copying: c, bars: a.newBars(c)}
 }
@@ -67,6 +67,9 @@ type cpEvents struct {
 	out      *output
 	sequence sequence
 	copying  *copying
+
+	mu   sync.Mutex
+	over map[string]bool // hosts of which the result is told; guarded by mu
 }
 
 // A cpEvent is one line of gateway.event/v1 about a copy.
@@ -105,7 +108,15 @@ type cpSummaryEvent struct {
 	DurationMS int64          `json:"duration_ms"`
 }
 
+// emit writes an event. A host that is given up may still copy: what comes behind
+// its result is not told.
 func (v *cpEvents) emit(name, host string, fill func(*cpEvent)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.over[host] {
+		return
+	}
+	v.over[host] = name == "result"
 	v.sequence.write(v.out, func(seq int, now time.Time) any {
 		e := cpEvent{Schema: eventSchema, Event: name, Host: host, Seq: seq, Time: now}
 		fill(&e)

@@ -20,8 +20,10 @@ import (
 	"pgregory.net/rapid"
 
 	"gateway/gateway"
+	"gateway/internal/config"
 	"gateway/runs"
 	"gateway/session"
+	"gateway/transfer"
 )
 
 // Lines come out the same, however they are cut.
@@ -130,6 +132,7 @@ func TestShownAfterTheEnd(t *testing.T) {
 	}{
 		{"lines", func(out *output) view { return newLiveView(out, []string{"web1"}) }, "web1 | in time\n"},
 		{"events", func(out *output) view { return newEventsView(out, []string{"web1"}) }, `"event":"result"`},
+		{"events of a copy", func(out *output) view { return newCopyEvents(out, "web1") }, `"event":"result"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -154,6 +157,23 @@ func TestShownAfterTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// copyEvents are the events of a copy as a view: what is written is a file.
+type copyEvents struct {
+	cpView
+	watch transfer.Watcher
+}
+
+func newCopyEvents(out *output, host string) *copyEvents {
+	a := &app{out: out, config: &config.Config{Output: "jsonl"}}
+	v := a.newCPView(&copying{app: a, names: []string{host}})
+	return &copyEvents{cpView: v, watch: v.watcher(0)}
+}
+
+func (v *copyEvents) output(int, session.Stream, []byte) { v.watch.End(transfer.Event{Done: "copied"}) }
+func (v *copyEvents) done(host int, r gateway.Result)    { v.cpView.done(host, &cpResult{Host: r.Host}) }
+func (v *copyEvents) end()                               {}
+func (v *copyEvents) limit() int                         { return 0 }
 
 // slowly reads a few bytes at a time and counts how often it is asked.
 type slowly struct {
