@@ -42,7 +42,7 @@ func (a *app) newCPView(c *copying) cpView {
 	case "json":
 		return &cpArray{out: a.out}
 	case "jsonl":
-		return &cpEvents{out: a.out, copying: c, over: make(map[string]bool)}
+		return &cpEvents{sequence: sequence{w: a.out}, copying: c, over: make(map[string]bool)}
 	}
 	return &cpText{app: a, copying: c, bars: a.newBars(c)}
 }
@@ -64,7 +64,6 @@ func (v *cpArray) end(s *cpSummary) { _ = list(v.out, s.results) } // the output
 
 // cpEvents shows events: each file's end, and every second how far it is.
 type cpEvents struct {
-	out      *output
 	sequence sequence
 	copying  *copying
 
@@ -117,7 +116,7 @@ func (v *cpEvents) emit(name, host string, fill func(*cpEvent)) {
 		return
 	}
 	v.over[host] = name == "result"
-	v.sequence.write(v.out, func(seq int, now time.Time) any {
+	v.sequence.write(func(seq int, now time.Time) any {
 		e := cpEvent{Schema: eventSchema, Event: name, Host: host, Seq: seq, Time: now}
 		fill(&e)
 		return e

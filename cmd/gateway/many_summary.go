@@ -84,7 +84,7 @@ func (s *summary) counts() map[string]int {
 
 // emit writes the summary as an event.
 func (s *summary) emit(v *eventsView) {
-	v.seq.write(v.out, func(seq int, now time.Time) any {
+	v.seq.write(func(seq int, now time.Time) any {
 		return summaryEvent{eventSchema, "summary", seq, now, s.run, len(s.results), s.counts(), s.status, s.took.Milliseconds()}
 	})
 }

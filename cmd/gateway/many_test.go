@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -52,6 +53,32 @@ func TestLines(t *testing.T) {
 		for i := range min(len(test.text), 40) {
 			if got := all([]byte(test.text), i); got != test.want {
 				t.Errorf("%.40q cut at %d: got %.80q, want %.80q", test.text, i, got, test.want)
+			}
+		}
+	}
+}
+
+// However text is cut, its pieces are text, and nothing is lost of what is none.
+func TestCharacters(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want bool // all pieces are text
+	}{
+		{"plain", true},
+		{"aüb€c😀d", true},
+		{"a\xffb", false},
+		{"a\xe2\x82", false},
+	} {
+		for i := range len(test.text) {
+			var c characters
+			var got []byte
+			text := true
+			for _, piece := range [][]byte{c.next([]byte(test.text[:i])), c.next([]byte(test.text[i:])), c.rest(), c.rest()} {
+				got = append(got, piece...)
+				text = text && utf8.Valid(piece)
+			}
+			if string(got) != test.text || text != test.want {
+				t.Errorf("%q cut at %d: got %q, text %v, want %v", test.text, i, got, text, test.want)
 			}
 		}
 	}

@@ -150,15 +150,14 @@ func failure(r gateway.Result) string {
 
 // eventsView writes every event as a line of its own.
 type eventsView struct {
-	out    *output
 	seq    *sequence
 	events []*events
 }
 
 func newEventsView(out *output, names []string) *eventsView {
-	v := &eventsView{out: out, seq: &sequence{}}
+	v := &eventsView{seq: &sequence{w: out}}
 	for _, name := range names {
-		v.events = append(v.events, &events{out: out, host: name, sequence: v.seq})
+		v.events = append(v.events, &events{host: name, sequence: v.seq})
 	}
 	return v
 }

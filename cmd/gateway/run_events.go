@@ -33,58 +33,45 @@ type scriptEvent struct {
 
 // scriptEvents writes what happens as it happens.
 type scriptEvents struct {
-	mu    sync.Mutex
-	w     io.Writer
-	seq   int
-	err   error
-	tails map[tailKey][]byte // beginnings of characters; see events.tails
-}
+	sequence sequence
 
-type tailKey struct {
-	host string
-	from session.Stream
+	mu      sync.Mutex
+	streams map[string]*[3]characters // by host; guarded by mu
 }
 
 func newScriptEvents(w io.Writer) *scriptEvents {
-	return &scriptEvents{w: w, tails: map[tailKey][]byte{}}
+	return &scriptEvents{sequence: sequence{w: w}, streams: map[string]*[3]characters{}}
 }
 
 func (e *scriptEvents) observer() script.Observer {
 	return script.Observer{Begin: e.begin, Output: e.output, End: e.step}
 }
 
-// write needs mu.
 func (e *scriptEvents) write(ev scriptEvent) {
-	e.seq++
-	ev.Schema, ev.Seq, ev.Time = eventSchema, e.seq, time.Now().UTC().Truncate(time.Microsecond)
-	if err := writeJSON(e.w, ev); e.err == nil {
-		e.err = err
-	}
-}
-
-func (e *scriptEvents) failed() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
+	e.sequence.write(func(seq int, now time.Time) any {
+		ev.Schema, ev.Seq, ev.Time = eventSchema, seq, now
+		return ev
+	})
 }
 
 func (e *scriptEvents) begin(host string, s *script.StepResult) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.write(scriptEvent{Event: "start", Host: host, Step: s.Name})
 }
 
 func (e *scriptEvents) output(host string, s *script.StepResult, from session.Stream, b []byte) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	key := tailKey{host, from}
-	b = append(e.tails[key], b...)
-	whole := len(b) - unfinished(b)
-	e.tails[key] = append([]byte(nil), b[whole:]...)
-	e.data(host, s.Name, from, b[:whole])
+	e.data(host, s.Name, from, e.of(host)[from].next(b))
 }
 
-// data needs mu.
+// of returns the streams of a host, of which one thing is told at a time.
+func (e *scriptEvents) of(host string) *[3]characters {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.streams[host] == nil {
+		e.streams[host] = &[3]characters{}
+	}
+	return e.streams[host]
+}
+
 func (e *scriptEvents) data(host, step string, from session.Stream, b []byte) {
 	if len(b) == 0 {
 		return
@@ -94,25 +81,18 @@ func (e *scriptEvents) data(host, step string, from session.Stream, b []byte) {
 }
 
 func (e *scriptEvents) step(host string, s *script.StepResult) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, from := range []session.Stream{session.Stdout, session.Stderr, session.Terminal} {
-		key := tailKey{host, from}
-		e.data(host, s.Name, from, e.tails[key])
-		delete(e.tails, key)
+	streams := e.of(host)
+	for from := range streams {
+		e.data(host, s.Name, session.Stream(from), streams[from].rest())
 	}
 	e.write(scriptEvent{Event: "step", Host: host, Step: s.Name, StepResult: s})
 }
 
 func (e *scriptEvents) done(r *script.Result) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.write(scriptEvent{Event: "result", Host: r.Host, Result: r})
 }
 
 func (e *scriptEvents) end(s *scriptSummary) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: len(s.results), Counts: s.counts(), Status: &s.status, DurationMS: s.took.Milliseconds()})
 }
 

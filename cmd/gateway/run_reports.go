@@ -129,7 +129,7 @@ func (r *reports) close() error {
 		all = append(all, wrap(f.Close()))
 	}
 	if r.events != nil {
-		all = append(all, wrap(r.events.failed()))
+		all = append(all, wrap(r.events.sequence.failed()))
 	}
 	return errors.Join(all...)
 }

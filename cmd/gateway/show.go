@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -28,7 +29,7 @@ type show struct {
 func (a *app) newShow(host string) *show {
 	s := &show{out: a.out}
 	if a.config.Output == "jsonl" {
-		s.events = &events{out: a.out, host: host, sequence: &sequence{}}
+		s.events = &events{host: host, sequence: &sequence{w: a.out}}
 	}
 	return s
 }
@@ -139,32 +140,59 @@ type event struct {
 	Result     *gateway.Result `json:"result,omitempty"`
 }
 
-// A sequence numbers the events of a run, in the order in which they are
+// A sequence writes the events of a run, numbered in the order in which they are
 // written.
 type sequence struct {
-	mu sync.Mutex
-	n  int // guarded by mu
+	w io.Writer
+
+	mu  sync.Mutex
+	n   int   // guarded by mu
+	err error // the first; guarded by mu
 }
 
 // write writes what number makes of the next number and of the time.
-func (s *sequence) write(out *output, number func(seq int, now time.Time) any) {
+func (s *sequence) write(number func(seq int, now time.Time) any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
-	_ = out.json(number(s.n, time.Now().UTC().Truncate(time.Microsecond))) // the output remembers
+	if err := writeJSON(s.w, number(s.n, time.Now().UTC().Truncate(time.Microsecond))); s.err == nil {
+		s.err = err
+	}
+}
+
+// failed returns what went wrong first.
+func (s *sequence) failed() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// characters cut a stream into pieces that are text wherever it was cut before.
+type characters struct{ tail []byte } // the beginning of one whose end has not come yet
+
+// next returns what is whole with b.
+func (c *characters) next(b []byte) []byte {
+	b = append(c.tail, b...)
+	whole := len(b) - unfinished(b)
+	c.tail = append([]byte(nil), b[whole:]...)
+	return b[:whole]
+}
+
+// rest returns what is left.
+func (c *characters) rest() []byte {
+	tail := c.tail
+	c.tail = nil
+	return tail
 }
 
 // events writes what happens as it happens.
 type events struct {
-	out      *output
 	sequence *sequence
 
-	mu   sync.Mutex
-	host string // guarded by mu
-	done bool   // what comes behind the result is not told; guarded by mu
-	// tails hold the beginning of a character whose end has not come yet, so
-	// that text stays text wherever it is cut. Guarded by mu.
-	tails [3][]byte
+	mu      sync.Mutex
+	host    string        // guarded by mu
+	done    bool          // what comes behind the result is not told; guarded by mu
+	streams [3]characters // guarded by mu
 }
 
 func (e *events) emit(ev event) {
@@ -178,14 +206,21 @@ func (e *events) write(ev event) {
 	if e.done {
 		return
 	}
-	e.sequence.write(e.out, func(seq int, now time.Time) any {
+	e.sequence.write(func(seq int, now time.Time) any {
 		ev.Schema, ev.Host, ev.Seq, ev.Time = eventSchema, e.host, seq, now
 		return ev
 	})
 }
 
-// data needs mu.
-func (e *events) data(name string, b []byte) {
+// data needs mu. Nothing is no event.
+func (e *events) data(from session.Stream, b []byte) {
+	if len(b) > 0 {
+		e.text(from.String(), b)
+	}
+}
+
+// text needs mu.
+func (e *events) text(name string, b []byte) {
 	text, base := gateway.Text(b)
 	e.write(event{Event: name, Data: text, DataBase64: base})
 }
@@ -193,21 +228,13 @@ func (e *events) data(name string, b []byte) {
 func (e *events) stream(from session.Stream, b []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	b = append(e.tails[from], b...)
-	whole := len(b) - unfinished(b)
-	e.tails[from] = append([]byte(nil), b[whole:]...)
-	if whole > 0 {
-		e.data(from.String(), b[:whole])
-	}
+	e.data(from, e.streams[from].next(b))
 }
 
-// flush writes the tails, which need mu.
+// flush writes what is left of the streams. It needs mu.
 func (e *events) flush() {
-	for from, tail := range e.tails {
-		if len(tail) > 0 {
-			e.data(session.Stream(from).String(), tail)
-		}
-		e.tails[from] = nil
+	for from := range e.streams {
+		e.data(session.Stream(from), e.streams[from].rest())
 	}
 }
 
@@ -215,7 +242,7 @@ func (e *events) prompt(text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.flush()
-	e.data("prompt", []byte(text))
+	e.text("prompt", []byte(text))
 }
 
 func (e *events) result(r gateway.Result) {
