@@ -6,15 +6,15 @@ import (
 	"unicode"
 )
 
-// sequences matches what terminals obey: CSI, OSC and the other strings, and
+// Sequences matches what terminals obey: CSI, OSC and the other strings, and
 // escapes of two or three bytes (ECMA-48 sections 5.3 to 5.6).
-var sequences = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+var Sequences = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
 
 // Plain returns text as it can stand in any document: valid UTF-8 without
 // control characters, but for newlines and tabs.
 func Plain(b []byte) string {
 	text := strings.ToValidUTF8(string(b), "\uFFFD")
-	text = sequences.ReplaceAllString(text, "")
+	text = Sequences.ReplaceAllString(text, "")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"regexp"
 	"unicode"
+
+	"gateway/script"
 )
 
 // maxPending is how long a line may be before it is shown in pieces.
@@ -74,11 +76,8 @@ func (l *lines) line(to []byte) []byte {
 }
 
 var (
-	// What is left of ECMA-48 without colours: cursor movements and the like,
-	// and strings for the terminal.
-	sequences = regexp.MustCompile(`\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(\x07|\x1b\\)?|[ -/]*[0-Z\\` + "`" + `-~])`)
-	controls  = regexp.MustCompile(`[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
-	colors    = regexp.MustCompile(`\x1b(\[[0-9;:]*m)?`)
+	controls = regexp.MustCompile(`[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
+	colors   = regexp.MustCompile(`\x1b(\[[0-9;:]*m)?`)
 )
 
 // tame leaves of what acts on a terminal the colours, and ends them.
@@ -87,7 +86,7 @@ func tame(line []byte) []byte {
 		return line
 	}
 	colored := false
-	line = sequences.ReplaceAllFunc(line, func(s []byte) []byte {
+	line = script.Sequences.ReplaceAllFunc(line, func(s []byte) []byte {
 		if colors.FindString(string(s)) == string(s) {
 			return s
 		}

@@ -92,7 +92,7 @@ func TestTame(t *testing.T) {
 		{"a\x1b]0;title\x07b\x1b]8;;x\x1b\\c", "abc"},
 		{"a\x08\x07\x0b\x7f\u009b2Jb", "a2Jb"},
 		{"x\u009b2J", "x2J"},
-		{"a\x1b[3", "a[3"},
+		{"a\x1b[3", "a3"},
 		{"a\x1b", "a"},
 		{"\x1bcreset", "reset"},
 		{"\x1b\x1b[31mx", "\x1b[31mx\x1b[0m"},
