@@ -45,10 +45,11 @@ func statusOf[R any](ctx context.Context, results []R, outcome func(R) fleet.Out
 // commandOutcome is the outcome of a command as it counts for the status: one that
 // got no further than its prompt did not start.
 func commandOutcome(r gateway.Result) fleet.Outcome {
-	if gateway.Code(r.Err) == "cmd.needs_input" {
+	outcome := fleet.OutcomeOf(r)
+	if outcome == fleet.Interrupted && gateway.Code(r.Err) == "cmd.needs_input" {
 		return fleet.NotStarted
 	}
-	return fleet.OutcomeOf(r)
+	return outcome
 }
 
 // A summary is what is left to say when all hosts are done.
