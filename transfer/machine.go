@@ -116,7 +116,8 @@ type Part interface {
 	// Finish writes what was not written, has the machine store it, and closes
 	// it. checked: what is stored was compared with what was written.
 	Finish(ctx context.Context, attr Attr) (checked bool, err error)
-	// Commit gives the file its name, in place of one that is there.
+	// Commit gives the file its name, in place of one that is there. The end of
+	// the context ends it only a while later, with context.DeadlineExceeded.
 	Commit(ctx context.Context) error
 	// Abandon closes it and removes it, unless it is to be kept. It works also
 	// when the context of the others has ended.

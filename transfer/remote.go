@@ -160,10 +160,10 @@ func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 }
 
 // rename puts one file in the place of another, at one stroke where the server
-// can. Elsewhere it must not end half way, so the context's end does not count.
+// can. Elsewhere it must not end half way.
 func (r *Remote) rename(ctx context.Context, from, to string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
-	defer cancel()
+	ctx, stop := outlast(ctx)
+	defer stop()
 	return r.link.do(ctx, func() error {
 		if r.link.has("posix-rename@openssh.com") {
 			return r.link.PosixRename(from, to)

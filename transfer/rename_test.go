@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pkg/sftp"
 
@@ -96,6 +98,53 @@ func TestRenameInterrupted(t *testing.T) {
 	}
 	if got := contents(t, r); got != "f=new" {
 		t.Errorf("there is %q", got)
+	}
+}
+
+// busy is a server's file system that is at something else for a while before it
+// renames.
+type busy struct {
+	sftp.FileCmder
+	renames time.Duration
+}
+
+func (b busy) Filecmd(r *sftp.Request) error {
+	if r.Method == "Rename" {
+		time.Sleep(b.renames)
+	}
+	return b.FileCmder.Filecmd(r)
+}
+
+// TestRenameWaits: a name may be long in coming, as behind the fsync of a large
+// file. Only who does not wait for it is told that it may have been given.
+func TestRenameWaits(t *testing.T) {
+	for name, test := range map[string]struct {
+		gives   time.Duration // how long the caller waits
+		renames time.Duration
+		code    string
+	}{
+		"behind other work":            {time.Hour, time.Minute, ""},
+		"a little longer than allowed": {time.Minute, time.Minute + time.Second, ""},
+		"much longer":                  {time.Minute, time.Hour, "link.lost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := sftp.InMemHandler()
+				memory.FileCmd = busy{memory.FileCmd, test.renames}
+				r := over(t, memory)
+				ctx, cancel := context.WithTimeout(t.Context(), test.gives)
+				defer cancel()
+				if err := Write(ctx, r, "/f", []byte("new"), nil); gateway.Code(err) != test.code {
+					t.Errorf("Write = %v, want %q", err, test.code)
+				}
+				if test.code != "" {
+					return
+				}
+				if err := r.Symlink(ctx, "f", "/link"); ctx.Err() == nil && err != nil {
+					t.Errorf("Symlink = %v", err)
+				}
+			})
+		})
 	}
 }
 

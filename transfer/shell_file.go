@@ -337,6 +337,8 @@ func escape(b []byte) string {
 
 // Commit implements [Part].
 func (p *shellPart) Commit(ctx context.Context) error {
+	ctx, stop := outlast(ctx)
+	defer stop()
 	_, err := p.shell.run(ctx, "{ "+place(p.path, p.spec.Path)+"; } 2>&1")
 	return p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 }

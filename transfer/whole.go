@@ -35,7 +35,8 @@ func ReadAt(ctx context.Context, m Machine, path string, info Info, at int64, n 
 	return b[:got], err
 }
 
-// committing is how long a file may take to get its name.
+// committing is how long a file may take to get its name when nobody waits for
+// the rest any more.
 const committing = 10 * time.Second
 
 // Write gives a path a file that has this content, or leaves what is there:
@@ -89,14 +90,30 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	// Whether it has its name must be known, so the call's end does not count.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
-	defer cancel()
-	err = part.Commit(last)
+	err = part.Commit(ctx)
 	if unsure(err) {
 		return mayBeDone(m, path, err)
 	}
 	return err
+}
+
+// outlast returns a context for giving a file its name, which ends a while after
+// ctx: whether it was done must be known. Before that it has no end, since the
+// request waits for all that the server has to do first, which may be the fsync
+// of a large file.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(committing):
+			cancel(context.DeadlineExceeded)
+		case <-last.Done():
+		}
+	})
+	return last, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // unsure reports whether a file may have its name although it was not learnt.
