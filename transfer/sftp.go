@@ -121,9 +121,11 @@ func (l *link) has(extension string) bool {
 	return ok
 }
 
-// close ends the connection, and with it all calls.
+// close ends the connection, and with it all calls. The library's own Close
+// waits for a request that is being written, so the pipe goes first.
 func (l *link) close() {
-	_ = l.Close() // there is nobody left to tell
+	_ = l.out.Close()
+	_ = l.Client.Close() // there is nobody left to tell
 	l.calls.Wait()
 }
 
