@@ -142,7 +142,7 @@ func (c *Copy) Run(ctx context.Context) *Report {
 	begun := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	r := &run{Copy: c, cancel: cancel, budget: semaphore.NewWeighted(maxBudget)}
+	r := &run{Copy: c, cancel: cancel, budget: semaphore.NewWeighted(maxBudget), attrs: make(map[string]Attr)}
 	r.report.From, r.report.To = c.From.About(), c.To.About()
 	err := r.all(ctx)
 	if cause := context.Cause(ctx); cause != nil {

@@ -76,6 +76,9 @@ func (w *walk) file(ctx context.Context, t task) {
 // there returns what has the name of the copy already, unless nothing of a kind
 // takes its place.
 func (w *walk) there(ctx context.Context, t task, kind string) (info Info, have bool, err error) {
+	if err := w.take(t); err != nil {
+		return Info{}, false, err
+	}
 	if t.fresh {
 		return Info{}, false, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,14 +28,9 @@ type run struct {
 	settle atomic.Bool // small files were copied
 
 	mu     sync.Mutex
-	report Report   // guarded by mu
-	attrs  []dirEnd // guarded by mu
-}
-
-// dirEnd is what a directory gets when everything in it is done.
-type dirEnd struct {
-	path string
-	attr Attr
+	report Report            // guarded by mu
+	attrs  map[string]Attr   // what a directory gets when everything in it is done; guarded by mu
+	taken  map[string]string // the sources of what was copied, by its path, where another tree may have the same; nil: none can; guarded by mu
 }
 
 func (r *run) all(ctx context.Context) error {
@@ -50,8 +46,18 @@ func (r *run) all(ctx context.Context) error {
 		go h.Hashes(ctx) // so that it is ready when it is needed; ends with the context
 	}
 	w := newWalk(r)
+	// What is in several directories may meet in one: there they are copied one
+	// after the other, so that the first one is the first.
+	if into && len(paths) > 1 && slices.ContainsFunc(paths, func(source string) bool { return base(source) == "" }) {
+		r.taken = make(map[string]string)
+	}
 	named := make(map[string]string) // the sources, by what their copies are called
+	seen := make(map[string]bool)    // two patterns may stand for one
 	for _, source := range paths {
+		if seen[source] {
+			continue
+		}
+		seen[source] = true
 		info, err := r.From.Stat(ctx, source, true)
 		if err != nil {
 			if len(paths) == 1 {
@@ -72,10 +78,7 @@ func (r *run) all(ctx context.Context) error {
 		if name := base(source); into && name != "" {
 			t.to = Join(r.Into, name)
 			if other, ok := named[name]; ok {
-				if other != source { // else two patterns stand for it
-					r.failed(ctx, source, t.to, refuse(codeExists, "copy them into different directories",
-						"%s is the copy of %s: %s does not take its place", Show(r.To.About().Name, t.to), printable(other), printable(source)))
-				}
+				r.failed(ctx, source, t.to, r.isTaken(t, other))
 				continue
 			}
 			named[name] = source
@@ -88,6 +91,9 @@ func (r *run) all(ctx context.Context) error {
 			r.Watch.Found(info.Size)
 		}
 		w.add(t)
+		if r.taken != nil {
+			w.work(ctx)
+		}
 	}
 	w.work(ctx)
 	if ctx.Err() == nil {
@@ -105,6 +111,26 @@ func (r *run) all(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// take notes what the source of a file or symlink is, and refuses another one
+// that would be called the same.
+func (r *run) take(t task) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken == nil {
+		return nil
+	}
+	if other, ok := r.taken[t.to]; ok {
+		return r.isTaken(t, other)
+	}
+	r.taken[t.to] = t.from
+	return nil
+}
+
+func (r *run) isTaken(t task, other string) error {
+	return refuse(codeExists, "copy them into different directories",
+		"%s is the copy of %s: %s does not take its place", Show(r.To.About().Name, t.to), printable(other), printable(t.from))
 }
 
 // base returns what a copy of path is called: nothing for a path that has no
@@ -240,22 +266,22 @@ func (r *run) count(n *int64) {
 // finishDirs gives directories what they could not have while they were filled,
 // the deepest first: one that nobody may enter must be the last on its way.
 func (r *run) finishDirs(ctx context.Context) {
-	byDepth := map[int][]dirEnd{}
+	byDepth := map[int][]string{}
 	deepest := 0
-	for _, d := range r.attrs {
-		depth := strings.Count(d.path, "/")
-		byDepth[depth] = append(byDepth[depth], d)
+	for dir := range r.attrs {
+		depth := strings.Count(dir, "/")
+		byDepth[depth] = append(byDepth[depth], dir)
 		deepest = max(deepest, depth)
 	}
 	for depth := deepest; depth >= 0; depth-- {
 		var all sync.WaitGroup
 		places := make(chan struct{}, 32)
-		for _, d := range byDepth[depth] {
+		for _, dir := range byDepth[depth] {
 			places <- struct{}{}
 			all.Go(func() {
 				defer func() { <-places }()
-				if err := r.To.Chattr(ctx, d.path, d.attr); err != nil {
-					r.failed(ctx, d.path, d.path, err)
+				if err := r.To.Chattr(ctx, dir, r.attrs[dir]); err != nil {
+					r.failed(ctx, dir, dir, err)
 				}
 			})
 		}

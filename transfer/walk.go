@@ -220,7 +220,7 @@ func (w *walk) dirEnd(t task, perm *fs.FileMode) {
 	}
 	w.run.mu.Lock()
 	defer w.run.mu.Unlock()
-	w.attrs = append(w.attrs, dirEnd{t.to, attr})
+	w.attrs[t.to] = attr
 }
 
 // excluded reports whether a pattern leaves an entry out.

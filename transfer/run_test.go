@@ -1,0 +1,82 @@
+package transfer_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gateway/gateway"
+	"gateway/transfer"
+)
+
+// tree makes a directory with these files.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// What is in several directories meets in one: directories become one, of two
+// files of the same name the first is copied.
+func TestTreesMeet(t *testing.T) {
+	a := tree(t, map[string]string{"x": "a", "s/1": "a", "s/t/1": "a", "s/both": "a", "kind": "a"})
+	b := tree(t, map[string]string{"x": "b", "s/2": "b", "s/t/2": "b", "s/both": "b", "kind/in": "b", "c": "b"})
+	c := tree(t, map[string]string{"c": "c"})
+	if err := os.Symlink("a", a+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("b", b+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(a+"/s", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1e9, 0)
+	if err := os.Chtimes(b+"/s", old, old); err != nil {
+		t.Fatal(err)
+	}
+	into := t.TempDir()
+	report := (&transfer.Copy{
+		From: &transfer.Local{}, To: &transfer.Local{}, Into: into, Recursive: true, Preserve: true,
+		Paths: []string{a + "/.", b + "/.", a + "/.", c + "/c"},
+	}).Run(t.Context())
+	refused := map[string]string{}
+	for _, p := range report.Problems {
+		refused[p.Path] = gateway.Code(p.Err)
+	}
+	for path, code := range map[string]string{
+		b + "/./x": "file.exists", b + "/./s/both": "file.exists", b + "/./link": "file.exists", c + "/c": "file.exists",
+		b + "/./kind": "file.not_directory",
+	} {
+		if refused[path] != code {
+			t.Errorf("%s: %q, want %q", path, refused[path], code)
+		}
+		delete(refused, path)
+	}
+	if len(refused) > 0 || report.Files != 8 || report.Links != 1 {
+		t.Errorf("%v, %+v", refused, report)
+	}
+	for name, want := range map[string]string{"x": "a", "kind": "a", "c": "b", "s/1": "a", "s/2": "b", "s/both": "a", "s/t/1": "a", "s/t/2": "b"} {
+		if got, err := os.ReadFile(filepath.Join(into, name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if target, err := os.Readlink(into + "/link"); err != nil || target != "a" {
+		t.Errorf("link leads to %q, %v", target, err)
+	}
+	// As with cp -p, a directory is in the end what the last one is.
+	if info, err := os.Stat(into + "/s"); err != nil || !info.ModTime().Equal(old) || info.Mode() != fs.ModeDir|0o700 {
+		t.Errorf("s is %v, %v", info, err)
+	}
+}
