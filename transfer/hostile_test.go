@@ -22,23 +22,32 @@ import (
 func over(t *testing.T, handlers sftp.Handlers) *Remote {
 	t.Helper()
 	near, far := net.Pipe()
-	s := sftp.NewRequestServer(far, handlers)
-	served := make(chan error, 1)
-	go func() { served <- s.Serve() }()
-	l, err := newLink(t.Context(), &transport.Pipe{Stdin: near, Stdout: near, Program: program{near}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := linkTo(t, sftp.NewRequestServer(far, handlers), near, near)
 	r := &Remote{name: "web1", link: l, hasher: newHasher(func(context.Context, string) (*transport.Pipe, error) {
 		return nil, fmt.Errorf("no programs here")
 	})}
+	t.Cleanup(r.hasher.close)
+	return r
+}
+
+// linkTo has a server serve, and returns a link to it; in is what it reads.
+func linkTo(t *testing.T, s interface {
+	Serve() error
+	Close() error
+}, near net.Conn, in io.WriteCloser) *link {
+	t.Helper()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	l, err := newLink(t.Context(), &transport.Pipe{Stdin: in, Stdout: near, Program: program{near}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		r.hasher.close()
 		l.close()
 		<-served
 		s.Close()
 	})
-	return r
+	return l
 }
 
 // program is what serves behind a connection.

@@ -69,8 +69,9 @@ type lanes struct {
 	turn    int
 }
 
-// widen opens a second lane, if it is worth it.
-func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, size int64) {
+// widen opens a second lane, if it is worth it. check, if not nil, refuses what
+// was opened: another file may have the name since.
+func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, size int64, check func(context.Context, *sftp.File) error) {
 	if size < laneSize || time.Duration(r.link.far.Load()) < laneFar {
 		return
 	}
@@ -82,7 +83,9 @@ func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, si
 		}
 		var file *sftp.File
 		call := link.begin(func() (_ int, err error) {
-			file, err = link.OpenFile(path, flags)
+			if file, err = link.OpenFile(path, flags); err == nil && check != nil {
+				err = check(ctx, file)
+			}
 			return 0, err
 		})
 		if _, err := call.wait(ctx); err == nil {
@@ -90,7 +93,7 @@ func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, si
 			return
 		}
 		link.begin(func() (int, error) { // the first one does it all
-			if <-call.done; call.err != nil {
+			if <-call.done; file == nil {
 				return 0, call.err
 			}
 			return 0, file.Close()

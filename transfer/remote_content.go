@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -19,13 +20,13 @@ func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (
 	if err != nil {
 		return nil, r.problem("read", path, err)
 	}
-	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, offset: from, asked: from}
+	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, asked: from}
 	c.lanes.first = lane{r.link, file}
-	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from)
 	c.look = r.link.begin(func() (_ int, err error) {
 		c.opened, err = file.Stat()
 		return 0, err
 	})
+	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from, c.isOther)
 	c.ask()
 	return c, nil
 }
@@ -41,7 +42,6 @@ type remoteContent struct {
 	look   *pending // goes with the first reads, and takes no round trip of its own
 	opened fs.FileInfo
 
-	offset int64  // of what Read gives next
 	asked  int64  // up to where reads have been sent
 	reads  []read // in the order of their offsets
 	rest   []byte // what has come and was not given
@@ -109,7 +109,6 @@ func (c *remoteContent) Read(b []byte) (int, error) {
 	}
 	n := copy(b, c.rest)
 	c.rest = c.rest[n:]
-	c.offset += int64(n)
 	return n, nil
 }
 
@@ -122,13 +121,37 @@ func (c *remoteContent) Opened(ctx context.Context) (Info, error) {
 	return c.info, nil
 }
 
+// isOther is the error of a file that is not the one that was opened first, as far
+// as the server tells them apart.
+func (c *remoteContent) isOther(ctx context.Context, file *sftp.File) error {
+	if _, err := c.look.wait(ctx); err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err == nil && differs(remoteInfo("", info), remoteInfo("", c.opened)) {
+		err = errOther
+	}
+	return err
+}
+
+var errOther = errors.New("another file has the name")
+
 // Changed implements [Content].
 func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
-	now, err := get(ctx, c.remote.link, c.file.Stat)
-	if err != nil {
-		return false, c.remote.problem("look at", c.path, err)
+	lanes := []lane{c.lanes.first}
+	if second := c.lanes.second.Load(); second != nil {
+		lanes = append(lanes, *second)
 	}
-	return differs(remoteInfo(c.info.Name, now), c.info), nil
+	for _, lane := range lanes {
+		now, err := get(ctx, lane.link, lane.file.Stat)
+		if err != nil {
+			return false, c.remote.problem("look at", c.path, err)
+		}
+		if differs(remoteInfo("", now), c.info) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Close implements [io.Closer]. Nobody waits for the server.

@@ -20,7 +20,7 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	_, err := call.wait(ctx)
 	if err == nil {
 		p.lanes.first = lane{r.link, p.file}
-		p.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At)
+		p.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At, nil)
 		return p, nil
 	}
 	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
