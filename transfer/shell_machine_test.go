@@ -1,10 +1,85 @@
 package transfer
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"testing"
+
+	"gateway/transport"
+	"gateway/transport/local"
 )
+
+// shellHere returns the files of this machine by its shell, with another stat.
+func shellHere(t *testing.T, stat string) *Shell {
+	t.Helper()
+	here := local.New(local.Config{})
+	t.Cleanup(func() { here.Close() })
+	sh, err := openShell(t.Context(), func(ctx context.Context, command string) (*transport.Pipe, error) { return here.Pipe(ctx, command) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sh.close)
+	s := &Shell{name: "web1", shells: make(chan *shell, 1), stat: stat + " -c %f:%s:%X:%Y"}
+	s.shells <- sh
+	return s
+}
+
+// script writes a program.
+func script(t *testing.T, path, text string) string {
+	t.Helper()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// What goes while a directory is listed is left out, and nothing else with it.
+func TestListWhatGoes(t *testing.T) {
+	tools := t.TempDir()
+	for name, test := range map[string]struct {
+		stat, find string // what they do before they look
+		names      string
+		cause      error
+	}{
+		"nothing":             {"", "", "-n a\nb gone here", nil},
+		"before stat":         {"rm -f gone", "", "-n a\nb here", nil},
+		"while find looks":    {"", "echo find: ./gone: No such file or directory >&2", "-n a\nb gone here", nil},
+		"all":                 {"rm -f ./*", "", "", nil},
+		"stat is refused one": {"case $* in *here*) echo stat: ./here: Permission denied >&2; exit 1; esac", "", "", fs.ErrPermission},
+		"find is refused":     {"", "echo find: .: Permission denied >&2", "", fs.ErrPermission},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for _, name := range []string{"here", "gone", "-n", "a\nb"} {
+				if err := os.WriteFile(dir+"/"+name, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := shellHere(t, script(t, tools+"/stat", test.stat+"\nPATH=${PATH#*:} exec stat \"$@\""))
+			script(t, tools+"/find", test.find+"\nPATH=${PATH#*:} exec find \"$@\"")
+			if _, err := s.run(t.Context(), "PATH="+tools+":$PATH"); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			err := s.List(t.Context(), dir, func(info Info) error {
+				if !info.Mode.IsRegular() {
+					t.Errorf("%+v", info)
+				}
+				names = append(names, info.Name)
+				return nil
+			})
+			slices.Sort(names)
+			if got := strings.Join(names, " "); !errors.Is(err, test.cause) || err == nil && got != test.names {
+				t.Errorf("%q, %v, want %q, %v", got, err, test.names, test.cause)
+			}
+		})
+	}
+}
 
 // A symlink to a directory is replaced by what there is, and by nothing else,
 // also where mv knows no -T.
