@@ -92,7 +92,7 @@ func TestTransferWrongPart(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			there := t.TempDir()
-			part := filepath.Join(there, ".large.gateway-OLD.part")
+			part := filepath.Join(there, ".large.gateway-ABCDEFGHIJ.part")
 			b := append([]byte(nil), whole[:66<<20+17]...)
 			if test.damage >= 0 {
 				b[test.damage] ^= 1
@@ -119,7 +119,7 @@ func TestTransferResumedMode(t *testing.T) {
 			for _, mode := range []os.FileMode{0o640, 0o755, 0o600, 0o440} {
 				there := t.TempDir()
 				path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), mode)
-				write(t, there+"/.f.gateway-OLD.part", strings.Repeat("x", 8<<20), part)
+				write(t, there+"/.f.gateway-ABCDEFGHIJ.part", strings.Repeat("x", 8<<20), part)
 				if r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}); r.Resumed != 8<<20 {
 					t.Errorf("%+v", r)
 				}
@@ -157,7 +157,7 @@ func TestTransferStalePart(t *testing.T) {
 				}
 				b, err := os.ReadFile(large)
 				if err == nil {
-					err = os.WriteFile(filepath.Join(there, ".large.gateway-OLD.part"), b[:9<<20], 0o600)
+					err = os.WriteFile(filepath.Join(there, ".large.gateway-ABCDEFGHIJ.part"), b[:9<<20], 0o600)
 				}
 				if err != nil {
 					t.Fatal(err)
