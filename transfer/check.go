@@ -3,7 +3,9 @@ package transfer
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"hash"
+	"io/fs"
 	"slices"
 	"sync"
 )
@@ -207,11 +209,18 @@ func (c *checker) source(content Content, n int64) error {
 		case err != nil:
 			return err
 		case sum == e.sum:
-		case changed:
+		case changed || c.replaced():
 			return c.hasChanged()
 		default:
 			return mismatch(c.To.About().Name, c.task.to)
 		}
 	}
 	return nil
+}
+
+// replaced reports whether the source's name is another file's since it was
+// opened, or nobody's: hashed is what has the name.
+func (c *checker) replaced() bool {
+	info, err := c.From.Stat(c.ctx, c.task.from, true)
+	return errors.Is(err, fs.ErrNotExist) || err == nil && differs(info, c.info)
 }

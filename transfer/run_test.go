@@ -1,9 +1,11 @@
 package transfer_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,5 +80,40 @@ func TestTreesMeet(t *testing.T) {
 	// As with cp -p, a directory is in the end what the last one is.
 	if info, err := os.Stat(into + "/s"); err != nil || !info.ModTime().Equal(old) || info.Mode() != fs.ModeDir|0o700 {
 		t.Errorf("s is %v, %v", info, err)
+	}
+}
+
+// hashing is a machine that hashes its files itself, and where something happens
+// before it does.
+type hashing struct {
+	*transfer.Local
+	before func()
+}
+
+func (h hashing) Hashes(context.Context) bool {
+	h.before()
+	return true
+}
+
+// TestSourceReplaced: where another file has the name of the source when that is
+// hashed, nothing is wrong with the target.
+func TestSourceReplaced(t *testing.T) {
+	from := tree(t, map[string]string{"f": strings.Repeat("a", 1<<20), "new": strings.Repeat("b", 1<<20)})
+	old := time.Unix(1e9, 0)
+	if err := os.Chtimes(from+"/f", old, old); err != nil {
+		t.Fatal(err)
+	}
+	machine := hashing{&transfer.Local{}, func() {
+		if err := os.Rename(from+"/new", from+"/f"); err != nil {
+			t.Error(err)
+		}
+	}}
+	into := t.TempDir()
+	report := (&transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{from + "/f"}, Into: into}).Run(t.Context())
+	if len(report.Problems) != 1 || gateway.Code(report.Problems[0].Err) != "file.changed" {
+		t.Errorf("%+v, want file.changed", report)
+	}
+	if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
