@@ -149,7 +149,13 @@ func (p *remotePart) write(b []byte) error {
 	}
 	from = append(from[:0], b...)
 	offset, lane := p.offset, p.lanes.next()
-	p.calls = append(p.calls, write{lane.link.begin(func() (int, error) { return lane.file.WriteAt(from, offset) }), from})
+	if lane.link.room.Acquire(p.ctx, int64(len(b))) != nil {
+		return context.Cause(p.ctx)
+	}
+	p.calls = append(p.calls, write{lane.link.begin(func() (int, error) {
+		defer lane.link.room.Release(int64(len(from)))
+		return lane.file.WriteAt(from, offset)
+	}), from})
 	p.offset += int64(len(b))
 	return nil
 }
@@ -235,7 +241,8 @@ func (p *remotePart) Commit(ctx context.Context) error {
 
 // Abandon implements [Part].
 func (p *remotePart) Abandon(keep bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	// Over a slow link this comes behind what was written last.
+	ctx, cancel := context.WithTimeout(context.Background(), committing)
 	defer cancel()
 	if second := p.lanes.settle(); second != nil {
 		second.link.begin(func() (int, error) { return 0, second.file.Close() })

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pkg/sftp"
+	"golang.org/x/sync/semaphore"
 
 	"gateway/transport"
 )
@@ -24,7 +25,8 @@ type link struct {
 	in    *incoming
 	out   *outgoing
 	calls sync.WaitGroup
-	block int // how much is read or written by one request
+	block int                 // how much is read or written by one request
+	room  *semaphore.Weighted // in bytes that are to be written
 	// far is how long a round trip took, in nanoseconds; 0 until it is known.
 	far atomic.Int64
 }
@@ -33,13 +35,17 @@ type link struct {
 // them.
 const maxRequest = 255 << 10
 
+// maxRoom bounds what is written at once, of all files: twice what a channel's
+// window lets be under way. What else is asked waits behind it.
+const maxRoom = 4 << 20
+
 // safeBlock is what every server reads and writes at once;
 // draft-ietf-secsh-filexfer-02, section 3.
 const safeBlock = 32 << 10
 
 // newLink greets the server behind a pipe, which belongs to the link.
 func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
-	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock}
+	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock, room: semaphore.NewWeighted(maxRoom)}
 	l.out = &outgoing{pipe: pipe, in: l.in}
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	var err error

@@ -1,10 +1,14 @@
 package transfer
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/pkg/sftp"
 
 	"gateway/transport"
 )
@@ -42,4 +46,84 @@ func TestCloseWhileSending(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("close waits for the server")
 	}
+}
+
+// patient is a server's file that writes a block when it is told to.
+type patient struct {
+	sftp.FileWriter
+	next chan struct{}
+}
+
+func (p patient) Filewrite(r *sftp.Request) (io.WriterAt, error) {
+	w, err := p.FileWriter.Filewrite(r)
+	return patientFile{w, p.next}, err
+}
+
+func (p patient) OpenFile(r *sftp.Request) (sftp.WriterAtReaderAt, error) {
+	w, err := p.FileWriter.(sftp.OpenFileWriter).OpenFile(r)
+	return struct {
+		io.ReaderAt
+		io.WriterAt
+	}{w, patientFile{w, p.next}}, err
+}
+
+type patientFile struct {
+	io.WriterAt
+	next chan struct{}
+}
+
+func (p patientFile) WriteAt(b []byte, at int64) (int, error) {
+	<-p.next
+	return p.WriterAt.WriteAt(b, at)
+}
+
+// TestFewBlocksAhead: what many files have to write does not keep a small request
+// waiting for long.
+func TestFewBlocksAhead(t *testing.T) {
+	memory := sftp.InMemHandler()
+	p := patient{memory.FilePut, make(chan struct{})}
+	memory.FilePut = p
+	r := over(t, memory)
+	const files, each = 8, 2 << 20
+	var parts []Part
+	for i := range files {
+		part, err := r.Create(t.Context(), Spec{Path: fmt.Sprintf("/%d", i), Perm: 0o600, Size: each})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part)
+	}
+	var writing sync.WaitGroup
+	for _, part := range parts {
+		writing.Go(func() {
+			if _, err := part.Write(make([]byte, each-1)); err != nil { // not all zeros of a block are a hole
+				t.Error(err)
+			}
+		})
+	}
+	blocks := 0
+	for range 8 { // the server is at work, and the rest waits
+		p.next <- struct{}{}
+		blocks++
+	}
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		if _, err := r.Stat(t.Context(), "/", true); err != nil {
+			t.Error(err)
+		}
+	}()
+	for done := false; !done; {
+		select {
+		case p.next <- struct{}{}:
+			blocks++
+		case <-looked:
+			done = true
+		}
+	}
+	if most := 8 + maxRoom/r.link.block + 16; blocks > most {
+		t.Errorf("%d blocks went first, want no more than %d", blocks, most)
+	}
+	close(p.next)
+	writing.Wait()
 }

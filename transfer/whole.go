@@ -35,8 +35,8 @@ func ReadAt(ctx context.Context, m Machine, path string, info Info, at int64, n 
 	return b[:got], err
 }
 
-// committing is how long a file may take to get its name when nobody waits for
-// the rest any more.
+// committing is how long a file may take to get its name, or to be removed, when
+// nobody waits for the rest any more.
 const committing = 10 * time.Second
 
 // Write gives a path a file that has this content, or leaves what is there:
