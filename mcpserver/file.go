@@ -160,7 +160,10 @@ func (f *fileCall) do() (answer any, err error) {
 	if f.m == nil {
 		return nil, err
 	}
-	defer func() { f.machines.release(f.host.Name, f.m, transfer.Lost(err)) }()
+	defer func() {
+		// A server that did not answer in time may never do so.
+		f.machines.release(f.host.Name, f.m, transfer.Lost(err) || errors.Is(err, context.DeadlineExceeded))
+	}()
 	if checked := f.rules.check(f.host.Name, f.asked, f.at.Path); checked != nil && !transfer.Lost(err) {
 		return nil, checked // whether it is there is nobody's business
 	}
