@@ -97,13 +97,15 @@ func (s *shell) isEnd(line []byte) (status int, ok bool) {
 	return status, err == nil
 }
 
+var errEnded = errors.New("the shell has ended")
+
 // ended is the error of a shell whose pipe is gone.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err == io.EOF {
-		return errors.New("the shell has ended")
+		return errEnded
 	}
 	return err
 }

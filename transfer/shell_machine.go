@@ -104,7 +104,14 @@ func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 	if err != nil {
 		sh.close()
 		s.shells <- nil
+		if errors.Is(err, errEnded) { // nobody knows how far it came
+			err = gone{err}
+		}
 		return nil, err
+	}
+	if ctx.Err() != nil { // which has closed its pipe, or is about to
+		sh.close()
+		sh = nil
 	}
 	s.shells <- sh
 	if found.status != 0 {

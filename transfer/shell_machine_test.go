@@ -112,3 +112,11 @@ func TestPlace(t *testing.T) {
 		})
 	}
 }
+
+// TestShellDies: what a shell was told before it died may have been done.
+func TestShellDies(t *testing.T) {
+	s := shellHere(t, "stat")
+	if _, err := s.run(t.Context(), "kill -9 $$"); !Lost(s.problem("write", "f", err)) {
+		t.Errorf("%v, want a lost link", err)
+	}
+}
