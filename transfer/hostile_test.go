@@ -173,3 +173,20 @@ func TestLiar(t *testing.T) {
 		})
 	}
 }
+
+// unsized is a server's file system that knows nothing of its size, as with FUSE,
+// and makes no directories.
+type unsized struct{ sftp.FileCmder }
+
+func (unsized) StatVFS(*sftp.Request) (*sftp.StatVFS, error) { return &sftp.StatVFS{}, nil }
+func (unsized) Filecmd(*sftp.Request) error                  { return sftp.ErrSSHFxFailure }
+
+// A failure is not taken for a full disk where nothing is known of the disk.
+func TestUnknownSize(t *testing.T) {
+	memory := sftp.InMemHandler()
+	memory.FileCmd = unsized{memory.FileCmd}
+	r := over(t, memory)
+	if err := r.Mkdir(t.Context(), "/d", 0o700); gateway.Code(err) != codeFailed {
+		t.Errorf("%v, want %s", err, codeFailed)
+	}
+}

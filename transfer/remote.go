@@ -249,7 +249,8 @@ func (r *Remote) explain(ctx context.Context, path string, err error) error {
 		switch {
 		case failed == nil && free.Flag&readOnly != 0:
 			return syscall.EROFS
-		case failed == nil && (free.Bavail*free.Frsize < Small || free.Favail == 0 && free.Files > 0):
+		case failed == nil && free.Blocks > 0 && // FUSE may know nothing of it
+			(free.Bavail*free.Frsize < Small || free.Favail == 0 && free.Files > 0):
 			return syscall.ENOSPC
 		}
 	}

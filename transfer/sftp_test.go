@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -126,4 +127,35 @@ func TestFewBlocksAhead(t *testing.T) {
 	}
 	close(p.next)
 	writing.Wait()
+}
+
+// ending has a server end when a file is begun.
+type ending struct {
+	server net.Conn
+	link   *link
+}
+
+func (e ending) Found(int64)       {}
+func (e ending) Moved(string, int) {}
+func (e ending) End(Event)         {}
+func (e ending) Begin(string, int64, int64) {
+	e.server.Close()
+	_ = e.link.Wait() // until that is noticed
+}
+
+// TestServerEnds: without its server a copy ends, and does not fail file by file.
+func TestServerEnds(t *testing.T) {
+	from := t.TempDir()
+	for i := range 3 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := over(t, sftp.InMemHandler())
+	near, far := net.Pipe()
+	r.link = linkTo(t, sftp.NewRequestServer(far, sftp.InMemHandler()), near, near)
+	c := Copy{From: &Local{}, To: r, Paths: []string{from + "/."}, Into: "/", Recursive: true, Watch: ending{far, r.link}}
+	if report := c.Run(t.Context()); !Lost(report.Err) {
+		t.Errorf("%+v, want that the link was lost", report)
+	}
 }
