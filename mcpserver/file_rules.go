@@ -33,6 +33,11 @@ func (r rule) covers(name string) bool {
 	return under(r.written, r.globs, name) || under(r.real, r.globs, name)
 }
 
+// folded is the rule without upper case.
+func (r rule) folded() rule {
+	return rule{r.pattern, strings.ToLower(r.written), strings.ToLower(r.real), strings.ToLower(r.globs)}
+}
+
 func under(dir, globs, name string) bool {
 	rest, ok := strings.CutPrefix(name, strings.TrimRight(dir, "/"))
 	return ok && (rest == "" || rest[0] == '/') && hosts.Covers(globs, rest)
@@ -81,11 +86,12 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 }
 
 // denies returns the pattern that forbids a path which was asked for by one of
-// these names; the first one is where it really is.
+// these names; the first one is where it really is. Case does not count: a disk may
+// have the same file under either.
 func (r rules) denies(names ...string) (pattern string, ok bool) {
 	for _, name := range names {
 		for _, rule := range r.deny {
-			if rule.covers(name) {
+			if rule.covers(name) || rule.folded().covers(strings.ToLower(name)) {
 				return rule.pattern, true
 			}
 		}

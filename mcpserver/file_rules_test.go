@@ -63,3 +63,18 @@ func TestRulesThatCannotBeFollowed(t *testing.T) {
 		}
 	}
 }
+
+// A disk may ignore case: what is forbidden is so in any, what is allowed is not.
+func TestRulesFoldCase(t *testing.T) {
+	dir := func(pattern, globs string) rule { return rule{pattern, pattern, pattern, globs} }
+	r := rules{allow: []rule{dir("/srv", "")}, deny: []rule{dir("/srv/Secrets", ""), dir("/srv", "*.PEM")}}
+	for name, want := range map[string]string{
+		"/srv/a": "", "/Srv/a": "file.denied",
+		"/srv/Secrets/x": "file.denied", "/srv/secrets": "file.denied", "/SRV/SECRETS/x": "file.denied",
+		"/srv/key.pem": "file.denied", "/srv/key.Pem/x": "file.denied", "/srv/key.pem2": "",
+	} {
+		if err := r.check("web1", name, name); gateway.Code(err) != want {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
