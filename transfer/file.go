@@ -179,7 +179,7 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 			return n, err
 		}
 	}
-	f.checked = true
+	f.checked = f.To.About().Via != viaLocal
 	if err = part.Commit(ctx); unsure(err) {
 		err = mayBeDone(f.To, f.to, err)
 		f.count(&f.report.Unsure)

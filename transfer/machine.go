@@ -114,7 +114,7 @@ type Part interface {
 	// Path is where it is meanwhile.
 	Path() string
 	// Finish writes what was not written, has the machine store it, and closes
-	// it. checked: what is stored was compared with what was written.
+	// it. checked: what is stored needs no comparison with what was written.
 	Finish(ctx context.Context, attr Attr) (checked bool, err error)
 	// Commit gives the file its name, in place of one that is there. The end of
 	// the context ends it only a while later, with context.DeadlineExceeded.
