@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"time"
 
@@ -117,7 +118,15 @@ func (r *Remote) Readlink(ctx context.Context, path string) (string, error) {
 // Sum implements [Tree]. Where the machine runs no programs for us, or they see
 // other files than the server, the bytes come here to be hashed.
 func (r *Remote) Sum(ctx context.Context, path string, from, to int64) (Sum, error) {
-	sum, err := r.hasher.sum(ctx, at(path), from, to)
+	absolute := at(path)
+	if !strings.HasPrefix(absolute, "/") { // programs may begin elsewhere
+		home, err := r.Home(ctx)
+		if err != nil {
+			return Sum{}, err
+		}
+		absolute = Join(home, absolute)
+	}
+	sum, err := r.hasher.sum(ctx, absolute, from, to)
 	if err == nil || ctx.Err() != nil || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) {
 		return sum, err
 	}
@@ -263,8 +272,10 @@ func (r *Remote) explain(ctx context.Context, path string, err error) error {
 
 // Home implements [Machine].
 func (r *Remote) Home(ctx context.Context) (string, error) {
-	home, err := get(ctx, r.link, func() (string, error) { return r.link.RealPath(".") })
-	return home, r.problem("find", "", err)
+	if _, err := r.link.home.wait(ctx); err != nil {
+		return "", r.problem("find", "", err)
+	}
+	return r.link.where, nil
 }
 
 // Settle has what was copied into a directory written to the disk.

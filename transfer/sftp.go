@@ -27,6 +27,8 @@ type link struct {
 	calls sync.WaitGroup
 	block int                 // how much is read or written by one request
 	room  *semaphore.Weighted // in bytes that are to be written
+	home  *pending            // finds out where
+	where string              // a relative path begins; read it when home is done
 	// far is how long a round trip took, in nanoseconds; 0 until it is known.
 	far atomic.Int64
 }
@@ -61,8 +63,8 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 		l.block = block
 	}
 	begun := time.Now()
-	l.begin(func() (int, error) { // nobody waits for it
-		_, err := l.RealPath(".")
+	l.home = l.begin(func() (_ int, err error) {
+		l.where, err = l.RealPath(".")
 		l.far.Store(int64(time.Since(begun)))
 		return 0, err
 	})
