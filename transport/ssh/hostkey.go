@@ -55,7 +55,8 @@ type HostKeys struct {
 	// Revoked is a file of keys that are never accepted, one a line, as
 	// RevokedHostKeys of ssh_config has it; a certificate is revoked with the key
 	// that signed it. While the file cannot be read, no key is accepted; so it is
-	// with the binary form of ssh-keygen -k, which is not understood.
+	// with a line that is no public key, and with the forms of ssh-keygen -k,
+	// which are not understood.
 	Revoked string
 
 	Policy Policy

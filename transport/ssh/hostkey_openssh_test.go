@@ -22,9 +22,11 @@ func TestRevokedHostKeysLikeSSH(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	key, other := keyLine(server.HostKey), keyLine(signerOf(2).PublicKey())
 	for name, file := range map[string]string{
-		"listed":     knownFile(t, "# stolen\n"+other+"\n"+key+" web1\n"),
-		"not listed": knownFile(t, other+"\n"),
-		"no such":    "/nonexistent",
+		"listed":          knownFile(t, "# stolen\n"+other+"\n"+key+" web1\n"),
+		"not listed":      knownFile(t, other+"\n"),
+		"no such":         "/nonexistent",
+		"bad line":        knownFile(t, other+"\nhash: "+gossh.FingerprintSHA256(server.HostKey)+"\n"),
+		"its certificate": knownFile(t, keyLine(hostCert(t, signerOf(7), func(c *gossh.Certificate) { c.Key = server.HostKey }))),
 	} {
 		out, sshErr := exec.Command(client, "-F", "none", "-i", server.KeyFile, "-o", "UserKnownHostsFile="+server.KnownHosts, "-o", "RevokedHostKeys="+file,
 			"-o", "BatchMode=yes", "-p", strconv.Itoa(server.Port), server.User+"@127.0.0.1", "true").CombinedOutput()

@@ -65,16 +65,16 @@ func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 	if isCert {
 		v.key = cert.Key
 	}
-	revoked, err := h.revoked()
-	if err != nil {
-		v.kind, v.unchecked = keyUnchecked, err
-		return v
-	}
+	revoked, unchecked := h.revoked()
 	for _, e := range slices.Concat(revoked, entries) {
 		if e.marker == markRevoked && (sameKey(e.key, v.key) || isCert && sameKey(e.key, cert.SignatureKey)) {
 			v.kind, v.entry = keyRevoked, e
 			return v
 		}
+	}
+	if unchecked != nil {
+		v.kind, v.unchecked = keyUnchecked, unchecked
+		return v
 	}
 	if len(h.Pins) > 0 {
 		v.kind = keyNotPinned
@@ -189,7 +189,7 @@ func (h *HostKeys) pinned(key gossh.PublicKey) bool {
 		}
 		pinned, err := parsePin(pin)
 		if err != nil {
-			h.warn("host key pin of " + h.display() + ": " + err.Error())
+			h.warn("host key pin of " + h.display() + " is neither SHA256:… nor a public key: " + err.Error())
 		} else if sameKey(pinned, key) {
 			return true
 		}
@@ -197,12 +197,12 @@ func (h *HostKeys) pinned(key gossh.PublicKey) bool {
 	return false
 }
 
-// parsePin parses a pin that is a public key.
+// parsePin parses a public key as in authorized_keys, without options.
 func parsePin(pin string) (gossh.PublicKey, error) {
 	typ, rest := nextWord(pin)
 	blob, _ := nextWord(rest)
 	if blob == "" {
-		return nil, fmt.Errorf("%.32q is neither SHA256:… nor a public key", pin)
+		return nil, fmt.Errorf("%.32q is no public key", pin)
 	}
 	return parseKeyWords(typ, blob)
 }
@@ -231,8 +231,8 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 	case keyUnchecked:
 		return &transport.Error{
 			Code:    "hostkey.revoked",
-			Message: fmt.Sprintf("ssh: host key of %s may be revoked: RevokedHostKeys %s: %v", name, h.Revoked, v.unchecked),
-			Hint:    "make the file readable; it has to be a list of public keys, one a line",
+			Message: fmt.Sprintf("ssh: host key of %s may be revoked: RevokedHostKeys %v", name, v.unchecked),
+			Hint:    "the file has to be readable and a list of public keys, one a line",
 			Err:     v.unchecked,
 		}
 	case keyChanged:

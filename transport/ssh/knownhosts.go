@@ -67,33 +67,40 @@ func readKnownHosts(path string, names []string, warn func(place, what string)) 
 	return entries, err
 }
 
-// revoked returns the keys of the file Revoked as lines about every host.
-func (h *HostKeys) revoked() ([]*knownHost, error) {
+// revoked returns the keys of the file Revoked as lines about every host, of a
+// certificate the key in it. With an error the file may revoke more than them:
+// like sshkey_in_file of OpenSSH's authfile.c, which gives up at a line that is
+// no key, it must not be taken for a file without that line.
+func (h *HostKeys) revoked() (entries []*knownHost, err error) {
 	if h.Revoked == "" {
 		return nil, nil
 	}
 	data, err := os.ReadFile(h.Revoked)
 	switch {
 	case err != nil:
-		return nil, errors.New(reason(err))
+		return nil, fmt.Errorf("%s: %s", h.Revoked, reason(err))
 	case bytes.HasPrefix(data, []byte("SSHKRL\n\x00")): // PROTOCOL.krl
-		return nil, errors.New("a list in the binary form of ssh-keygen -k is not understood")
+		return nil, fmt.Errorf("%s: a list in the binary form of ssh-keygen -k is not understood", h.Revoked)
 	}
-	var entries []*knownHost
 	number := 0
 	for line := range strings.Lines(string(data)) {
 		number++
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		key, err := parsePin(line)
-		if err != nil {
-			h.warn(fmt.Sprintf("%s:%d: line skipped: %v", h.Revoked, number, err))
+		key, bad := parsePin(line)
+		if bad != nil {
+			if err == nil {
+				err = fmt.Errorf("%s:%d: %w", h.Revoked, number, bad)
+			}
 			continue
+		}
+		if cert, ok := key.(*gossh.Certificate); ok {
+			key = cert.Key
 		}
 		entries = append(entries, &knownHost{file: h.Revoked, line: number, marker: markRevoked, key: key})
 	}
-	return entries, nil
+	return entries, err
 }
 
 // parseKnownHosts is readKnownHosts without the file.
