@@ -222,9 +222,46 @@ func TestWriteUnderWay(t *testing.T) {
 }
 
 // isWriting reports whether some goroutine waits in the Write of a channel.
-func isWriting() bool {
+func isWriting() bool { return isIn("(*channel).send(") }
+
+// isIn reports whether some goroutine is in a function.
+func isIn(function string) bool {
 	stacks := make([]byte, 1<<20)
-	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*channel).send("))
+	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(function))
+}
+
+// TestEndWithoutClose has a server that ends a terminal's output and then says
+// nothing more: nobody who asks for what comes may wait for that.
+func TestEndWithoutClose(t *testing.T) {
+	tr := dial(t, serveChannels(t, &gossh.ServerConfig{NoClientAuth: true}, func(channel gossh.NewChannel) {
+		remote, requests, err := channel.Accept()
+		if err != nil {
+			return
+		}
+		go func() { // ends with the channel
+			for range requests {
+			}
+		}()
+		_ = remote.CloseWrite()
+	}))
+	term, err := tr.Terminal(t.Context(), "sh", transport.TerminalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, ended := make(chan error, 1), make(chan error, 1)
+	go func() { _, err := term.Read(make([]byte, 1)); read <- err }()
+	within(t, patience, "Deliver", func() {
+		for !isIn("(*program).over(") { // Read has met the end
+			runtime.Gosched()
+		}
+		term.(transport.Deliverer).Deliver(func([]byte) {}, func(err error) { ended <- err })
+	})
+	term.Close()
+	for name, end := range map[string]chan error{"Read": read, "end": ended} {
+		if err := <-end; !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("%s: %v, want %v", name, err, transport.ErrClosed)
+		}
+	}
 }
 
 func TestSilentChannel(t *testing.T) {

@@ -83,7 +83,7 @@ func (s *stream) Deliver(to func([]byte), end func(error)) {
 		s.mu.Unlock()
 	}
 	if pumped {
-		go s.tell(s.final())
+		go func() { s.tell(s.final()) }()
 	}
 }
 
