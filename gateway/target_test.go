@@ -146,6 +146,29 @@ Host *
 	}
 }
 
+// A path that cannot be expanded says nothing about which files there are.
+func TestPathsOfSSHConfig(t *testing.T) {
+	t.Setenv("GWTEST_UNSET", "")
+	os.Unsetenv("GWTEST_UNSET")
+	for _, tt := range []struct{ config, file, identity string }{
+		{"UserKnownHostsFile /k/%k", "/k/farm", "HOME/.ssh/id_ed25519"},
+		{"UserKnownHostsFile ~/%Z\n  IdentityFile ${GWTEST_UNSET}/key", "HOME/.ssh/known_hosts", "HOME/.ssh/id_ed25519"},
+		{"UserKnownHostsFile ~/%Z /kh\n  IdentityFile ~/%Z\n  IdentityFile /k/%k", "/kh", "/k/farm"},
+		{"UserKnownHostsFile none\n  IdentityFile none", "none", ""},
+	} {
+		g, home := withSSH(t, "hosts: {web1: {}}", "Host web1\n  HostKeyAlias farm\n  "+tt.config+"\n", nil)
+		got := target(t, g, "web1")
+		identity := ""
+		if len(got.Identities) > 0 {
+			identity = got.Identities[0].Key
+		}
+		inHome := strings.NewReplacer("HOME", home)
+		if got.HostKeys.Write != inHome.Replace(tt.file) || identity != inHome.Replace(tt.identity) {
+			t.Errorf("%q: %s and %q, want %s and %q", tt.config, got.HostKeys.Write, identity, tt.file, tt.identity)
+		}
+	}
+}
+
 func TestRevokedHostKeysOfSSHConfig(t *testing.T) {
 	t.Setenv("GWTEST_UNSET", "")
 	os.Unsetenv("GWTEST_UNSET")

@@ -143,7 +143,7 @@ func (p *settingsParser) warn(format string, args ...any) {
 	p.s.Warnings = append(p.s.Warnings, fmt.Sprintf(format, args...))
 }
 
-// target reads the address, which the tokens of everything else need.
+// target reads the address and what else the tokens of all that follows need.
 func (p *settingsParser) target(name string) error {
 	// ssh writes names in lower case from here on (ssh.c, lowercase(host)).
 	if host := strings.ToLower(p.first("hostname")); host != "" && host != strings.ToLower(name) {
@@ -163,6 +163,8 @@ func (p *settingsParser) target(name string) error {
 		account = ""
 	}
 	p.s.User, p.tokens.User = account, account
+	p.s.HostKeyAlias = p.first("hostkeyalias")
+	p.tokens.Alias = p.s.HostKeyAlias
 	return nil
 }
 
@@ -214,7 +216,6 @@ func (p *settingsParser) trust() {
 			p.s.RevokedHostKeys = path
 		}
 	}
-	p.s.HostKeyAlias = p.first("hostkeyalias")
 	p.s.HashKnownHosts = yes(p.first("hashknownhosts"))
 	switch strings.ToLower(p.first("stricthostkeychecking")) {
 	case "yes", "true":
@@ -229,18 +230,20 @@ func (p *settingsParser) trust() {
 	}
 }
 
-// paths reads a list of files; nil if it was left out.
+// paths reads a list of files; nil if it was left out, or if none of it can be
+// expanded: that is not to say that there are none.
 func (p *settingsParser) paths(key string) []string {
 	values, ok := p.values[key]
 	if !ok {
 		return nil
 	}
-	paths := []string{}
+	var paths []string
 	for _, value := range values {
 		if strings.EqualFold(value, "none") {
-			continue
-		}
-		if path, ok := p.path(value); ok {
+			if paths == nil {
+				paths = []string{}
+			}
+		} else if path, ok := p.path(value); ok {
 			paths = append(paths, path)
 		}
 	}

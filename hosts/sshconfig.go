@@ -2,10 +2,12 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"os/exec"
 	"os/user"
 	"slices"
@@ -149,14 +151,16 @@ func firstLine(stderr string, err error) string {
 // Tokens are the values of the % tokens in ssh_config. Those of a proxy command
 // are left to whoever runs it.
 type Tokens struct {
-	Name string // %n: as it was given
-	Host string // %h: the address
-	Port int    // %p: 22 if zero
-	User string // %r: the local user if empty
+	Name  string // %n: as it was given
+	Host  string // %h: the address
+	Alias string // %k: the name if empty
+	Port  int    // %p: 22 if zero
+	User  string // %r: the local user if empty
 }
 
-// Expand replaces %h, %n, %p, %r, %u (the local user), %d (its home) and %%.
-// Other tokens are an error.
+// Expand replaces %h, %k, %n, %p, %r, %u (the local user), %i (its number), %d
+// (its home), %l (this machine's name), %L (its first part) and %%. Other tokens
+// are an error, also %C: what it hashes is not the same in all versions of ssh.
 func (t Tokens) Expand(s string) (string, error) {
 	if !strings.Contains(s, "%") {
 		return s, nil
@@ -181,26 +185,31 @@ func (t Tokens) Expand(s string) (string, error) {
 			out.WriteByte('%')
 		case 'h':
 			out.WriteString(t.Host)
+		case 'k':
+			out.WriteString(cmp.Or(t.Alias, t.Name))
 		case 'n':
 			out.WriteString(t.Name)
 		case 'p':
-			port := t.Port
-			if port == 0 {
-				port = 22
-			}
-			fmt.Fprint(&out, port)
+			fmt.Fprint(&out, cmp.Or(t.Port, 22))
 		case 'r':
-			name := t.User
-			if name == "" {
-				name = local.Username
-			}
-			out.WriteString(name)
+			out.WriteString(cmp.Or(t.User, local.Username))
 		case 'u':
 			out.WriteString(local.Username)
+		case 'i':
+			out.WriteString(local.Uid)
 		case 'd':
 			out.WriteString(local.HomeDir)
+		case 'l', 'L':
+			name, err := os.Hostname()
+			if err != nil {
+				return "", fmt.Errorf("tokens of %s: %w", brief(s), err)
+			}
+			if token == 'L' {
+				name, _, _ = strings.Cut(name, ".")
+			}
+			out.WriteString(name)
 		default:
-			return "", fmt.Errorf("unknown token in %s: known are %%h %%n %%p %%r %%u %%d %%%%", brief(s))
+			return "", fmt.Errorf("unknown token in %s: known are %%h %%k %%n %%p %%r %%u %%i %%d %%l %%L %%%%", brief(s))
 		}
 	}
 	return out.String(), nil

@@ -62,6 +62,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"keys add up", "Host a\n IdentityFile ~/x\n IdentityFile /y\n IdentityFile ~/x\n CertificateFile ~/x-cert.pub\nHost *\n IdentityFile /z\n IdentitiesOnly yes\n", "a b"},
 		{"no keys", "Host a\n IdentityFile none\nHost b\n CertificateFile none\n", "a b"},
 		{"tokens", "Host a\n HostName h.x\n Port 77\n User me\n IdentityFile ~/%h-%n-%p-%r-%%-%d\n CertificateFile ${GWTEST_KEYS}/%r\nHost b\n IdentityFile /%u/%h\n", "a b"},
+		{"more tokens", "Host a\n HostName h.x\n UserKnownHostsFile /%k /%i/%L/%l\n IdentityFile /%k\nHost b\n HostKeyAlias farm\n UserKnownHostsFile /%k\n", "a b"},
 		{"agent", "Host a\n IdentityAgent none\nHost b\n IdentityAgent SSH_AUTH_SOCK\nHost c\n IdentityAgent ~/s\nHost d\n IdentityAgent $GWTEST_KEYS\n", "a b c d"},
 		{"jump", "Host a\n ProxyJump me@b1:2200,b2\nHost b\n ProxyJump none\n ProxyJump x\nHost c\n ProxyJump [::1]:22\nHost *\n ProxyJump last\n", "a b c d"},
 		{"jump or command", "Host a\n ProxyJump j\n ProxyCommand nc %h %p\nHost b\n ProxyCommand nc  \"%h\" %p # x\n ProxyJump j\nHost c\n ProxyCommand none\n ProxyJump j\nHost d\n ProxyJump none\n ProxyCommand nc\n", "a b c d"},
