@@ -47,13 +47,21 @@ func (c *call) exec(in execArgs) (any, error) {
 	}
 	var answer any
 	command, err := c.start(s, in.commandArgs)
+	useless := err != nil
 	if err == nil {
 		answer, err = c.result(command, s, in.commandArgs)
+		useless = err != nil || command.ID == "" && c.isUnused(s)
 	}
-	if err != nil && !c.left() { // nobody will ask for what runs in it
+	if useless && !c.left() { // nobody will ask for what runs in it
 		_, _ = c.daemon.Close(context.WithoutCancel(c.ctx), s.ID) // it may be over
 	}
 	return answer, err
+}
+
+// isUnused reports whether the daemon is there and has run nothing in a session.
+func (c *call) isUnused(s api.Session) bool {
+	now, err := c.daemon.Session(context.WithoutCancel(c.ctx), s.ID)
+	return err == nil && now.Command == nil
 }
 
 func (c *call) run(in runArgs) (any, error) {
@@ -84,7 +92,7 @@ func (c *call) run(in runArgs) (any, error) {
 }
 
 // start starts a command, and returns what became of it soon. With an error it
-// was not run.
+// was not run; without an ID, nobody knows.
 func (c *call) start(s api.Session, in commandArgs) (api.Command, error) {
 	if err := c.ctx.Err(); err != nil {
 		return api.Command{}, err
@@ -130,15 +138,31 @@ func (c *call) result(command api.Command, s api.Session, in commandArgs) (any, 
 	if err == nil {
 		a, err = c.answer(command, s, c.limit(in.MaxOutput))
 	}
-	if gateway.Code(err) == "daemon.unreachable" {
+	switch {
+	case gateway.Code(err) != "daemon.unreachable":
+		return a, err
+	case !command.Over():
 		return c.answer(c.lost(command, err), s, c.limit(in.MaxOutput))
+	}
+	return c.withoutOutput(command, s, err)
+}
+
+// withoutOutput answers with a result whose output the daemon does not give any
+// more.
+func (c *call) withoutOutput(command api.Command, s api.Session, err error) (*answer, error) {
+	c.note("the output can't be read: %v", err)
+	command.To = command.From
+	a, err := c.answer(command, s, 0)
+	if r := command.Result; a != nil && r != nil {
+		a.Truncated, a.StdoutBytes, a.StderrBytes = true, r.StdoutBytes, r.StderrBytes
 	}
 	return a, err
 }
 
-// lost returns what is known of a command when the daemon says no more of it.
+// lost returns what is known of a command that was not over when the daemon said
+// no more of it.
 func (c *call) lost(command api.Command, err error) api.Command {
-	command.State, command.To = string(session.Unknown), command.From
+	command.State, command.To, command.Prompt = string(session.Unknown), command.From, nil
 	command.Result = &gateway.Result{
 		Result: session.Result{Started: command.StartedAt, Duration: time.Since(c.begun), Streams: session.Split},
 		Err: &transport.Error{

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -15,6 +17,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/mcpserver"
+	"gateway/session"
 	"gateway/transport"
 )
 
@@ -23,8 +26,14 @@ func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 	t.Helper()
 	daemon := httptest.NewServer(routes)
 	t.Cleanup(daemon.Close)
+	inv, err := hosts.Parse("hosts.yaml", []byte("hosts: {web1: {}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{Inventory: inv})
+	t.Cleanup(func() { g.Close() })
 	server := mcpserver.New(mcpserver.Config{
-		Hosts: []hosts.Host{{Name: "web1"}},
+		Hosts: []hosts.Host{{Name: "web1"}}, Gateway: g,
 		Daemon: func(scope string) *client.Client {
 			return client.New(func(ctx context.Context) (net.Conn, error) {
 				var d net.Dialer
@@ -43,6 +52,15 @@ func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 	return agent
 }
 
+// reply is a daemon's answer; the test sees what is missing.
+func reply(w http.ResponseWriter, answer any) { _ = json.NewEncoder(w).Encode(answer) }
+
+// refuse is what a daemon that is ending says to everything.
+func refuse(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusServiceUnavailable)
+	reply(w, api.Failure{Error: gateway.NewJSONError(&transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending"})})
+}
+
 // A daemon that dies before it says that the command has started may have
 // started it; one that is ending has not.
 func TestStartIsLost(t *testing.T) {
@@ -51,16 +69,12 @@ func TestStartIsLost(t *testing.T) {
 		answer        func(http.ResponseWriter)
 	}{
 		{"no answer", "unknown", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }},
-		{"refused", "", func(w http.ResponseWriter) {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			err := &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending"}
-			_ = json.NewEncoder(w).Encode(api.Failure{Error: gateway.NewJSONError(err)}) // the test sees what is missing
-		}},
+		{"refused", "", refuse},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			routes := http.NewServeMux()
 			routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-				_ = json.NewEncoder(w).Encode(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle}) // as above
+				reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle})
 			})
 			routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { test.answer(w) })
 			agent := agentOn(t, routes)
@@ -77,5 +91,76 @@ func TestStartIsLost(t *testing.T) {
 				t.Errorf("run = %s, %v, want verdict %q", text, err, test.verdict)
 			}
 		})
+	}
+}
+
+// A daemon that ends between a command's result and its output does not make the
+// result unknown; what still waited for input is.
+func TestOutputIsLost(t *testing.T) {
+	for _, test := range []struct {
+		name, says string
+		command    api.Command
+	}{
+		{
+			"over", `"verdict":"exited","exit_code":0,"stdout":"","stdout_bytes":100000,"truncated":true,`,
+			api.Command{State: string(session.Exited), ExitCode: new(0), Result: &gateway.Result{Result: session.Result{StdoutBytes: 100000, Streams: session.Split}}},
+		},
+		{"waits", `"verdict":"unknown","stdout":"","duration_ms":`, api.Command{State: string(api.WaitingInput), Prompt: &api.Prompt{Text: "go on? ", Kind: "line"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			routes := http.NewServeMux()
+			routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
+				reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle})
+			})
+			routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) {
+				c := test.command
+				c.ID, c.Session, c.Host, c.To = "s-1.1", "s-1", "web1", 100000
+				reply(w, c)
+			})
+			routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
+			r, err := agentOn(t, routes).CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"session": "s", "command": "seq 20000"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := r.Content[0].(*mcp.TextContent).Text
+			if !strings.Contains(text, test.says) || !strings.Contains(text, "it is ending") || strings.Contains(text, "go on?") {
+				t.Errorf("run = %s, want %s, why, and no prompt", text, test.says)
+			}
+		})
+	}
+}
+
+// A session for one command that the daemon was never told of is closed; the one
+// of a command that it may have run is not.
+func TestExecStartIsLost(t *testing.T) {
+	for _, ran := range []bool{false, true} {
+		s := api.Session{ID: "s-1", Name: "s-1", Host: "web1", State: api.Idle, Once: true}
+		var closed atomic.Bool
+		routes := http.NewServeMux()
+		routes.HandleFunc("POST /v1/clients", func(w http.ResponseWriter, r *http.Request) {
+			reply(w, api.Presence{Client: "c-1"})
+			_ = http.NewResponseController(w).Flush() // as in reply
+			<-r.Context().Done()
+		})
+		routes.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, _ *http.Request) { reply(w, api.OpenEvent{Session: &s}) })
+		routes.HandleFunc("POST /v1/sessions/s-1/commands", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+		routes.HandleFunc("GET /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
+			now := s
+			if ran {
+				now.Command = &api.Command{ID: "s-1.1", Session: "s-1", State: string(api.Running)}
+			}
+			reply(w, now)
+		})
+		routes.HandleFunc("DELETE /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
+			closed.Store(true)
+			reply(w, s)
+		})
+		r, err := agentOn(t, routes).CallTool(t.Context(), &mcp.CallToolParams{Name: "exec", Arguments: map[string]any{"host": "web1", "command": "date"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, `"verdict":"unknown"`) || closed.Load() == ran {
+			t.Errorf("ran %v: exec = %s, session closed: %v", ran, text, closed.Load())
+		}
 	}
 }
