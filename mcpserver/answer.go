@@ -118,6 +118,12 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	p := c.shown.command(command.ID)
 	p.Lock()
 	defer p.Unlock()
+	if p.over && !command.Over() { // another call has seen its end meanwhile
+		var err error
+		if command, err = c.daemon.Command(c.ctx, command.ID, limit); err != nil {
+			return nil, err
+		}
+	}
 	if from := p.from(command); from != p.cursor || p.over {
 		p.cursor, p.rest = from, map[string][]byte{}
 	}

@@ -3,12 +3,15 @@ package mcpserver_test
 import (
 	"encoding/json"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/session"
 )
 
 // What one call has shown is not shown again because another one, which began
@@ -16,7 +19,6 @@ import (
 func TestShownOnce(t *testing.T) {
 	const text = "seen by the slow one, and by the fast one"
 	const slow = 20
-	reply := func(w http.ResponseWriter, answer any) { _ = json.NewEncoder(w).Encode(answer) } // the test sees what is missing
 	command := func(to int) api.Command {
 		return api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now(), To: int64(to)}
 	}
@@ -78,4 +80,65 @@ func TestShownOnce(t *testing.T) {
 	if stdout, _ := shown("send", map[string]any{"id": "s-1.1"}); stdout != "" {
 		t.Errorf("shown again: %q", stdout)
 	}
+}
+
+// A call that began before a command's end, and ends after another one has shown
+// the result, shows the result too: it does not take it back.
+func TestShownOver(t *testing.T) {
+	command := func(state string) api.Command {
+		c := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: state, StartedAt: time.Now(), To: 3}
+		if c.Over() {
+			c.ExitCode, c.Result = new(0), &gateway.Result{Result: session.Result{Verdict: session.Exited, Stdout: []byte("hi\n"), StdoutBytes: 3, Streams: session.Split}}
+		}
+		return c
+	}
+	waits, goOn := make(chan struct{}), make(chan struct{})
+	var over atomic.Bool
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running})
+	})
+	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) {
+		state := string(api.Running)
+		if over.Load() {
+			state = string(session.Exited)
+		}
+		reply(w, command(state))
+	})
+	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, r *http.Request) {
+		close(waits)
+		<-goOn
+		c := command(string(api.Running))
+		reply(w, api.Waited{Command: &c})
+	})
+	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, api.Output{Pieces: []api.Piece{{Stream: "stdout", Data: []byte("hi\n")}}})
+	})
+	agent := agentOn(t, routes)
+	verdict := func(tool string, arguments map[string]any) string {
+		r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		var said struct{ Verdict string }
+		if err := json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &said); err != nil {
+			t.Error(err)
+		}
+		return said.Verdict
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if got := verdict("wait", map[string]any{"id": "s-1.1", "until": "match", "match": "x"}); got != "exited" {
+			t.Errorf("the slow one says %s behind the result", got)
+		}
+	}()
+	<-waits
+	over.Store(true)
+	if got := verdict("send", map[string]any{"id": "s-1.1"}); got != "exited" {
+		t.Errorf("the fast one says %s", got)
+	}
+	close(goOn)
+	<-ended
 }
