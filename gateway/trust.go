@@ -16,8 +16,6 @@ type HostKey struct {
 	Type string
 	// Fingerprint is "SHA256:…".
 	Fingerprint string
-	// Known: it is trusted already.
-	Known bool
 	// Code is what a connection would be refused with for the key; empty if it is
 	// known. Conflict says what speaks against it, such as "differs from
 	// known_hosts:12"; empty if nothing does.
@@ -26,6 +24,13 @@ type HostKey struct {
 	key  gossh.PublicKey
 	rule *ssh.HostKeys
 }
+
+// Known reports whether the key is trusted already.
+func (k HostKey) Known() bool { return k.Code == "" }
+
+// Refused returns why [Gateway.Trust] would not record the key: it is revoked, or
+// others are pinned. It is nil for any other key.
+func (k HostKey) Refused() error { return k.rule.Refused(k.key) }
 
 // HostKeys returns the keys that a host shows now, without entering it.
 func (g *Gateway) HostKeys(ctx context.Context, name string) ([]HostKey, error) {
@@ -50,7 +55,7 @@ func (g *Gateway) HostKeys(ctx context.Context, name string) ([]HostKey, error) 
 		code, conflict := config.HostKeys.Judge(key)
 		keys[i] = HostKey{
 			Type: key.Type(), Fingerprint: gossh.FingerprintSHA256(key),
-			Known: code == "", Code: code, Conflict: conflict,
+			Code: code, Conflict: conflict,
 			key: key, rule: config.HostKeys,
 		}
 	}
@@ -58,8 +63,7 @@ func (g *Gateway) HostKeys(ctx context.Context, name string) ([]HostKey, error) 
 }
 
 // Trust records a key that HostKeys has returned, and returns the file that it
-// stands in. One that would be refused all the same, as other keys are pinned or
-// it is revoked, is not recorded.
+// stands in.
 func (g *Gateway) Trust(key HostKey) (file string, err error) {
 	if key.rule.Write == "none" {
 		return "", &transport.Error{

@@ -26,7 +26,7 @@ func TestTrust(t *testing.T) {
 			t.Fatalf("HostKeys = %v, %v, want two", keys, err)
 		}
 		for _, key := range keys {
-			if key.Known != is.known || key.Code != is.code || key.Conflict != "" {
+			if key.Known() != is.known || key.Code != is.code || key.Conflict != "" {
 				t.Errorf("key = %+v, want known %v and code %q", key, is.known, is.code)
 			}
 			if file, err := g.Trust(key); file != known || err != nil {

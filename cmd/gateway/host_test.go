@@ -151,20 +151,56 @@ func TestTrustShowsWhatDiffers(t *testing.T) {
 	wants(t, "exec", status, 0, out+errs)
 }
 
-// A pin goes before known_hosts: what is recorded there would be of no use.
-func TestTrustOfPinnedHost(t *testing.T) {
-	server := sshdtest.Start(t, sshdtest.Options{})
+// Keys that can't be trusted do not keep the others from it.
+func TestTrustBesideRefusedKeys(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})
+	first, second := gossh.FingerprintSHA256(server.HostKeys[0]), gossh.FingerprintSHA256(server.HostKeys[1])
 	home := inventoryOf(t, server)
+	known := filepath.Join(home, ".ssh/known_hosts")
+	revoked := "@revoked * " + strings.TrimSpace(string(gossh.MarshalAuthorizedKey(server.HostKeys[1]))) + "\n"
+	write(t, known, revoked)
+
+	p := atHome(t, home, "hosts", "trust", "web1")
+	p.expect(second + " (revoked by " + known + ":1: can't be trusted)")
+	p.expect("Trust them (yes or no)? ")
+	p.press("yes\r")
+	p.expect(first + " added to " + known)
+	p.expect(second + " was not added: revoked by " + known + ":1")
+	p.leaves(0)
+
+	write(t, known, revoked+strings.ReplaceAll(revoked, string(gossh.MarshalAuthorizedKey(server.HostKeys[1])), string(gossh.MarshalAuthorizedKey(server.HostKeys[0]))))
+	p = atHome(t, home, "hosts", "trust", "web1")
+	p.expect("gateway: hostkey.revoked: ")
+	p.leaves(statusFailed)
+
+	write(t, known, "")
+	pin(t, home, first)
+	p = atHome(t, home, "hosts", "trust", "web1")
+	p.expect(first + " was trusted already")
+	p.expect(second + " was not added: not pinned")
+	p.leaves(0)
+}
+
+// pin puts a pin into the inventory in a home.
+func pin(t *testing.T, home, fingerprint string) {
+	t.Helper()
 	inventory := filepath.Join(home, ".config/gateway/hosts.yaml")
 	text, err := os.ReadFile(inventory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pin := gossh.FingerprintSHA256(sshdtest.NewKey(t, "ed25519").Public())
-	write(t, inventory, strings.Replace(string(text), "{addr", "{host_key: \""+pin+"\", addr", 1))
+	write(t, inventory, strings.Replace(string(text), "{addr", "{host_key: \""+fingerprint+"\", addr", 1))
+}
+
+// A pin goes before known_hosts: what is recorded there would be of no use.
+func TestTrustOfPinnedHost(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	home := inventoryOf(t, server)
+	pinned := gossh.FingerprintSHA256(sshdtest.NewKey(t, "ed25519").Public())
+	pin(t, home, pinned)
 
 	status, out, errs := call(t, home, "hosts", "trust", "web1", "--fingerprint", gossh.FingerprintSHA256(server.HostKey))
-	wants(t, "trust", status, statusFailed, out+errs, "gateway: hostkey.changed: ", "not a pinned one", pin, "hint: ", "host_key of web1")
+	wants(t, "trust", status, statusFailed, out+errs, "gateway: hostkey.changed: ", "not a pinned one", pinned, "hint: ", "host_key of web1")
 	if _, err := os.Stat(filepath.Join(home, ".ssh/known_hosts")); !os.IsNotExist(err) {
 		t.Errorf("known_hosts is there: %v", err)
 	}

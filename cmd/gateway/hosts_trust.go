@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -26,7 +27,8 @@ func (a *app) hostsTrustCommand() *cobra.Command {
 Compare the fingerprints with those that the host itself prints:
   ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
 Where nobody can be asked, --fingerprint has to name the key. A key that differs
-from what is known is marked, and asked about even with --yes.`,
+from what is known is marked, and asked about even with --yes. One that is revoked,
+or that is not the pinned one, is only shown.`,
 		Example: `  gateway hosts trust web1
   gateway hosts trust web1 --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
 		Args:              exactly("HOST"),
@@ -83,20 +85,28 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 		return err
 	}
 	entry := trustEntry{Host: host, Keys: []keyEntry{}}
+	var failed error
 	for i, key := range shown {
-		added := wanted[i] && !key.Known
+		added := wanted[i] && !key.Known() && failed == nil
 		if added {
-			if entry.File, err = g.Trust(key); err != nil {
-				return err
+			var file string
+			if file, failed = g.Trust(key); failed != nil {
+				added = false
+			} else {
+				entry.File = file
 			}
 		}
-		entry.Keys = append(entry.Keys, keyEntry{key.Type, key.Fingerprint, key.Known, added, key.Conflict})
+		entry.Keys = append(entry.Keys, keyEntry{key.Type, key.Fingerprint, key.Known(), added, key.Conflict})
 	}
-	return a.showTrust(entry)
+	if failed == nil || entry.File != "" { // what was recorded before is told too
+		err = a.showTrust(entry)
+	}
+	return cmp.Or(failed, err)
 }
 
-// chooseKeys says which of the keys that a host shows are to be trusted. It
-// shows them to a person who has to decide.
+// chooseKeys says which of the keys that a host shows are to be trusted: the one
+// with the fingerprint, or those that can be. It shows them to a person who has
+// to decide.
 func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []gateway.HostKey, f trustFlags) ([]bool, error) {
 	wanted := make([]bool, len(shown))
 	var (
@@ -105,20 +115,25 @@ func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []ga
 		unseen, conflicts bool
 	)
 	for i, key := range shown {
-		wanted[i] = f.fingerprint == "" || key.Fingerprint == f.fingerprint
+		refused := key.Refused()
+		wanted[i] = f.fingerprint == "" && refused == nil || key.Fingerprint == f.fingerprint
 		found = found || wanted[i]
-		unseen = unseen || wanted[i] && !key.Known
+		unseen = unseen || wanted[i] && !key.Known()
 		conflicts = conflicts || key.Conflict != ""
 		mark := ""
 		switch {
-		case key.Known:
+		case key.Known():
 			mark = " (trusted already)"
+		case refused != nil:
+			mark = " (" + key.Conflict + ": can't be trusted)"
 		case key.Conflict != "":
 			mark = " (" + key.Conflict + ")"
 		}
 		fmt.Fprintf(&lines, "  %s %s%s\n", key.Type, key.Fingerprint, mark)
 	}
 	switch {
+	case !found && f.fingerprint == "":
+		return nil, shown[0].Refused()
 	case !found:
 		return nil, &transport.Error{
 			Code:    "hostkey.unknown",
@@ -154,6 +169,8 @@ func (a *app) showTrust(e trustEntry) error {
 			err = a.out.printf("%s: %s %s added to %s\n", e.Host, key.Type, key.Fingerprint, e.File)
 		case key.Known:
 			err = a.out.printf("%s: %s %s was trusted already\n", e.Host, key.Type, key.Fingerprint)
+		case key.Conflict != "":
+			err = a.out.printf("%s: %s %s was not added: %s\n", e.Host, key.Type, key.Fingerprint, key.Conflict)
 		}
 		if err != nil {
 			return err

@@ -61,10 +61,7 @@ func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 	lookups := h.lookups()
 	entries := h.load(lookups)
 	cert, isCert := key.(*gossh.Certificate)
-	v := verdict{key: key}
-	if isCert {
-		v.key = cert.Key
-	}
+	v := verdict{key: plainKey(key)}
 	revoked, unchecked := h.revoked()
 	for _, e := range slices.Concat(revoked, entries) {
 		if e.marker == markRevoked && (sameKey(e.key, v.key) || isCert && sameKey(e.key, cert.SignatureKey)) {

@@ -20,18 +20,32 @@ import (
 const lockWait = 10 * time.Second
 
 // Trust records a host key: of a certificate, the key in it. A key that is
-// recorded already is not written again. Keys recorded before stay trusted. A
-// key that would be refused all the same is not recorded: the error is
-// hostkey.revoked, or hostkey.changed where other keys are pinned.
+// recorded already is not written again. Keys recorded before stay trusted. The
+// error may be that of Refused.
 func (h *HostKeys) Trust(key gossh.PublicKey) error {
-	if cert, ok := key.(*gossh.Certificate); ok {
-		key = cert.Key
+	if err := h.Refused(key); err != nil {
+		return err
 	}
-	switch v := h.judge(key); v.kind {
+	return h.record(context.Background(), plainKey(key), false)
+}
+
+// Refused returns why a key would be refused even if it were recorded, and is not
+// recorded therefore: hostkey.revoked, or hostkey.changed where other keys are
+// pinned. It is nil for any other key.
+func (h *HostKeys) Refused(key gossh.PublicKey) error {
+	switch v := h.judge(plainKey(key)); v.kind {
 	case keyRevoked, keyUnchecked, keyNotPinned:
 		return h.refusal(v)
 	}
-	return h.record(context.Background(), key, false)
+	return nil
+}
+
+// plainKey is the key in a certificate, or the key itself.
+func plainKey(key gossh.PublicKey) gossh.PublicKey {
+	if cert, ok := key.(*gossh.Certificate); ok {
+		return cert.Key
+	}
+	return key
 }
 
 // writeFile is the file for new keys, or "".

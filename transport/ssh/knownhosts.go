@@ -95,10 +95,7 @@ func (h *HostKeys) revoked() (entries []*knownHost, err error) {
 			}
 			continue
 		}
-		if cert, ok := key.(*gossh.Certificate); ok {
-			key = cert.Key
-		}
-		entries = append(entries, &knownHost{file: h.Revoked, line: number, marker: markRevoked, key: key})
+		entries = append(entries, &knownHost{file: h.Revoked, line: number, marker: markRevoked, key: plainKey(key)})
 	}
 	return entries, err
 }
