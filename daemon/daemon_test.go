@@ -659,11 +659,13 @@ func TestMatchIsOfTheCommand(t *testing.T) {
 	c := start(t, daemon.Config{})("")
 	s := open(t, c, api.Open{})
 	first := run(t, c, s.ID, "echo first; printf fin")
-	run(t, c, s.ID, "echo ished later")
-	for match, met := range map[string]bool{"^first$": true, "^fin$": true, "later": false, "finished": false} {
-		w := api.Wait{Until: api.UntilMatch, Command: first.ID, Match: match, Max: api.Duration(20 * time.Second)}
-		if waited, err := c.Wait(t.Context(), s.ID, w); err != nil || waited.Met != met {
-			t.Errorf("Wait for %q = %+v, %v, want %v", match, waited, err, met)
+	second := run(t, c, s.ID, "echo ished later")
+	for match, met := range map[string][2]bool{"^first$": {true, false}, "^fin$": {true, false}, "later": {false, true}, "finished": {false, false}, "^ished": {false, true}} {
+		for i, command := range []*gateway.Result{first, second} {
+			w := api.Wait{Until: api.UntilMatch, Command: command.ID, Match: match, Max: api.Duration(20 * time.Second)}
+			if waited, err := c.Wait(t.Context(), s.ID, w); err != nil || waited.Met != met[i] {
+				t.Errorf("Wait for %q of %s = %+v, %v, want %v", match, command.ID, waited, err, met[i])
+			}
 		}
 	}
 }

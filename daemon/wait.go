@@ -46,7 +46,11 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 		if err != nil {
 			return api.Waited{}, err
 		}
-		match = &matcher{log: s.log, expression: expression, at: transcript.Cursor(w.Since)}
+		from := w.Since
+		if c != nil { // what others have said before it does not count
+			from = max(from, c.From)
+		}
+		match = &matcher{log: s.log, expression: expression, at: transcript.Cursor(from)}
 	default:
 		return api.Waited{}, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: wait until %q: use exit, prompt, match or idle", w.Until)}
 	}
@@ -75,7 +79,7 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 			quiet = time.After(left)
 		case api.UntilMatch:
 			to := info.To
-			if c != nil { // what others run behind it does not count
+			if c != nil { // nor what they say behind it
 				to = waited.Command.To
 			}
 			line, at, found, err := match.next(to)
