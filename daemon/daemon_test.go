@@ -670,6 +670,23 @@ func TestMatchIsOfTheCommand(t *testing.T) {
 	}
 }
 
+// A line matches as output with grep finds it.
+func TestMatchLikeGrep(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	run(t, c, s.ID, `printf 'listening\r\n\r\npart\r'`)
+	for _, match := range []string{"^listening$", "^part$", "^$"} {
+		w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilMatch, Match: match, Max: api.Duration(20 * time.Second)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := c.Output(t.Context(), s.ID, api.Query{Grep: match})
+		if err != nil || len(o.Pieces) != 1 || !w.Met || w.Line != string(o.Pieces[0].Data) || w.At != o.Pieces[0].At {
+			t.Errorf("Wait for %q = %v, %q at %d; grep finds %+v, %v", match, w.Met, w.Line, w.At, o.Pieces, err)
+		}
+	}
+}
+
 // Scopes do not share names: what one calls work is no obstacle to another.
 func TestScopesHaveTheirOwnNames(t *testing.T) {
 	dial := start(t, daemon.Config{})

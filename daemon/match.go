@@ -47,8 +47,8 @@ func (m *matcher) next(to int64) (line string, at transcript.Cursor, found bool,
 		}
 	}
 	for _, p := range m.partial {
-		if len(p.text) > 0 && m.expression.Match(p.text) {
-			return string(p.text), p.at, true, nil
+		if text := withoutReturn(p.text); len(p.text) > 0 && m.expression.Match(text) {
+			return string(text), p.at, true, nil
 		}
 	}
 	return "", 0, false, nil
@@ -68,10 +68,14 @@ func (m *matcher) add(c transcript.Chunk) (line string, at transcript.Cursor, fo
 		if !ended && len(p.text) < maxLine {
 			continue
 		}
-		if m.expression.Match(whole) {
+		if whole = withoutReturn(whole); m.expression.Match(whole) {
 			return string(whole), p.at, true
 		}
 		p.text = p.text[:0]
 	}
 	return "", 0, false
 }
+
+// withoutReturn returns a line as grep has it: a terminal, or Windows, ends it with
+// a carriage return too.
+func withoutReturn(line []byte) []byte { return bytes.TrimSuffix(line, []byte("\r")) }
