@@ -12,6 +12,7 @@ import (
 
 	"gateway/daemon"
 	"gateway/daemon/api"
+	"gateway/gateway"
 )
 
 // What is over is remembered in numbers that memory and disk can bear.
@@ -91,6 +92,59 @@ func TestResultThatIsNotThere(t *testing.T) {
 		r := got.Result
 		if string(r.Verdict) != want.state || r.ExitCode != want.status || string(r.Stdout) != want.output || r.StdoutBytes != int64(len(want.output)) || (r.Err == nil) != (want.status > 0) {
 			t.Errorf("the result of command %d is %+v", i+1, r)
+		}
+	}
+}
+
+// Where only the session knows how its last command ended, the result has what the
+// contract wants of such a verdict: a beginning if it began, an error if it did not
+// end by itself.
+func TestVerdictWithoutResult(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	for verdict, want := range map[string]struct {
+		run     api.Run
+		code    string
+		started bool
+	}{
+		"exited":      {api.Run{Text: "exit 3"}, "", true},
+		"signaled":    {api.Run{Text: "kill -9 $$"}, "", true},
+		"timed_out":   {api.Run{Text: "sleep 1000", Timeout: api.Duration(50 * time.Millisecond)}, "cmd.timeout", true},
+		"interrupted": {api.Run{Text: "sleep 1000"}, "cmd.interrupted", true},
+		"not_started": {api.Run{Text: "true", Cwd: "/nonexistent"}, "internal", false},
+	} {
+		s := open(t, c, api.Open{Once: true})
+		want.run.Wait = api.Duration(20 * time.Second)
+		if verdict == "interrupted" {
+			want.run.Wait = 0
+		}
+		ran, err := c.Run(t.Context(), s.ID, want.run)
+		if err == nil && verdict == "interrupted" {
+			err = c.Interrupt(t.Context(), s.ID, api.Interrupt{Level: "int"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the session is over", func() bool {
+			s, err := c.Session(t.Context(), s.ID)
+			return err == nil && s.State == api.Closed
+		})
+		file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun, _, _ := strings.Cut(string(data), "\n")
+		if err := os.WriteFile(file, []byte(begun+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Command(t.Context(), ran.ID, 0)
+		if err != nil || got.Result == nil {
+			t.Errorf("%s: %+v, %v", verdict, got, err)
+			continue
+		}
+		if r := got.Result; string(r.Verdict) != verdict || r.Err != nil != (want.code != "") || r.Err != nil && gateway.Code(r.Err) != want.code || r.Started.IsZero() == want.started {
+			t.Errorf("%s: the result is %+v, started %v, %v, want %q", verdict, r.Verdict, r.Started, r.Err, want.code)
 		}
 	}
 }

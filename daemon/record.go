@@ -133,7 +133,8 @@ func unknown(s api.Session, c api.Command, reason string, log *transcript.Log) a
 }
 
 // concluded returns a command from a record, which is over: where its result could
-// not be written, with what the session says of its last command.
+// not be written, with what the session says of its last command. Why it did not
+// end by itself, and the name of a signal, are not among that.
 func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
 	if c.Over() {
 		return c
@@ -143,13 +144,24 @@ func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
 	if known {
 		c.To = last.To
 	}
-	c = unknown(s, c, "its result could not be recorded", log)
-	if known && last.State != c.State {
-		c.State, c.ExitCode, c.Ended = last.State, last.ExitCode, last.Ended
-		c.Result.Verdict, c.Result.Ended, c.Result.Err = session.Verdict(c.State), c.Ended, nil
-		if c.ExitCode != nil {
-			c.Result.ExitCode = *c.ExitCode
-		}
+	const reason = "its result could not be recorded"
+	c = unknown(s, c, reason, log)
+	if !known || last.State == c.State {
+		return c
+	}
+	c.State, c.ExitCode, c.Ended = last.State, last.ExitCode, last.Ended
+	r := c.Result
+	r.Verdict, r.Ended, r.Err = session.Verdict(c.State), c.Ended, nil
+	if c.ExitCode != nil {
+		r.ExitCode = *c.ExitCode
+	}
+	switch r.Verdict {
+	case session.NotStarted:
+		r.Started, r.Err = time.Time{}, &transport.Error{Code: "internal", Message: "daemon: " + reason}
+	case session.TimedOut:
+		r.Err = &transport.Error{Code: "cmd.timeout", Message: "daemon: " + reason}
+	case session.Interrupted:
+		r.Err = &transport.Error{Code: "cmd.interrupted", Message: "daemon: " + reason}
 	}
 	return c
 }
