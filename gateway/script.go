@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -127,7 +128,10 @@ func (run *scriptRun) add(ctx context.Context, r Result) {
 // broken returns the verdict on a script of which a statement could not be
 // started, behind others that have run.
 func broken(ctx context.Context, err error) (session.Verdict, error) {
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return session.TimedOut, &transport.Error{Code: "cmd.timeout", Message: err.Error(), Err: err}
+	case ctx.Err() != nil:
 		return session.Interrupted, &transport.Error{Code: "cmd.interrupted", Message: err.Error(), Err: err}
 	}
 	return session.Unknown, &transport.Error{

@@ -103,21 +103,36 @@ func TestScriptKeepsHeadAndTail(t *testing.T) {
 	}
 }
 
-// Between its statements, too, an interrupt ends a script that has begun.
+// Between its statements, too, an interrupt or a deadline ends a script that has
+// begun.
 func TestScriptInterrupted(t *testing.T) {
 	g := gateway.New(gateway.Config{})
 	defer g.Close()
-	for range 10 { // often enough it is while no statement runs
+	for i := range 20 { // often enough it is while no statement runs
 		cause := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
-		ctx, cancel := context.WithCancelCause(t.Context())
+		cancelled, cancel := context.WithCancelCause(t.Context())
+		ctx, verdict, code := cancelled, session.Interrupted, "cmd.interrupted"
+		if i%2 == 0 {
+			ctx, verdict, code = late{cancelled}, session.TimedOut, "cmd.timeout"
+		}
 		r := g.Exec(ctx, "localhost", gateway.Command{
 			Script: true, Shell: "sh", Text: strings.Repeat("echo a\n", 1000),
 			Output: func(session.Stream, []byte) { cancel(cause) },
 		})
-		if r.Verdict != session.Interrupted || r.Line == 0 || len(r.Stdout) == 0 || gateway.Code(r.Err) != "cmd.interrupted" {
-			t.Errorf("got %s on line %d, %q, %v, want interrupted with what came before", r.Verdict, r.Line, r.Stdout, r.Err)
+		if r.Verdict != verdict || r.Line == 0 || len(r.Stdout) == 0 || gateway.Code(r.Err) != code {
+			t.Errorf("got %s on line %d, %q, %v, want %s with what came before", r.Verdict, r.Line, r.Stdout, r.Err, verdict)
 		}
 	}
+}
+
+// late is a context whose end is a deadline.
+type late struct{ context.Context }
+
+func (l late) Err() error {
+	if l.Context.Err() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
 }
 
 // The end of the caller's time is not that of the script's timeout.
