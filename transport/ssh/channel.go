@@ -130,26 +130,34 @@ func (ch *channel) stop(err error, signal string) {
 
 // ask sends a request that needs no answer, or gives up with the channel.
 func (ch *channel) ask(name string, payload []byte) error {
-	_, err := ch.send(func() error {
+	_, _, err := ch.send(func() (int, error) {
 		_, err := ch.remote.SendRequest(name, false, payload)
-		return err
+		return 0, err
 	})
 	return err
 }
 
 // send does what may block until the peer confirms the end, or gives up with the
 // channel. It takes a goroutine each time: one that stayed would cost an idle
-// channel 4 KiB. What it gave up may be done yet.
-func (ch *channel) send(do func() error) (gaveUp bool, err error) {
-	sent := make(chan error, 1)
-	if !ch.conn.spawn(func() { sent <- do() }) {
-		return false, ch.writeError(io.EOF)
+// channel 4 KiB. n is what do returns; what it gave up may be done yet.
+func (ch *channel) send(do func() (int, error)) (n int, gaveUp bool, err error) {
+	type done struct {
+		n   int
+		err error
+	}
+	sent := make(chan done, 1)
+	spawned := ch.conn.spawn(func() {
+		n, err := do()
+		sent <- done{n, err}
+	})
+	if !spawned {
+		return 0, false, ch.writeError(io.EOF)
 	}
 	select {
-	case err := <-sent:
-		return false, ch.writeError(err)
+	case d := <-sent:
+		return d.n, false, ch.writeError(d.err)
 	case <-ch.closed:
-		return true, ch.closeErr
+		return 0, true, ch.closeErr
 	}
 }
 
@@ -198,18 +206,17 @@ func (ch *channel) Write(p []byte) (int, error) {
 		n := min(len(p), maxWrite)
 		chunk := chunks.Get().(*[]byte) // p is the caller's again when the channel is closed
 		*chunk = append((*chunk)[:0], p[:n]...)
-		gaveUp, err := ch.send(func() error {
+		sent, gaveUp, err := ch.send(func() (int, error) {
 			defer chunks.Put(chunk)
-			_, err := ch.remote.Write(*chunk)
-			return err
+			return ch.remote.Write(*chunk)
 		})
 		if gaveUp {
-			written += n
+			sent = n
 		}
+		written += sent
 		if err != nil {
 			return written, err
 		}
-		written += n
 		p = p[n:]
 	}
 	return written, nil
@@ -227,7 +234,7 @@ func (ch *channel) CloseWrite() error {
 	if err := ch.ready(); err != nil {
 		return err
 	}
-	_, err := ch.send(ch.remote.CloseWrite)
+	_, _, err := ch.send(func() (int, error) { return 0, ch.remote.CloseWrite() })
 	return err
 }
 

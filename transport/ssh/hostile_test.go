@@ -1,13 +1,14 @@
 package ssh_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -221,13 +222,65 @@ func TestWriteUnderWay(t *testing.T) {
 	})
 }
 
+// TestWriteCutOff writes more than the server takes before it closes the channel:
+// what fitted its window was sent.
+func TestWriteCutOff(t *testing.T) {
+	const window, before = 2 << 20, 10
+	hangUp := make(chan struct{})
+	tr := dial(t, serveChannels(t, &gossh.ServerConfig{NoClientAuth: true}, func(channel gossh.NewChannel) {
+		remote, requests, err := channel.Accept()
+		if err != nil {
+			return
+		}
+		go func() { // ends with the channel
+			for r := range requests {
+				_ = r.Reply(true, nil)
+			}
+		}()
+		go func() { // ends with the test
+			<-hangUp
+			remote.Close()
+		}()
+	}))
+	pipe, err := tr.Pipe(t.Context(), "cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	if n, err := pipe.Stdin.Write(make([]byte, before)); n != before || err != nil {
+		t.Fatalf("Write = %d, %v, want %d", n, err, before)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if n, err := pipe.Stdin.Write(make([]byte, window)); n != window-before || err == nil {
+			t.Errorf("Write = %d, %v, want %d and an error", n, err, window-before)
+		}
+	}()
+	within(t, patience, "Write", func() {
+		for !windowIsFull() {
+			runtime.Gosched()
+		}
+		close(hangUp)
+		<-done
+	})
+}
+
+// windowIsFull reports whether some goroutine waits for the window of a channel.
+func windowIsFull() bool { return waitsForWindow.MatchString(stacks()) }
+
+var waitsForWindow = regexp.MustCompile(`sync\.\(\*Cond\)\.Wait\(.*\n.*\n.*\(\*window\)\.reserve\(`)
+
 // isWriting reports whether some goroutine waits in the Write of a channel.
 func isWriting() bool { return isIn("(*channel).send(") }
 
 // isIn reports whether some goroutine is in a function.
-func isIn(function string) bool {
-	stacks := make([]byte, 1<<20)
-	return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte(function))
+func isIn(function string) bool { return strings.Contains(stacks(), function) }
+
+// stacks is where all goroutines are.
+func stacks() string {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
 }
 
 // TestEndWithoutClose has a server that ends a terminal's output and then says
