@@ -205,10 +205,10 @@ func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
 	rule := HostKeyRule{Alias: host.HostKeyAlias, Hash: host.HashKnownHosts, Pins: host.HostKey, Revoked: host.RevokedHostKeys, Write: "none"}
 	user, global := host.KnownHosts, host.GlobalKnownHosts
 	if user == nil {
-		user = []string{home(".ssh", "known_hosts")}
+		user = []string{home(".ssh", "known_hosts"), home(".ssh", "known_hosts2")}
 	}
 	if global == nil {
-		global = []string{"/etc/ssh/ssh_known_hosts"}
+		global = []string{"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"}
 	}
 	if host.KnownHosts != nil && host.Origin("known_hosts") != hosts.SSHConfigOrigin {
 		global = nil

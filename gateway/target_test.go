@@ -45,27 +45,27 @@ func target(t *testing.T, g *gateway.Gateway, name string) gateway.Target {
 
 // What is set to none is not what is left out.
 func TestKnownHostsFiles(t *testing.T) {
-	const global = "/etc/ssh/ssh_known_hosts"
+	const global, global2 = "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"
 	for _, test := range []struct {
 		name, inventory, config string
-		files                   []string // "~" is the user's own
+		files                   []string // "~" and "~2" are the user's own
 		write                   string
 	}{
-		{"left out", "{}", "", []string{"~", global}, "~"},
+		{"left out", "{}", "", []string{"~", "~2", global, global2}, "~"},
 		{"inventory", "{known_hosts: /kh}", "", []string{"/kh"}, "/kh"},
 		{"inventory: none", "{known_hosts: []}", "", nil, "none"},
-		{"user's", "{}", "UserKnownHostsFile /kh /kh2\n", []string{"/kh", "/kh2", global}, "/kh"},
-		{"no user's", "{}", "UserKnownHostsFile none\n", []string{global}, "none"},
-		{"global", "{}", "GlobalKnownHostsFile /g /g2\n", []string{"~", "/g", "/g2"}, "~"},
-		{"no global", "{}", "GlobalKnownHostsFile none\n", []string{"~"}, "~"},
+		{"user's", "{}", "UserKnownHostsFile /kh /kh2\n", []string{"/kh", "/kh2", global, global2}, "/kh"},
+		{"no user's", "{}", "UserKnownHostsFile none\n", []string{global, global2}, "none"},
+		{"global", "{}", "GlobalKnownHostsFile /g /g2\n", []string{"~", "~2", "/g", "/g2"}, "~"},
+		{"no global", "{}", "GlobalKnownHostsFile none\n", []string{"~", "~2"}, "~"},
 		{"none at all", "{}", "GlobalKnownHostsFile none\nUserKnownHostsFile none\n", nil, "none"},
 		{"inventory goes before both", "{known_hosts: /kh}", "UserKnownHostsFile /u\nGlobalKnownHostsFile /g\n", []string{"/kh"}, "/kh"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g, home := withSSH(t, "hosts: {web1: "+test.inventory+"}", test.config, nil)
 			own := func(path string) string {
-				if path == "~" {
-					return filepath.Join(home, ".ssh/known_hosts")
+				if rest, ok := strings.CutPrefix(path, "~"); ok {
+					return filepath.Join(home, ".ssh/known_hosts"+rest)
 				}
 				return path
 			}
