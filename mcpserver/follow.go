@@ -18,7 +18,7 @@ const settled = 500 * time.Millisecond
 // controls are the keys that may be pressed at a password prompt: they end it.
 var controls = []string{"ctrl-c", "ctrl-d", "ctrl-z", `ctrl-\`, "^c", "^d", "^z", `^\`, "c-c", "c-d", "esc"}
 
-// running returns the target's command, which must not be over.
+// running returns a target that has a command, which may be over.
 func (c *call) running(in targetArgs) (target, error) {
 	t, err := c.target(in)
 	switch {
