@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"gateway/daemon"
 	"gateway/daemon/api"
@@ -35,8 +36,8 @@ func TestPastIsBounded(t *testing.T) {
 	if err != nil || len(list) != 4096 || list[0].ID != "s-4099" || list[4095].ID != "s-0004" {
 		t.Errorf("%d sessions from %s to %s, %v", len(list), list[0].ID, list[len(list)-1].ID, err)
 	}
-	if text := list[0].Command.Text; len(text) > 2<<10 || !strings.HasSuffix(text, "ä…") {
-		t.Errorf("%d bytes of a command, ending in %q", len(text), text[len(text)-10:])
+	if text := list[0].Command.Text; utf8.RuneCountInString(text) != 1<<10 || !strings.HasSuffix(text, "ä…") {
+		t.Errorf("%d characters of a command, ending in %q", utf8.RuneCountInString(text), text[len(text)-10:])
 	}
 	if _, err := os.Lstat(filepath.Join(state, "sessions", "s-0003")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the record of a session that is forgotten: %v", err)
