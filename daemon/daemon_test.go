@@ -293,7 +293,7 @@ func TestCallerOfTheNextCommand(t *testing.T) {
 	}
 	var got int
 	var waiting sync.Once
-	err := c.Exec(t.Context(), "work", api.Run{Text: "echo up; read -r x </dev/tty; seq 10000"}, func(e api.Event) error {
+	err := c.Exec(t.Context(), "work", api.Run{Text: "echo up; read -r x </dev/tty; seq 10000", Timeout: api.Duration(time.Minute)}, func(e api.Event) error {
 		if e.Piece == nil {
 			return nil
 		}
@@ -302,6 +302,10 @@ func TestCallerOfTheNextCommand(t *testing.T) {
 			close(next)
 			if err := <-earlier; err != nil {
 				t.Errorf("the earlier one: %v", err)
+			}
+			// Before it is seen to wait, nothing is typed to it.
+			if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilPrompt, Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
+				t.Errorf("Wait = %+v, %v", w, err)
 			}
 			if err := c.Send(t.Context(), "work", api.Input{Text: "on", Enter: true}); err != nil {
 				t.Error(err)
