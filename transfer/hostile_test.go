@@ -34,7 +34,8 @@ func over(t *testing.T, handlers sftp.Handlers) *Remote {
 func linkTo(t *testing.T, s interface {
 	Serve() error
 	Close() error
-}, near net.Conn, in io.WriteCloser) *link {
+}, near net.Conn, in io.WriteCloser,
+) *link {
 	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
