@@ -135,11 +135,12 @@ func (s *Session) drain(r *run) {
 			within(keeperGrace+s.trip, r.keeper.ended)
 			return
 		case <-timeout.C:
-			before := heard
-			switch moved := r.moves(&r.keeper.heard, &heard); {
-			case moved && (heard != before || !r.stopped.Load()): // it is the link that is slow, or the caller
+			now, delivering := r.keeper.heard.Load(), r.delivering.Load() > 0
+			switch {
+			case now != heard || delivering && !r.stopped.Load(): // it is the link that is slow, or the caller
+				heard = now
 				timeout.Reset(drainGrace)
-			case moved && s.config.Sudo == nil: // the next command has another keeper
+			case delivering && s.config.Sudo == nil: // the next command has another keeper
 				r.cutShort.Store(true)
 				return
 			default:
