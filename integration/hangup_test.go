@@ -58,57 +58,34 @@ func (f far) hangsUp(t *testing.T, shell string) {
 	f.clean(t)
 }
 
-// TestHangUpReachesTheShellsLast: a shell that was about to start something as
-// the link went does so, and dies of the hang-up then. What it started is an orphan,
-// younger than the hang-up.
-func TestHangUpReachesTheShellsLast(t *testing.T) {
+// TestHangUpOfWhatReacts: what was begun because of a hang-up, or in spite of it,
+// is looked at with care. %s is a file that tells of it.
+func TestHangUpOfWhatReacts(t *testing.T) {
 	t.Parallel() // it waits, mostly
-	for _, f := range farMachines(t) {
-		t.Run(f.name, func(t *testing.T) {
-			tag, late := tag(t), filepath.Join(t.TempDir(), "late")
-			r := start(t, f.open(t), session.Command{Text: "export " + tag + "; trap 'sleep 0.05; set -m; sleep 60 & echo >" + late + "; exit' HUP; echo up; sleep 60"})
-			eventually(t, "the command runs", func() bool { return tagged(tag) > 0 })
-			f.link.Cut(netsim.RST)
-			_, _ = r.wait(t, 5*time.Second)
-			eventually(t, "the last one has started", func() bool { _, err := os.Stat(late); return err == nil })
-			gone(t, tag)
-			f.clean(t)
-		})
-	}
-}
-
-// TestHangUpLetsHandlersFinish: what a program does about its hang-up, with the
-// help of others, is not hung up again.
-func TestHangUpLetsHandlersFinish(t *testing.T) {
-	t.Parallel() // it waits, mostly
-	for _, f := range farMachines(t) {
-		t.Run(f.name, func(t *testing.T) {
-			tag, saved := tag(t), filepath.Join(t.TempDir(), "saved")
-			r := start(t, f.open(t), session.Command{Text: "export " + tag +
-				`; sh -c 'trap "sleep 1; sleep 1 && echo >` + saved + `; exit" HUP; echo up; while :; do sleep 0.05; done'`})
-			f.link.Cut(netsim.RST)
-			_, _ = r.wait(t, 5*time.Second)
-			eventually(t, "the handler is through", func() bool { _, err := os.Stat(saved); return err == nil })
-			gone(t, tag)
-			f.clean(t)
-		})
-	}
-}
-
-// TestHangUpSparesWhatIgnoresIt: and what that starts, if it would end of it.
-func TestHangUpSparesWhatIgnoresIt(t *testing.T) {
-	t.Parallel() // it waits, mostly
-	for _, f := range farMachines(t) {
-		t.Run(f.name, func(t *testing.T) {
-			dir, tag := t.TempDir(), tag(t)
-			r := start(t, f.open(t), session.Command{Text: "cd " + dir +
-				"; nohup sh -c 'echo >up; sleep 0.5; env --default-signal=HUP sh -c \"sleep 3; echo >end\"' & " +
-				"export " + tag + "; until [ -e up ]; do sleep 0.01; done; echo up; sleep 60"})
-			f.link.Cut(netsim.RST)
-			_, _ = r.wait(t, 5*time.Second)
-			gone(t, tag)
-			eventually(t, "the job ran to its end", func() bool { _, err := os.Stat(filepath.Join(dir, "end")); return err == nil })
-			f.clean(t)
-		})
+	for _, test := range []struct{ name, text string }{
+		// A shell that was about to start something as the link went does so, and dies
+		// of the hang-up then. What it started is an orphan, younger than the hang-up.
+		{"the shell's last is reached", `trap 'sleep 0.05; set -m; sleep 60 & echo >%s; exit' HUP; echo up; sleep 60`},
+		// What a program does about it, with the help of others, is not hung up again.
+		{"handlers finish", `sh -c 'trap "sleep 1; sleep 1 && echo >%s; exit" HUP; echo up; while :; do sleep 0.05; done'`},
+		// Nor is what that starts which ignores it, though it would end of it.
+		{"what ignores it is spared", `tag=$GATEWAY_TEST_TAG; unset GATEWAY_TEST_TAG; ` +
+			`nohup sh -c 'echo >up; sleep 0.5; env --default-signal=HUP sh -c "sleep 3; echo >%s"' & ` +
+			`export GATEWAY_TEST_TAG=$tag; until [ -e up ]; do sleep 0.01; done; echo up; sleep 60`},
+	} {
+		for _, f := range farMachines(t) {
+			t.Run(test.name+"/"+f.name, func(t *testing.T) {
+				dir, tag := t.TempDir(), tag(t)
+				told := filepath.Join(dir, "told")
+				r := start(t, f.open(t), session.Command{Text: "cd " + dir + "; export " + tag + "; " + fmt.Sprintf(test.text, told)})
+				eventually(t, "the command runs", func() bool { return tagged(tag) > 0 })
+				f.link.Cut(netsim.RST)
+				_, _ = r.wait(t, 5*time.Second)
+				gone(t, tag)
+				eventually(t, "what was begun has told so", func() bool { _, err := os.Stat(told); return err == nil })
+				gone(t, tag)
+				f.clean(t)
+			})
+		}
 	}
 }
