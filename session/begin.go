@@ -78,6 +78,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		kinds += "T"
 	}
 	s.announce(r.nonce, reply{kinds: kinds})
+	r.veil.answers = s.unread
 	r.veil.echo = echo{typed: typed, traced: traced}
 	r.started = time.Now()
 	s.mu.Lock()

@@ -13,6 +13,7 @@ import (
 // other, and notes what the session has learnt.
 func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	p := s.detach(r)
+	s.release(r)
 	if verdict == "" {
 		verdict = p.verdict()
 		if r.feeder != nil && verdict == Exited && p.stdout && !p.begun {
@@ -26,6 +27,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		s.cwd = p.cwd
 	}
 	s.left = verdict != Exited || !p.stdout || r.pressed.Load() || r.keyed.Load()
+	if s.unread = nil; r.keyed.Load() {
+		s.unread = r.veil.typed()
+	}
 	if p.stdout { // else an interrupt may have met the frame before its beginning
 		s.once = ""
 	}

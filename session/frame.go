@@ -115,7 +115,7 @@ func (f frame) body() string {
 	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
 		body += f.keeper.saveExports()
 	}
-	return body
+	return body + f.discard()
 }
 
 // after sets the prompt behind the marks: it says nothing any more once they

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,6 +40,7 @@ type run struct {
 	deaf     atomic.Bool   // the far side did not answer in time
 	cutShort atomic.Bool   // the caller did not take what was still to come
 	typed    chan [3]int64 // something was typed to it, when so many bytes had come
+	typing   sync.Mutex    // by Session.Write, or what ends that
 	veil     veil
 	pursued  chan Level // see pursuit
 
@@ -49,6 +51,7 @@ type run struct {
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder
+	released bool      // see Session.release
 	left     time.Time // when the shell was seen to be gone
 }
 

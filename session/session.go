@@ -78,14 +78,15 @@ type Session struct {
 
 	// Used by the holder of the turn only.
 	cwd     string
-	job     string // $! at the last mark
-	once    string // goes into the frames to come, until one has told its end
-	rotate  bool   // the next command needs a keeper of its own
-	traced  bool   // the shell may show what it runs
-	limited bool   // the shell may have few descriptors
-	left    bool   // the last line was left before its end: what it did to the prompt stands
-	modes   bool   // the terminal has modes that are not the session's
-	lost    bool   // no further command is possible
+	job     string   // $! at the last mark
+	once    string   // goes into the frames to come, until one has told its end
+	rotate  bool     // the next command needs a keeper of its own
+	traced  bool     // the shell may show what it runs
+	limited bool     // the shell may have few descriptors
+	left    bool     // the last line was left before its end: what it did to the prompt stands
+	unread  []string // secrets that may still be in the terminal
+	modes   bool     // the terminal has modes that are not the session's
+	lost    bool     // no further command is possible
 	retired []*keeper
 
 	mu      sync.Mutex
@@ -134,7 +135,8 @@ func (s *Session) Resize(size transport.Size) error {
 
 // Write types b to the command that runs: one with TTY, or one that waits for
 // input. Anything else would leave it to the shell, as its next command, and is
-// refused.
+// refused. What a command with TTY leaves unread is thrown away, unless it is
+// interrupted; of any other the shell takes it.
 func (s *Session) Write(b []byte) (int, error) { return s.write(b, false) }
 
 // WriteSecret is Write for what nobody is to see: in what comes from the command
@@ -143,12 +145,9 @@ func (s *Session) Write(b []byte) (int, error) { return s.write(b, false) }
 func (s *Session) WriteSecret(b []byte) (int, error) { return s.write(b, true) }
 
 func (s *Session) write(b []byte, secret bool) (int, error) {
-	s.mu.Lock()
-	r := s.run
-	reads := r != nil && (r.command.TTY || r.asking) && !r.progress.stdout && !r.progress.prompted
-	s.mu.Unlock()
-	if !reads {
-		return 0, &transport.Error{Code: "usage", Message: "session: no command reads what is typed", Hint: "type to a command with a terminal, or to one that waits for input"}
+	r := s.reader()
+	if r == nil {
+		return 0, nobodyReads()
 	}
 	if secret {
 		r.veil.hide(string(b))
@@ -156,7 +155,12 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	if r.command.TTY && bytes.IndexByte(b, 3) >= 0 && r.isEarly(s) {
 		r.pursue(typedLevel)
 	}
+	r.typing.Lock()
+	defer r.typing.Unlock()
 	r.keyed.Store(true)
+	if s.reader() != r { // it has ended behind another writer
+		return 0, nobodyReads()
+	}
 	seen := r.counts() // before the write: what comes next may be the next prompt
 	n, err := s.terminal.Write(b)
 	select {
@@ -164,6 +168,20 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	default: // there is news of it already
 	}
 	return n, err
+}
+
+func nobodyReads() error {
+	return &transport.Error{Code: "usage", Message: "session: no command reads what is typed", Hint: "type to a command with a terminal, or to one that waits for input"}
+}
+
+// reader returns the command that reads what is typed, if there is one.
+func (s *Session) reader() *run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.run; r != nil && (r.command.TTY || r.asking) && !r.progress.stdout && !r.progress.prompted {
+		return r
+	}
+	return nil
 }
 
 // Close ends the session in order: the shell exits, background jobs go on as

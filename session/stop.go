@@ -256,6 +256,7 @@ func (s *Session) locate(r *run) bool {
 		r.progress.closed = [3]bool{Stdout: true, Stderr: true}
 	}
 	s.mu.Unlock()
+	s.release(r)
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")

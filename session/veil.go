@@ -24,14 +24,15 @@ type veil struct {
 	sights  [3]sight // by stream
 }
 
-// hide adds a secret.
+// hide adds a secret, of which each line is one.
 func (v *veil) hide(secret string) {
-	if secret = strings.Trim(secret, "\r\n"); len(secret) < minSecret {
-		return
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.secrets = append(v.secrets, secret)
+	for line := range strings.FieldsFuncSeq(secret, func(c rune) bool { return c == '\r' || c == '\n' }) {
+		if len(line) >= minSecret {
+			v.secrets = append(v.secrets, line)
+		}
+	}
 }
 
 // hideEcho adds a secret that the terminal is not to show. What a command says of
@@ -43,6 +44,13 @@ func (v *veil) hideEcho(secret string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.answers = append(v.answers, secret)
+}
+
+// typed returns what was hidden, for a terminal that may show it later.
+func (v *veil) typed() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.hidden(Terminal)
 }
 
 // over returns what may be shown of b and of what was held before it.

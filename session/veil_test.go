@@ -18,6 +18,7 @@ func TestVeilInPieces(t *testing.T) {
 		{[]string{"xyzab", "abcdef"}, "xyzab xyzabcdef abcde", "******** ******** abcde"},
 		{[]string{"aaaa"}, "aaaaaaaaaa", "********"},
 		{[]string{"correct horse"}, "correct hors", "correct hors"},
+		{[]string{"correct horse\nbattery\n"}, "correct horse\r\nbattery", "********\r\n********"},
 	} {
 		for size := 1; size <= len(test.input); size++ {
 			t.Run(fmt.Sprintf("%s in pieces of %d", test.input, size), func(t *testing.T) {
