@@ -109,13 +109,16 @@ func (f frame) head() string {
 	return head + f.untrace()
 }
 
-// body is the rest of the typed form, within the group.
+// body is the rest of the typed form, within the group, on as many lines as it needs.
 func (f frame) body() string {
-	body := "case $_gwa in *a*) set -a;;esac;" + f.inDirectory() + ";" + f.after()
+	body, rest := "case $_gwa in *a*) set -a;;esac;"+f.inDirectory(), f.after()
 	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
-		body += f.keeper.saveExports()
+		rest += f.keeper.saveExports()
 	}
-	return body + f.discard()
+	if len(body)+len(rest) > maxLine {
+		return body + "\n" + rest + f.discard()
+	}
+	return body + ";" + rest + f.discard()
 }
 
 // after sets the prompt behind the marks: it says nothing any more once they

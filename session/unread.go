@@ -10,14 +10,14 @@ import (
 // the line comes that the engine types once it lets nobody type to the command any
 // more. Nobody waits for that.
 
-// discard returns the end of such a frame. A ^D that was typed once too often
-// fails the reading, and so does the end of the terminal, for good. A shell that
-// traces would show every line.
+// discard returns the end of such a frame, on a line of its own. A ^D that was
+// typed once too often fails the reading, and so does the end of the terminal, for
+// good. A shell that traces would show every line.
 func (f frame) discard() string {
 	if !f.command.TTY || f.traced {
 		return ""
 	}
-	return "{ " + f.dialect.mark('P', f.nonce, `"0:#"`) + "&&_gwn=;for _gwa in 1 2 3 4;do " + fmt.Sprintf(f.dialect.until, f.nonce) + "done;} </dev/tty >|/dev/tty||:;unset _gw;"
+	return "\n{ " + f.dialect.mark('P', f.nonce, `"0:#"`) + "&&_gwn=;for _gwa in 1 2 3 4;do " + fmt.Sprintf(f.dialect.until, f.nonce) + "done;} </dev/tty >|/dev/tty||:;unset _gw;"
 }
 
 // untilRead is [dialect.until] with a shell's own read.

@@ -1,0 +1,33 @@
+package session
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFrameCanBeTyped: whatever a frame has to say beside the text, no line of it
+// is too long for the terminal.
+func TestFrameCanBeTyped(t *testing.T) {
+	dir := "/run/user/4294967294/gateway-" + strings.Repeat("x", 32)
+	k := &keeper{stdout: dir + "/1", stderr: dir + "/2", dir: dir, stored: make(chan struct{})}
+	names := strings.Repeat("directory/", 9)
+	for family, d := range dialects {
+		for _, text := range []string{"ls", "unset x; f() { return; }; cat <<E\nsh\nE"} {
+			for _, cwd := range []string{"", "/" + names} {
+				for _, f := range []frame{
+					{command: Command{TTY: true, Echo: true}, modes: true, loud: true},
+					{command: Command{TTY: true, Echo: true}, modes: true, loud: true, traced: true},
+					{command: Command{Merge: true, Stdin: strings.NewReader("")}, stdin: k.stdin(newNonce()), quiet: true, traced: true, modes: true, loud: true},
+					{quiet: true, traced: true, modes: true},
+				} {
+					f.dialect, f.keeper, f.nonce, f.reopen, f.cwd, f.once = d, k, newNonce(), true, "/"+names, d.mend+d.recount
+					f.command.Text, f.command.Cwd = text, cwd
+					f.uploaded = !f.typable()
+					if line, ok := f.line(); !ok {
+						t.Errorf("%s, %q in %q: %d bytes, a line of %d", family, text, cwd, len(line), longestLine(line))
+					}
+				}
+			}
+		}
+	}
+}
