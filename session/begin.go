@@ -21,6 +21,12 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
+	if strings.HasPrefix(command.Text, "-") {
+		command.Text = " " + command.Text // else eval takes it for an option
+	}
+	if err := s.awaitTyped(ctx); err != nil {
+		return nil, err
+	}
 	if command.TTY && s.tty == "" {
 		return nil, &transport.Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
 	}
@@ -34,13 +40,16 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{})}
 	noisy, traced := s.isNoisy(command.Text), s.isTraced(command.Text)
-	r.draws = s.dialect.draws && s.config.Term != ""
 	r.awaited = noisy || traced || mentionsTerminal(command.Text)
 	r.loud = r.awaited || r.keeper == nil || command.TTY || !s.settles() && !silent.MatchString(command.Text)
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
 		typed: s.left || s.isLimited(command.Text),
+	}
+	if command.TTY {
+		r.rest = newNonce()
+		f.rest = r.rest
 	}
 	if s.job != "" && strings.Contains(command.Text, "&") {
 		f.once += s.dialect.recount
@@ -78,7 +87,12 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		kinds += "T"
 	}
 	s.announce(r.nonce, reply{kinds: kinds})
-	r.veil.answers = s.unread
+	if r.rest != "" {
+		s.announce(r.rest, reply{kinds: "P"})
+	}
+	if s.dialect.draws && s.config.Term != "" {
+		r.draws = strings.Count(typed, "\n")
+	}
 	r.veil.echo = echo{typed: typed, traced: traced}
 	r.started = time.Now()
 	s.mu.Lock()
@@ -227,6 +241,9 @@ func (s *Session) terminalGone(err error) error {
 func (s *Session) leave(r *run) {
 	s.detach(r)
 	s.outlive(r.nonce, "PE")
+	if r.rest != "" {
+		s.outlive(r.rest, "P")
+	}
 	r.feeder.close()
 }
 

@@ -27,9 +27,6 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		s.cwd = p.cwd
 	}
 	s.left = verdict != Exited || !p.stdout || r.pressed.Load() || r.keyed.Load()
-	if s.unread = nil; r.keyed.Load() {
-		s.unread = r.veil.typed()
-	}
 	if p.stdout { // else an interrupt may have met the frame before its beginning
 		s.once = ""
 	}

@@ -52,6 +52,9 @@ type frame struct {
 	modes bool
 	// reopen: what is exported is kept for Session.Reopen.
 	reopen bool
+	// rest is the nonce of what reads the rest of what was typed, if that is to be
+	// read; see discard.
+	rest string
 	// uploaded: the text stands in the keeper's directory.
 	uploaded bool
 }

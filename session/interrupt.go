@@ -65,6 +65,9 @@ func (s *Session) Interrupt(level Level) error {
 // over makes the result of a command that has ended while its shell lives.
 func (s *Session) over(r *run) (Result, error) {
 	if !r.ordered.Load() {
+		if r.keyed.Load() && r.rest == "" && s.progress(r).stdout && !s.resume(r) { // see discard
+			return s.giveUp(r, "", nil)
+		}
 		return s.finish(r, "", nil)
 	}
 	s.drain(r)

@@ -17,6 +17,7 @@ import (
 type run struct {
 	command Command
 	nonce   string
+	rest    string // see frame.discard
 	keeper  *keeper
 	loud    bool // the prompt behind it says that its bytes on the terminal have come
 	awaited bool // it is likely to have some
@@ -29,7 +30,7 @@ type run struct {
 	asking   bool     // it waits for input; guarded by Session.mu
 
 	started  time.Time
-	draws    bool          // dialect.draws, until it has; used by the terminal's pump only
+	draws    int           // for how many of the frame's lines it still switches attributes off; used by the terminal's pump only
 	handed   chan struct{} // closed once Command.Started has been called
 	display  *display      // nil but for a command with TTY
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
@@ -51,7 +52,6 @@ type run struct {
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder
-	released bool      // see Session.release
 	left     time.Time // when the shell was seen to be gone
 }
 
@@ -83,9 +83,8 @@ func (r *run) write(from Stream, b []byte) {
 	defer r.delivering.Add(-1)
 	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
-	if from == Terminal && r.draws {
-		r.draws = false
-		b = b[len(attributesOff.Find(b)):]
+	if from == Terminal {
+		b = r.undrawn(b)
 	}
 	if b = r.veil.over(from, b); len(b) > 0 {
 		r.deliver(from, b)
@@ -98,6 +97,19 @@ func (r *run) counts() (n [3]int64) {
 		n[i] = o.count()
 	}
 	return n
+}
+
+// undrawn takes off what the shell has said for each line of the frame, in front of
+// what the command says.
+func (r *run) undrawn(b []byte) []byte {
+	for r.draws > 0 && len(b) > 0 {
+		off := len(attributesOff.Find(b))
+		if r.draws--; off == 0 {
+			r.draws = 0
+		}
+		b = b[off:]
+	}
+	return b
 }
 
 // attributesOff matches what terminals take for it (sgr0 of terminfo(5)).

@@ -78,15 +78,15 @@ type Session struct {
 
 	// Used by the holder of the turn only.
 	cwd     string
-	job     string   // $! at the last mark
-	once    string   // goes into the frames to come, until one has told its end
-	rotate  bool     // the next command needs a keeper of its own
-	traced  bool     // the shell may show what it runs
-	limited bool     // the shell may have few descriptors
-	left    bool     // the last line was left before its end: what it did to the prompt stands
-	unread  []string // secrets that may still be in the terminal
-	modes   bool     // the terminal has modes that are not the session's
-	lost    bool     // no further command is possible
+	job     string        // $! at the last mark
+	once    string        // goes into the frames to come, until one has told its end
+	rotate  bool          // the next command needs a keeper of its own
+	traced  bool          // the shell may show what it runs
+	limited bool          // the shell may have few descriptors
+	left    bool          // the last line was left before its end: what it did to the prompt stands
+	typed   chan struct{} // closed when what is typed behind the last command is; nil: nothing is
+	modes   bool          // the terminal has modes that are not the session's
+	lost    bool          // no further command is possible
 	retired []*keeper
 
 	mu      sync.Mutex
@@ -135,8 +135,8 @@ func (s *Session) Resize(size transport.Size) error {
 
 // Write types b to the command that runs: one with TTY, or one that waits for
 // input. Anything else would leave it to the shell, as its next command, and is
-// refused. What a command with TTY leaves unread is thrown away, unless it is
-// interrupted; of any other the shell takes it.
+// refused. What a command with TTY leaves unread is thrown away, unless its line was
+// left early, as by an interrupt; of any other the shell takes it.
 func (s *Session) Write(b []byte) (int, error) { return s.write(b, false) }
 
 // WriteSecret is Write for what nobody is to see: in what comes from the command
@@ -195,6 +195,9 @@ func (s *Session) Close() error {
 	select {
 	case s.turn <- struct{}{}:
 		if !s.lost {
+			if s.typed != nil {
+				within(time.Second, s.typed)
+			}
 			// The second one counts where jobs made the shell refuse the first.
 			_, _ = io.WriteString(s.terminal, "exit\nexit\n") // the hang-up that follows does it too
 			within(time.Second, s.terminal.Done())

@@ -21,9 +21,6 @@ type dialect struct {
 	// eval and friends name the builtins in a way that neither an alias (the
 	// backslash) nor a function (command, builtin) can take over.
 	eval, dot, printf, cd string
-	// until reads lines until one has a word, its verb, and then leaves the loop
-	// around it.
-	until string
 	// print writes its one word as it is, where printf is no builtin.
 	print string
 	// unexport takes _gwn and _gw out of the environment, under allexport.
@@ -113,7 +110,7 @@ const unexport = "set +a;_gwa=$_gwn;unset _gwn;_gwn=$_gwa;_gwa=$_gw;unset _gw;_g
 
 var posix = dialect{
 	options: "-i -o ignoreeof",
-	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`, until: untilRead(`\command read`),
+	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored: `\command . %s`, unexport: unexport,
 	returns: true,
 	speaks:  true,
@@ -126,7 +123,7 @@ var posix = dialect{
 var ksh = dialect{
 	options:     "-i +o emacs +o vi +o gmacs -o ignoreeof",
 	environment: "ENV=/dev/null HISTFILE=/dev/null HISTSIZE=1",
-	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`, until: untilRead(`\command read`),
+	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	setup: "unset ENV;set +m;",
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
@@ -185,7 +182,7 @@ var dialects = map[string]dialect{
 		// Run before the first prompt: without it bash would write the frames to
 		// ~/.bash_history when it ends.
 		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
-		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`, until: untilRead(`\command read`),
+		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 		stored: `\command . %s`, unexport: `\export -n _gwn _gw`,
 		// With job control, a child that was interrupted while it is being forked
 		// takes the terminal behind the shell's back, which then reads EIO and
@@ -206,7 +203,7 @@ var dialects = map[string]dialect{
 		environment: "ENV=/dev/null",
 		// With command in front, eval loses what "set --" set; with builtin, it keeps
 		// assignments.
-		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`, until: untilRead(`\builtin read`),
+		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		setup: "unset ENV;HISTSIZE=1;",
@@ -239,8 +236,6 @@ var dialects = map[string]dialect{
 		gives: "\x04",
 		noise: regexp.MustCompile("Use `exit' to leave the shell\\.\n|syntax error: .+ (is missing|is not closed.*)\n"),
 		eval:  `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
-		// Its read stays at bytes that are no characters.
-		until:  `\command grep -q %s&&break;`,
 		stored: `\command . %s`, unexport: unexport,
 		returns: true,
 		unmask:  unmask,
@@ -250,7 +245,7 @@ var dialects = map[string]dialect{
 		// PROMPT_SP and PROMPT_CR would draw around the prompt; CHECK_JOBS refuses
 		// the first exit while jobs run; HUP kills them.
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
-		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`, until: untilRead(`\builtin read`),
+		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakes,

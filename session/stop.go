@@ -250,20 +250,20 @@ func (s *Session) resume(r *run) bool {
 // root's it would run what comes next.
 func (s *Session) locate(r *run) bool {
 	s.mu.Lock()
-	// The terminal still echoes, and what it echoes is typed from here.
-	r.mute = r.command.TTY && r.progress.prompted
+	// The terminal still echoes, and what it echoes is typed from here; or the shell
+	// speaks of what was left unread.
+	r.mute = (r.command.TTY || r.keyed.Load()) && r.progress.prompted
 	if s.traced && s.dialect.traceStays { // what comes from here is the trace of frames
 		r.progress.closed = [3]bool{Stdout: true, Stderr: true}
 	}
 	s.mu.Unlock()
-	s.release(r)
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
 	d := s.dialect
 	d.retrace = "" // which is left to the next text
 	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: s.once + s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
-	s.typeKeys(f.encode())
+	s.typeBehind(r, r.endOfRest()+f.encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
 	ends, prompted := 0, false

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,64 +11,124 @@ import (
 	"gateway/session"
 )
 
+// unread runs a command on the terminal that reads nothing of what it is typed,
+// in a directory of its own, whose name it returns.
+func unread(t *testing.T, s *session.Session, setup, typed string) string {
+	t.Helper()
+	dir := t.TempDir()
+	gate := filepath.Join(dir, "gate")
+	run(t, s, "cd '"+dir+"'; mkfifo gate")
+	run(t, s, setup)
+	written := make(chan struct{})
+	r := runCommand(t, s, session.Command{Text: "x=1; read y <gate || :", TTY: true, Timeout: 20 * time.Second, Started: func() {
+		go func() {
+			defer close(written)
+			f, err := os.OpenFile(gate, os.O_WRONLY, 0) // once it runs
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if len(typed) > 4096 { // the terminal has no room for it until the shell reads
+				time.AfterFunc(100*time.Millisecond, func() { f.Close() })
+			} else {
+				defer f.Close()
+			}
+			if _, err := s.WriteSecret([]byte(typed)); err != nil {
+				t.Error(err)
+			}
+		}()
+	}})
+	if r.ExitCode != 0 || r.Verdict != session.Exited {
+		t.Fatalf("got %+v", r)
+	}
+	if len(typed) <= 4096 {
+		<-written
+	}
+	return dir
+}
+
+// wantNext wants the next command to be clean, and that the shell ran nothing of
+// what was typed.
+func wantNext(t *testing.T, s *session.Session, dir string) {
+	t.Helper()
+	for _, next := range []session.Command{{Text: "echo next", Timeout: 10 * time.Second}, {Text: "echo next", TTY: true, Timeout: 10 * time.Second}} {
+		r := runCommand(t, s, next)
+		if strings.TrimSpace(string(r.Stdout)) != "next" || len(r.Terminal) > 0 || len(r.Stderr) > 0 {
+			t.Errorf("the next command says %q and %q, and the terminal %q", r.Stdout, r.Stderr, r.Terminal)
+		}
+	}
+	want(t, run(t, s, `echo "$x"`), 0, "1\n", "")
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("the shell ran what was left")
+	}
+}
+
 // TestUnreadIsNoCommand: what a command on the terminal left unread is not run by
 // the shell, and nobody sees it.
 func TestUnreadIsNoCommand(t *testing.T) {
-	const secret = "correct horse"
 	for name, typed := range map[string]string{
 		"line":               "touch ran\n",
 		"lines":              strings.Repeat("touch ran\n", 30),
 		"part of a line":     "touch ran",
 		"line behind an end": "\x04touch ran\n",
 		"open quote":         "touch ran; '\n",
-		"secret":             secret + "\n",
 		"bytes":              "touch ran\n\x01\x80\xff\x1eP\n\x7f\x15touch ran\n",
+		"more than fits":     strings.Repeat("touch ran; : a paste that nobody reads\n", 3000),
 	} {
 		t.Run(name, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) { wantNext(t, s, unread(t, s, ":", typed)) })
+		})
+	}
+}
+
+// TestUnreadInAnyState: whatever state the session is in.
+func TestUnreadInAnyState(t *testing.T) {
+	for _, setup := range []string{
+		"set -x; set +x", "set -e", "set -u", "set -C", "set -a", "set -f", "IFS=0123456789abcdef", "TMOUT=30",
+		"trap : INT", "trap '' INT", "trap 'echo trapped >/dev/null' EXIT", "grep() { :; }", "alias grep=: command=: break=: while=: do=:",
+		"PATH=/none",
+	} {
+		t.Run(setup, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
-				dir := t.TempDir()
-				gate := filepath.Join(dir, "gate")
-				run(t, s, "mkfifo "+gate+"; cd "+dir)
-				for _, next := range []session.Command{{Text: "echo next", TTY: true}, {Text: "echo next"}} {
-					r := runCommand(t, s, session.Command{Text: "x=1; read y <gate", TTY: true, Timeout: 20 * time.Second, Started: func() {
-						go func() {
-							f, _ := os.OpenFile(gate, os.O_WRONLY, 0) // once it runs
-							if _, err := s.WriteSecret([]byte(typed)); err != nil {
-								t.Error(err)
-							}
-							f.Close()
-						}()
-					}})
-					if r.ExitCode > 1 || r.Verdict != session.Exited {
-						t.Fatalf("got %+v", r)
-					}
-					if r = runCommand(t, s, next); strings.TrimSpace(string(r.Stdout)) != "next" || len(r.Terminal) > 0 {
-						t.Errorf("the next command says %q, and the terminal %q", r.Stdout, r.Terminal)
-					}
-					want(t, run(t, s, "echo $x"), 0, "1\n", "")
-				}
-				if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-					t.Error("the shell ran what was left")
-				}
+				wantNext(t, s, unread(t, s, setup, "touch ran\n/usr/bin/touch ran\n"))
 			})
 		})
 	}
 }
 
-// TestUnreadSecret: a prompt gets a line too many, which nothing takes back.
-func TestUnreadSecret(t *testing.T) {
-	const secret = "s3cretword"
+// TestNoticeIsNobodys: what the shell says when it reads commands again, behind a
+// command on the terminal, is not the next one's.
+func TestNoticeIsNobodys(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		for _, tty := range []bool{false, true} {
-			left(t, s, session.Command{Text: "printf 'Password: ' >/dev/tty; read p </dev/tty"}, func(session.Prompt) {
-				if _, err := s.WriteSecret([]byte("first\n" + secret + "\n")); err != nil {
-					t.Errorf("WriteSecret = %v", err)
-				}
-			})
-			r := runCommand(t, s, session.Command{Text: "echo next", TTY: tty})
-			if all := string(r.Stdout) + string(r.Stderr) + string(r.Terminal); strings.Contains(all, secret) || !strings.Contains(all, "next\n") {
-				t.Errorf("the next command says %q", all)
+		for range 3 {
+			runCommand(t, s, session.Command{Text: "sleep 0.05 & sleep 0.3", TTY: true})
+			if r := runCommand(t, s, session.Command{Text: "echo next"}); len(r.Terminal) > 0 {
+				t.Errorf("the terminal of the next command says %q", r.Terminal)
 			}
 		}
 	})
+}
+
+// TestUnreadSecret: a prompt gets more than is read, which the shell takes; nobody
+// is to see what it says of that.
+func TestUnreadSecret(t *testing.T) {
+	for _, text := range []string{
+		"printf 'Password: ' >/dev/tty; read p </dev/tty",
+		"printf 'Password: ' >/dev/tty; head -c 4 </dev/tty >/dev/null",
+	} {
+		eachShell(t, func(t *testing.T, s *session.Session) {
+			for _, tty := range []bool{false, true} {
+				left(t, s, session.Command{Text: text}, func(session.Prompt) {
+					if _, err := s.WriteSecret([]byte("first\ns3cretword\n")); err != nil {
+						t.Errorf("WriteSecret = %v", err)
+					}
+				})
+				r := runCommand(t, s, session.Command{Text: "echo next", TTY: tty})
+				all := string(bytes.Join([][]byte{r.Stdout, r.Stderr, r.Terminal}, nil))
+				if strings.ReplaceAll(all, "\r", "") != "next\n" {
+					t.Errorf("the next command says %q", all)
+				}
+			}
+		})
+	}
 }

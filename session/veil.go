@@ -46,13 +46,6 @@ func (v *veil) hideEcho(secret string) {
 	v.answers = append(v.answers, secret)
 }
 
-// typed returns what was hidden, for a terminal that may show it later.
-func (v *veil) typed() []string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.hidden(Terminal)
-}
-
 // over returns what may be shown of b and of what was held before it.
 func (v *veil) over(from Stream, b []byte) []byte {
 	v.mu.Lock()

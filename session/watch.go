@@ -190,6 +190,7 @@ func (w *watch) answer(a answer) error {
 		w.run.veil.hideEcho(a.text)
 	}
 	w.goOn(w.run.counts())
+	w.run.keyed.Store(true)
 	w.session.typeKeys(a.text + "\n")
 	return nil
 }

@@ -127,6 +127,11 @@ var text = []Case{
 	{ID: "B66", Name: "a trailing ; and a trailing |", Steps: []Step{{Text: "echo a;", Stdout: "a\n"}, {Text: "echo b ; ", Stdout: "b\n"}, mistake("echo c |")}},
 	{ID: "B69", Name: "a trailing &&", Except: on("zsh", "the shell takes nothing for a command there"), Steps: []Step{mistake("echo d &&"), mistake("echo d ||")}},
 	{ID: "B67", Name: "lines that end in CR LF", Steps: []Step{{Text: "echo a\r\necho b\r\n", Stdout: "a\r\nb\r\n"}}},
+	{ID: "B70", Name: "a text that begins with a dash", Steps: []Step{
+		{Text: "-foo", Code: 127, StderrLike: Like("-foo")},
+		{Text: "--help", Code: 127, StderrLike: Like("--help")},
+		{Text: "-- x", Code: 127, StderrLike: Like("--")},
+	}},
 	{ID: "B68", Name: "a function over lines, and its return", Steps: []Step{
 		{Text: "f() {\n  echo \"in $1\"\n  return 6\n}\nf x", Stdout: "in x\n", Code: 6},
 		{Text: "f y; echo $?", Stdout: "in y\n6\n"},
