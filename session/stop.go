@@ -137,7 +137,11 @@ func (s *Session) climb(r *run) bool {
 // recall types the line that brings the prompt back, which the text may have
 // changed, if the shell reads lines.
 func (s *Session) recall(r *run) {
-	s.typeKeys(s.dialect.gives + " PS2=;" + prompt(r.nonce) + "\n")
+	gives := s.dialect.gives
+	if s.tty == "" {
+		gives = "" // it would be a character as any other
+	}
+	s.typeKeys(gives + " PS2=;" + prompt(r.nonce) + "\n")
 }
 
 // press types control characters, or sends the signal where there is no
