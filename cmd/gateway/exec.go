@@ -93,10 +93,11 @@ fails ends it, and its line is named.`,
 
 // exec runs one command on one host, or on many.
 func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
-	text, args, err := a.selection(cmd, args)
+	text, args, err := a.selection(cmd, args, "SELECTOR")
 	if err != nil || text == "" {
 		return err
 	}
+	a.about.Command = strings.Join(args, " ")
 	c, err := a.command(cmd, args, f)
 	if err != nil {
 		return err
@@ -172,19 +173,18 @@ func (a *app) oneHostFlagError(cmd *cobra.Command, err error) error {
 	return flagError(cmd, err)
 }
 
-// selection takes the selector off the arguments and parses the flags behind
-// it. Its form decides whether the statuses of one host apply. An empty one
+// selection takes the selector, which usage calls what, off the arguments and
+// parses the flags behind it. Its form decides whether the statuses of one host apply. An empty one
 // without an error means that there is nothing left to do.
-func (a *app) selection(cmd *cobra.Command, args []string) (string, []string, error) {
+func (a *app) selection(cmd *cobra.Command, args []string, what string) (string, []string, error) {
 	a.oneHost = true
 	var wrong error
-	if len(args) > 0 {
+	if len(args) > 0 && args[0] != "" {
 		var parsed hosts.Selector
 		parsed, wrong = hosts.ParseSelector(args[0])
-		_, one := parsed.Host()
-		a.oneHost = wrong == nil && one
+		a.about.Host, a.oneHost = parsed.Host()
 	}
-	selector, rest, err := first(cmd, args, "HOST")
+	selector, rest, err := first(cmd, args, what)
 	if err == nil && selector != "" {
 		err = wrong
 	}
@@ -196,7 +196,7 @@ func (a *app) selection(cmd *cobra.Command, args []string) (string, []string, er
 
 // target is selection where only one host is possible.
 func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
-	selector, rest, err := a.selection(cmd, args)
+	selector, rest, err := a.selection(cmd, args, "HOST")
 	if err == nil && selector != "" && !a.oneHost {
 		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible here", selector)
 	}

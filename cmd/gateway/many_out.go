@@ -40,7 +40,7 @@ func (a *app) openOut(dir string) (*outDir, error) {
 			return &outDir{root: root, hosts: make(map[string]*outHost)}, nil
 		}
 	}
-	return nil, &usageError{"--out: " + err.Error(), "name a directory that you can write to"}
+	return nil, &usageError{message: "--out: " + err.Error(), hint: "name a directory that you can write to"}
 }
 
 // create makes a file of its own, whatever had the name before.

@@ -74,6 +74,7 @@ address without a host is this machine only.`,
 			}
 			server := mcpserver.New(config, stdioScope)
 			defer server.Close()
+			a.out.take() // its messages go there, and nothing else
 			err = server.Run(cmd.Context(), mcpserver.Stdio(os.Stdin, os.Stdout))
 			if errors.Is(err, io.EOF) {
 				return nil

@@ -39,6 +39,8 @@ type output struct {
 
 	mu     sync.Mutex
 	broken error // guarded by mu: the first error of stdout
+	// begun: something is on stdout, or it is no place for results. Guarded by mu.
+	begun bool
 	// midline: the line on stderr, or on the terminal that both streams share,
 	// has not ended. Guarded by mu.
 	midline bool
@@ -69,6 +71,7 @@ func (o *output) Write(b []byte) (int, error) {
 	n, err := o.stdout.Write(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.begun = true
 	if err != nil {
 		if o.broken == nil {
 			o.broken = err

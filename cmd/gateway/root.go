@@ -39,6 +39,8 @@ type app struct {
 	oneHost bool
 	// ran: a command was started on some host, or may have been.
 	ran bool
+	// about is what is known of one host's command before it is tried.
+	about gateway.Result
 
 	// patience is how long the command may take to end after the first signal,
 	// in nanoseconds.
@@ -66,18 +68,19 @@ func newApp(cancel context.CancelCauseFunc) *app {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	a.console.restore()
 	silent := err == nil || errors.As(err, new(exitStatus))
 	if signal, ok := interrupted(context.Cause(ctx)); ok && !silent {
 		a.log.Info("ended by a signal", "error", err)
 		err = signal // whatever it has kept from being done
 	}
+	if !silent && a.out.failed() == nil {
+		a.out.fail(err)
+		a.tell(cmd, args, err)
+	}
 	if failed := a.out.failed(); failed != nil {
 		return a.outputStatus(failed, err)
-	}
-	if !silent {
-		a.out.fail(err)
 	}
 	return a.status(err)
 }

@@ -46,9 +46,13 @@ for input.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.oneHost = true
 			name, rest, err := first(cmd, args, "NAME")
+			if len(args) > 0 {
+				a.about.Session = args[0]
+			}
 			if err != nil || name == "" {
 				return err
 			}
+			a.about.Command = strings.Join(rest, " ")
 			return a.sessionExec(cmd, name, rest, &f)
 		},
 	}

@@ -28,7 +28,7 @@ type show struct {
 
 func (a *app) newShow(host string) *show {
 	s := &show{out: a.out}
-	if a.config.Output == "jsonl" {
+	if a.out.format == "jsonl" {
 		s.events = &events{host: host, sequence: &sequence{w: a.out}}
 	}
 	return s
