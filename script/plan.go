@@ -23,24 +23,52 @@ type Plan struct {
 
 // A PlannedStep is a step with the values of its variables.
 type PlannedStep struct {
-	Name     string            `json:"name"`
-	Block    string            `json:"block"`
-	Line     int               `json:"line"`
-	Skipped  bool              `json:"skipped"` // by --start-at
-	When     string            `json:"when,omitempty"`
-	Sudo     string            `json:"sudo,omitempty"`
-	Cwd      string            `json:"cwd,omitempty"`
-	Env      map[string]string `json:"env,omitempty"`
-	Timeout  string            `json:"timeout,omitempty"`
-	Retry    int               `json:"retry,omitempty"`
-	Register string            `json:"register,omitempty"`
-	Run      string            `json:"run"`
-	Copy     *PlannedCopy      `json:"copy,omitempty"`
+	Name       string            `json:"name"`
+	Block      string            `json:"block"`
+	Line       int               `json:"line"`
+	Skipped    bool              `json:"skipped"` // by --start-at
+	When       string            `json:"when,omitempty"`
+	Sudo       string            `json:"sudo,omitempty"`
+	Cwd        string            `json:"cwd,omitempty"`
+	Env        map[string]string `json:"env,omitempty"`
+	Timeout    string            `json:"timeout,omitempty"`
+	Expect     *PlannedExpect    `json:"expect,omitempty"`
+	Until      string            `json:"until,omitempty"`
+	Retry      int               `json:"retry,omitempty"`
+	Delay      string            `json:"retry_delay,omitempty"`
+	Idempotent bool              `json:"idempotent,omitempty"`
+	OnFail     string            `json:"on_fail,omitempty"`
+	KeepGoing  bool              `json:"keep_going,omitempty"`
+	Answers    []PlannedAnswer   `json:"answer,omitempty"`
+	Register   string            `json:"register,omitempty"`
+	Run        string            `json:"run"`
+	Copy       *PlannedCopy      `json:"copy,omitempty"`
 }
 
-// Plan returns what would run on a host. It resolves no secret, and connects to
-// nothing.
-func (r *Runner) Plan(host string) Plan {
+// A PlannedExpect is what a step would have to leave.
+type PlannedExpect struct {
+	Exit   []int         `json:"exit,omitempty"`
+	Stdout *PlannedMatch `json:"stdout,omitempty"`
+	Stderr *PlannedMatch `json:"stderr,omitempty"`
+}
+
+// A PlannedMatch is a [Match] with the values of its variables.
+type PlannedMatch struct {
+	Contains string  `json:"contains,omitempty"`
+	Matches  string  `json:"matches,omitempty"`
+	Equals   *string `json:"equals,omitempty"`
+}
+
+// A PlannedAnswer is what would be typed behind a prompt: of a secret only
+// secret:NAME.
+type PlannedAnswer struct {
+	Prompt string `json:"prompt"`
+	Send   string `json:"send"`
+}
+
+// Plan returns what would run on a host, where a step whose sudo names nobody
+// becomes sudo. It resolves no secret, and connects to nothing.
+func (r *Runner) Plan(host, sudo string) Plan {
 	values := r.Script.values(host, r.Given)
 	p := Plan{Host: host, Vars: map[string]string{}}
 	for _, v := range r.Script.Vars {
@@ -67,13 +95,21 @@ func (r *Runner) Plan(host string) Plan {
 			s := &steps[i]
 			planned := PlannedStep{
 				Name: resolve(s.Name), Block: block, Line: s.Line, Skipped: block == Steps && i < first,
-				When: s.When, Cwd: resolve(s.Cwd), Retry: s.Retry.Times, Register: s.Register, Run: s.Run,
+				When: s.When, Cwd: resolve(s.Cwd), Expect: planExpect(s.Expect, resolve),
+				Until: s.Until, Retry: s.Retry.Times, Idempotent: s.Idempotent, KeepGoing: s.KeepGoing,
+				Answers: planAnswers(s.Answers, resolve), Register: s.Register, Run: s.Run,
+			}
+			if s.Retry.Delay > 0 {
+				planned.Delay = s.Retry.Delay.String()
+			}
+			if s.Continue {
+				planned.OnFail = "continue"
 			}
 			if s.Copy != nil {
 				planned.Copy = r.planCopy(s.Copy, resolve)
 			}
 			if s.Sudo.On {
-				planned.Sudo = resolve(cmp.Or(s.Sudo.User, "default"))
+				planned.Sudo = cmp.Or(resolve(s.Sudo.User), sudo)
 			}
 			if s.Timeout > 0 {
 				planned.Timeout = s.Timeout.String()
@@ -90,6 +126,38 @@ func (r *Runner) Plan(host string) Plan {
 	add(r.Script.Steps, Steps)
 	add(r.Script.Always, Always)
 	return p
+}
+
+func planExpect(e Expect, resolve func(string) string) *PlannedExpect {
+	p := PlannedExpect{e.Exit, planMatch(e.Stdout, resolve), planMatch(e.Stderr, resolve)}
+	if p.Exit == nil && p.Stdout == nil && p.Stderr == nil {
+		return nil
+	}
+	return &p
+}
+
+func planMatch(m Match, resolve func(string) string) *PlannedMatch {
+	if m == (Match{}) {
+		return nil
+	}
+	p := &PlannedMatch{Contains: resolve(m.Contains), Matches: resolve(m.Matches)}
+	if m.Equals != nil {
+		text := resolve(*m.Equals)
+		p.Equals = &text
+	}
+	return p
+}
+
+func planAnswers(answers []Answer, resolve func(string) string) []PlannedAnswer {
+	var planned []PlannedAnswer
+	for _, a := range answers {
+		send := resolve(a.Text)
+		if a.Secret != "" {
+			send = "secret:" + a.Secret
+		}
+		planned = append(planned, PlannedAnswer{a.Prompt.String(), send})
+	}
+	return planned
 }
 
 // Check finds out whether the script could begin on a host: it connects, sets

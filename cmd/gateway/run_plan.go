@@ -29,11 +29,12 @@ func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
 	a := r.app
 	var plans []plannedScript
 	for _, host := range selected {
-		where, err := a.planned(ctx, r.gateway, host.Name, gateway.Command{Text: r.file})
+		where, err := a.planned(ctx, r.gateway, host.Name, gateway.Command{Text: r.file, Sudo: true})
 		if err != nil {
 			return err
 		}
-		plan := r.runner.Plan(host.Name)
+		plan := r.runner.Plan(host.Name, where.Sudo)
+		where.Sudo = "" // that is for each step to say
 		plans = append(plans, plannedScript{where, plan.Vars, plan.Secrets, plan.Steps})
 	}
 	if a.config.Output != "text" {
@@ -111,14 +112,54 @@ func limits(s *script.PlannedStep) string {
 		add("env", name+"="+s.Env[name])
 	}
 	add("timeout", s.Timeout)
+	if e := s.Expect; e != nil {
+		var codes []string
+		for _, code := range e.Exit {
+			codes = append(codes, fmt.Sprint(code))
+		}
+		add("expect exit", strings.Join(codes, " or "))
+		addMatch(add, "expect stdout", e.Stdout)
+		addMatch(add, "expect stderr", e.Stderr)
+	}
+	add("until", s.Until)
 	if s.Retry > 0 {
 		add("retry", fmt.Sprint(s.Retry))
+		add("delay", s.Delay)
+	}
+	for _, flag := range []struct {
+		name string
+		on   bool
+	}{{"idempotent", s.Idempotent}, {"keep_going", s.KeepGoing}} {
+		if flag.on {
+			words = append(words, flag.name)
+		}
+	}
+	add("on_fail", s.OnFail)
+	for _, answer := range s.Answers {
+		add("answer", fmt.Sprintf("%q with %q", answer.Prompt, answer.Send))
 	}
 	add("register", s.Register)
 	if len(words) == 0 {
 		return ""
 	}
 	return " " + strings.Join(words, ", ")
+}
+
+// addMatch says what has to be in a stream.
+func addMatch(add func(name, value string), stream string, m *script.PlannedMatch) {
+	if m == nil {
+		return
+	}
+	quoted := func(name, value string) {
+		if value != "" {
+			add(stream+" "+name, fmt.Sprintf("%q", value))
+		}
+	}
+	quoted("contains", m.Contains)
+	quoted("matches", m.Matches)
+	if m.Equals != nil {
+		add(stream+" equals", fmt.Sprintf("%q", *m.Equals))
+	}
 }
 
 // check connects to the hosts and becomes what steps need to be.
