@@ -76,7 +76,7 @@ interrupted.`,
 		f.mode = &perm
 		return nil
 	})
-	flags.Func("links", "what becomes of symlinks in directories: `keep`, follow or skip (default keep)", func(s string) (err error) {
+	flags.Func("links", "what becomes of symlinks in directories, a `WORD`: keep, follow or skip (default keep)", func(s string) (err error) {
 		f.links, err = transfer.ParseLinks(s)
 		return err
 	})

@@ -39,7 +39,8 @@ spaces and read by the session's shell: bash where there is one, else sh.
 One plain host name: output comes as it is, and the exit status is the
 command's. Flags for many hosts (--forks, --batch, --max-fail, --fail-fast,
 --gather, --diff) change nothing there. Status: 0-255 the command's own, 124
-timed out, 125 did not start, 122 outcome unknown, 130/143/129 interrupted.
+timed out, 125 did not start, 122 outcome unknown, 130/143/129 interrupted, 141
+stdout was closed.
 
 Any other SELECTOR (a group, a glob, a range, a tag, a list, all, run:…) is for
 many, however many it selects: each line of output has its host in front, and a
@@ -48,7 +49,8 @@ run:last/failed selects the hosts that were tried and are not ok.
 Status: 0 all exited 0, 1 a command failed, 2 nothing was tried, 3 some host did
 not start, 4 some timed out, 5 some outcome is unknown (also of what was ended
 as stdout could not be written to), 6 stopped by --max-fail or --fail-fast; of
-several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted.
+several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted, 141 stdout was
+closed.
 
 --script runs the statements of a file one by one, in one shell: the first that
 fails ends it, and its line is named.`,
@@ -79,8 +81,7 @@ fails ends it, and its line is named.`,
 	flags.StringVar(&f.shell, "shell", "", "the shell that reads it, a `PATH` or a name")
 	flags.BoolVar(&f.login, "login", false, "read the login profile first")
 	flags.StringVarP(&f.user, "user", "u", "", "enter the host as `USER`")
-	flags.Var(&f.sudo, "sudo", "run it by sudo as `USER`, else as the inventory says, else as root")
-	flags.Lookup("sudo").NoOptDefVal = sudoDefault
+	f.sudo.add(flags, "run it by sudo as USER, else as the inventory says, else as root")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	flags.BoolVar(&f.merge, "merge", false, "send its stderr to stdout")
 	flags.StringVar(&f.script, "script", "", "run the text of `FILE` (- is stdin) in place of COMMAND")

@@ -20,7 +20,7 @@ func (a *app) hostsCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check SELECTOR",
 		Short: "Find out layer by layer whether hosts can be used",
-		Long: `Walk the way to hosts layer by layer: name, TCP, banner, key exchange, host key,
+		Long: `Walk the way to hosts layer by layer: name, TCP, host key, banner, key exchange,
 each key that is tried, session, shell and sftp. The first layer that fails
 ends it, with the remedy. Nothing is recorded: an unknown host key fails.
 

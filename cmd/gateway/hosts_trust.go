@@ -37,7 +37,7 @@ or that is not the pinned one, is only shown.`,
 			return a.trust(cmd, args[0], f)
 		},
 	}
-	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "trust the key with this `SHA256:…` and no other")
+	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "trust the key with this `SHA256:...` and no other")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "trust all keys that the host shows, unasked, unless one differs from what is known")
 	completeWords(cmd, "fingerprint", nil)
 	return cmd

@@ -102,6 +102,11 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.out.errors())
 	root.SetFlagErrorFunc(flagError)
+	show := root.UsageFunc()
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		showOptional(cmd.Flags())
+		return show(cmd)
+	})
 	config.Flags(root.PersistentFlags())
 	a.source.Flags = root.PersistentFlags()
 	completeFlags(root)
@@ -133,6 +138,8 @@ func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Help about a command",
+		Example: `  gateway help exec
+  gateway help hosts trust`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {

@@ -42,8 +42,7 @@ asked for at the terminal, if there is one; else host keys are strict.`,
 	flags.StringVar(&f.shell, "shell", "", "its shell, a `PATH` or a name")
 	flags.BoolVar(&f.login, "login", false, "read the login profile first")
 	flags.StringVarP(&f.user, "user", "u", "", "enter the host as `USER`")
-	flags.Var(&f.sudo, "sudo", "become `USER` by sudo, else as the inventory says, else root")
-	flags.Lookup("sudo").NoOptDefVal = sudoDefault
+	f.sudo.add(flags, "become USER by sudo, else as the inventory says, else root")
 	flags.IntVar(&f.cols, "cols", 0, "columns of its terminal (default this terminal's, else 80)")
 	flags.IntVar(&f.rows, "rows", 0, "rows of its terminal (default this terminal's, else 24)")
 	flags.StringVar(&f.term, "term", "", "`TYPE` of its terminal (default dumb, with cat for every pager)")

@@ -1,20 +1,39 @@
 package main
 
+import "github.com/spf13/pflag"
+
 // sudoFlag is --sudo[=USER].
 type sudoFlag struct {
 	set  bool
 	user string
 }
 
-// sudoDefault is what --sudo alone stands for.
-const sudoDefault = "default"
+// sudoAlone is what --sudo without a name is to pflag: what no argument can
+// hold, and so no name.
+const sudoAlone = "\x00"
+
+// add adds the flag.
+func (f *sudoFlag) add(flags *pflag.FlagSet, about string) {
+	flags.VarPF(f, "sudo", "", about).NoOptDefVal = sudoAlone
+}
+
+// showOptional has help show a value that may be left out by its placeholder, where
+// pflag shows what stands for it. It is for the last thing that a process does with
+// the flags.
+func showOptional(flags *pflag.FlagSet) {
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if _, ok := flag.Value.(*sudoFlag); ok {
+			flag.NoOptDefVal = "USER"
+		}
+	})
+}
 
 func (f *sudoFlag) String() string { return f.user }
-func (f *sudoFlag) Type() string   { return "USER" }
+func (f *sudoFlag) Type() string   { return "" } // its placeholder is NoOptDefVal
 
 func (f *sudoFlag) Set(s string) error {
 	f.set, f.user = true, s
-	if s == sudoDefault {
+	if s == sudoAlone {
 		f.user = ""
 	}
 	return nil
