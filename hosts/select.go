@@ -241,7 +241,7 @@ func (p *picker) run(t term) ([]int, error) {
 		found = append(found, i)
 	}
 	if len(found) == 0 {
-		return nil, emptySelector(hintList, "%s matches no host", t.pattern())
+		return nil, emptySelector("gateway runs show "+t.text+" shows how it went on each host", "%s matches no host", t.pattern())
 	}
 	return found, nil
 }

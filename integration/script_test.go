@@ -225,7 +225,7 @@ func TestDeployment(t *testing.T) {
 	for _, name := range []string{"junit.xml", "report.json", "report.jsonl", "summary.md", "log"} {
 		sinks[name] = d.read(name)
 	}
-	status, sinks["-o json"], _ = d.run("run", "deploy.yaml", "--on", "web1", "--var", "version=1.4.3", "-o", "json")
+	status, sinks["-o json"], _ = d.run("run", "deploy.yaml", "--on", "web1,web1", "--var", "version=1.4.3", "-o", "json")
 	if status != 0 {
 		t.Errorf("web1 alone: status %d: %s", status, sinks["-o json"])
 	}

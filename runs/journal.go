@@ -42,8 +42,13 @@ const maxText = 4096
 
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// ID returns the run's id.
-func (j *Journal) ID() string { return j.record.ID }
+// ID returns the run's id; empty if it is not remembered.
+func (j *Journal) ID() string {
+	if j.store.Dir == "" {
+		return ""
+	}
+	return j.record.ID
+}
 
 // Started notes that a host is being tried.
 func (j *Journal) Started(host int) {

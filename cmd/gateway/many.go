@@ -222,9 +222,14 @@ func (a *app) runs() runs.Store {
 }
 
 // beginRun begins the record of a run, which is also closed when a signal leaves
-// no time for more.
+// no time for more. What is for one host by its name is not remembered, whatever
+// the verb: it would take the place of the run that run:last is about.
 func (a *app) beginRun(verb, selector, command string, names []string, secrets *redact.Set) *runs.Journal {
-	journal, err := a.runs().Begin(verb, selector, command, names, secrets.String)
+	var store runs.Store
+	if several, err := many(selector); err != nil || several {
+		store = a.runs()
+	}
+	journal, err := store.Begin(verb, selector, command, names, secrets.String)
 	if err != nil {
 		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
 	}
@@ -239,13 +244,11 @@ func (a *app) beginRun(verb, selector, command string, names []string, secrets *
 // endRun closes the record and returns the run's id; empty if it is not
 // remembered.
 func (a *app) endRun(journal *runs.Journal, status int) (id string) {
-	switch err := journal.Close(status); {
-	case err != nil:
+	if err := journal.Close(status); err != nil {
 		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
-	case a.runs().Dir != "":
-		return journal.ID()
+		return ""
 	}
-	return ""
+	return journal.ID()
 }
 
 // parted returns what a run ends with once all is said. Where the last of it

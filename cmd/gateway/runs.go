@@ -17,9 +17,10 @@ func (a *app) runsCommand() *cobra.Command {
 		Use:   "runs",
 		Short: "List and show what was run on many hosts",
 		Long: `List and show what was run on many hosts: when, where, and how it went, without
-any output. Runs are kept for 30 days, at most 1,000 of them. The selector
-run:last/failed stands for the hosts of the last run that were tried and are
-not ok; ID/failed,skipped,unknown for those of another.`,
+any output. What is run, or copied, on one host by its name is none of them. They
+are kept for 30 days, at most 1,000. The selector run:last/failed stands for the
+hosts of the last run that were tried and are not ok; ID/failed,skipped,unknown
+for those of another.`,
 		Example: `  gateway runs list
   gateway runs show last
   gateway exec run:last/failed -- systemctl restart nginx`,
@@ -70,7 +71,7 @@ func (a *app) runsListCommand() *cobra.Command {
 				counts := r.Counts()
 				entries = append(entries, runEntry{r.ID, r.Verb, r.Selector, r.Command, r.StartedAt, r.EndedAt, r.Status, len(r.Hosts), counts})
 				bad := fmt.Sprint(len(r.Hosts) - counts[string(fleet.OK)])
-				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), bad, statusCell(r), oneLine(r.Selector, 30), oneLine(r.Command, 50)})
+				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), bad, statusCell(r), oneLine(r.Selector, 30), oneLine(typed(r), 50)})
 			}
 			if a.config.Output != "text" {
 				return list(a.out, entries)
@@ -78,6 +79,14 @@ func (a *app) runsListCommand() *cobra.Command {
 			return a.out.table(rows)
 		},
 	}
+}
+
+// typed returns what was run, with the verb where it was not exec.
+func typed(r runs.Record) string {
+	if r.Verb == "exec" {
+		return r.Command
+	}
+	return r.Verb + " " + r.Command
 }
 
 func statusCell(r runs.Record) string {
@@ -131,7 +140,7 @@ func (a *app) showRun(r runs.Record) error {
 	about := [][]string{
 		{"id", r.ID},
 		{"selector", visible(r.Selector)},
-		{"command", oneLine(r.Command, 200)},
+		{"command", oneLine(typed(r), 200)},
 		{"started", r.StartedAt.Local().Format(time.DateTime)},
 		{"ended", ended},
 		{"status", statusCell(r)},
