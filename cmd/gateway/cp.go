@@ -339,5 +339,13 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 
 // failed is the result of a host for which nothing was copied.
 func (c *copying) failed(host int, outcome fleet.Outcome, err error) *cpResult {
-	return &cpResult{Host: c.names[host], Outcome: outcome, Report: transfer.Report{Err: err}}
+	r := &cpResult{Host: c.names[host], Outcome: outcome, Report: transfer.Report{Err: err}}
+	r.From.Name, r.To.Name = c.from.Selector, c.to.Selector
+	if c.fromMany {
+		r.From.Name = r.Host
+	}
+	if c.toMany {
+		r.To.Name = r.Host
+	}
+	return r
 }

@@ -208,10 +208,7 @@ func (v *cpText) done(host int, r *cpResult) {
 	if r.Outcome == fleet.Skipped {
 		return // the summary says why
 	}
-	label := ""
-	if v.copying.fromMany || v.copying.toMany {
-		label = r.Host + " ! "
-	}
+	label := r.Host + " ! " // also of one: the output of cp is that for many
 	var lines []string
 	say := func(err error) {
 		lines = append(lines, label+"gateway: "+gateway.Code(err)+": "+indent(visible(err.Error())))
