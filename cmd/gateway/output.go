@@ -84,6 +84,16 @@ func (o *output) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// echoed notes that the terminal has shown something by itself.
+func (o *output) echoed() {
+	if !isTerminal(o.stderr) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.midline = true
+}
+
 // newLine ends a line that has not ended, on the terminal that both streams
 // share.
 func (o *output) newLine() {

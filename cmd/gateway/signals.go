@@ -47,14 +47,14 @@ func (a *app) watchSignals() (stop func()) {
 		var first *interruption
 		select {
 		case s := <-signals:
-			first = &interruption{s.(syscall.Signal)}
+			first = a.received(s)
 		case <-done:
 			return
 		}
 		a.cancel(first)
 		select {
 		case s := <-signals:
-			first = &interruption{s.(syscall.Signal)}
+			first = a.received(s)
 		case <-time.After(time.Duration(a.patience.Load())):
 		case <-done:
 			return
@@ -65,6 +65,15 @@ func (a *app) watchSignals() (stop func()) {
 		signal.Stop(signals)
 		close(done)
 	}
+}
+
+// received notes a signal. The terminal shows ^C where the cursor was; what runs on
+// many hosts draws over that.
+func (a *app) received(s os.Signal) *interruption {
+	if s == syscall.SIGINT && a.leaving.Load() == nil {
+		a.out.echoed()
+	}
+	return &interruption{s.(syscall.Signal)}
 }
 
 // hurry is how long the process may take to end once it hangs up. What was

@@ -313,8 +313,9 @@ func TestInterruptWhileAsked(t *testing.T) {
 
 func TestInterruptKey(t *testing.T) {
 	p := at(t, "exec", "localhost", `echo up; sleep 60`)
-	p.expect("up")
+	p.expect("up\r\n")
 	p.press("\x03")
+	p.expect("^C\r\ngateway: cmd.interrupted: ")
 	p.leaves(130)
 }
 
