@@ -304,7 +304,7 @@ func (d *Daemon) notFound(scope, name string) error {
 	case len(names) == 1:
 		hint = "there is " + names[0]
 	default:
-		hint = "there are " + hosts.FoldNames(names)
+		hint = "there are " + strings.Join(hosts.Fold(names), ", ")
 	}
 	return &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no session %q", name), Hint: hint}
 }

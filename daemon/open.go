@@ -21,6 +21,9 @@ import (
 // sudoTimeout bounds an opening that may have to ask a person for a password.
 const sudoTimeout = 2 * time.Minute
 
+// everySession is what a person says for all sessions, and so the name of none.
+const everySession = "all"
+
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // open opens a session. Its place is reserved before anything is connected.
@@ -54,6 +57,8 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 		return "", "", usage("no host")
 	case o.Name != "" && !validName.MatchString(o.Name):
 		return "", "", usage("session name %q: use letters, digits, dots, dashes and underscores, 64 at most", o.Name)
+	case o.Name == everySession:
+		return "", "", usage("session name %q: it stands for all of them", o.Name)
 	case o.Kind != "" && o.Kind != api.PTY && o.Kind != api.Pipe:
 		return "", "", usage("kind %q: use pty or pipe", o.Kind)
 	}

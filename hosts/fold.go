@@ -13,7 +13,10 @@ import (
 // inverse of range expansion: as a [Selector] the text stands for the same set
 // of hosts. What folds together stands where its first name stood, in order of
 // its numbers; a name that comes twice is written once.
-func FoldNames(names []string) string {
+func FoldNames(names []string) string { return strings.Join(Fold(names), ",") }
+
+// Fold returns the terms of [FoldNames].
+func Fold(names []string) []string {
 	names = unique(names)
 	shared := make(map[frame]int)
 	for _, name := range names {
@@ -36,7 +39,7 @@ func FoldNames(names []string) string {
 			words = append(words, f.before+foldNumbers(part)+f.after)
 		}
 	}
-	return strings.Join(words, ",")
+	return words
 }
 
 // A frame is a name without one of its numbers, or a whole one: web is not what

@@ -99,7 +99,7 @@ func (c *call) noSession(name string) error {
 	switch {
 	case hint != "":
 	case len(names) > 0:
-		hint = "there are " + hosts.FoldNames(names)
+		hint = "there are " + strings.Join(hosts.Fold(names), ", ")
 	default:
 		hint = "there is none: session_open opens one"
 	}
