@@ -46,38 +46,45 @@ func (s *live) detach() {
 // the caller's end does not stop it: there would be no shell.
 func (s *live) reset(ctx context.Context) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.heldLocked(""); err != nil {
-		s.mu.Unlock()
 		return err
 	}
+	s.resets++ // from here on the shell's end is not the session's
+	s.ending = false
 	if s.stop != nil {
 		s.stop()
 	}
-	s.mu.Unlock()
-	s.idle(ctx)
-	s.mu.Lock()
-	err := s.freeLocked("")
+	s.happened()
+	err := s.until(ctx, func() bool { return !s.runs })
 	if err == nil {
-		s.runs, s.resetting = true, true // its end is not the session's
+		err = s.openLocked()
 	}
+	if err == nil {
+		err = s.refresh()
+	}
+	s.resets--
+	s.happened() // watch may find the shell ended
+	return err
+}
+
+// refresh replaces the shell. The session is locked, but while the fresh one
+// comes. Without one it is over.
+func (s *live) refresh() error {
+	s.runs = true
+	engine := s.engine
 	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	fresh, err := s.shell().Reopen(s.ctx)
+	fresh, err := engine.Reopen(s.ctx)
 	fresh = s.lockFor(fresh)
-	defer s.mu.Unlock()
-	s.runs, s.resetting = false, false
+	s.runs = false
 	switch {
 	case fresh != nil:
 		s.replace(fresh)
 		return nil
 	case err == nil:
-		err = s.openLocked()
-	default:
-		s.closeLocked(fmt.Sprintf("it could not be reset: %v", err))
+		return s.openLocked()
 	}
-	s.happened() // watch finds the old one ended
+	s.closeLocked(fmt.Sprintf("it could not be reset: %v", err))
 	return err
 }
 

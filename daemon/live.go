@@ -36,7 +36,7 @@ type live struct {
 	engine    *session.Session
 	session   api.Session
 	runs      bool           // a command is in the engine, or it is being replaced
-	resetting bool           // it is being replaced
+	resets    int            // how many are to put a fresh shell there
 	count     int            // commands so far
 	commands  []*api.Command // the last ones; their results hold no streams
 	last      spoken         // by one of them
@@ -52,7 +52,7 @@ type live struct {
 	holder    string        // the attachment that may run and type; empty: everybody
 	timer     *time.Timer   // ends the session once it was idle for its TTL
 	closing   string        // why it is being closed, or is over: nothing begins any more
-	ending    bool          // a command has ended the shell
+	ending    bool          // a command has ended the shell, and soon the session is over
 }
 
 // spoken is all that a command has said, for those who read it at once: little
@@ -117,6 +117,24 @@ func (s *live) visible(scope string) bool { return scope == "" || s.options.Scop
 func (s *live) happened() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// until waits until ready, which is called whenever something has happened. The
+// error is the context's. The session is locked, but while it waits.
+func (s *live) until(ctx context.Context, ready func() bool) error {
+	for !ready() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		s.mu.Lock()
+	}
+	return nil
 }
 
 // noteLocked keeps an event for followers at the transcript's end: one of a
@@ -200,7 +218,7 @@ func (s *live) freeLocked(attachment string) error {
 		return err
 	}
 	switch {
-	case s.resetting:
+	case s.resets > 0:
 		return &transport.Error{Code: "session.busy", Message: fmt.Sprintf("daemon: session %s gets a fresh shell", s.session.Name), Hint: "try again in a moment"}
 	case s.runs:
 		c := s.session.Command

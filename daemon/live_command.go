@@ -16,14 +16,12 @@ import (
 )
 
 // run starts a command, if none runs. What changes of it is read with now.
-func (s *live) run(r api.Run) (*api.Command, error) {
+func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	s.mu.Lock()
-	if s.ending {
-		s.mu.Unlock()
-		<-s.over // how it ended is known then
-		return nil, closedError(s.info())
-	}
 	defer s.mu.Unlock()
+	if err := s.until(ctx, func() bool { return !s.ending }); err != nil {
+		return nil, err
+	}
 	if err := s.freeLocked(r.Attachment); err != nil {
 		return nil, err
 	}
@@ -35,7 +33,7 @@ func (s *live) run(r api.Run) (*api.Command, error) {
 	}
 	s.commands = append(s.commands, c)
 	s.trim()
-	ctx, stop := context.WithCancel(s.ctx)
+	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's
 	s.runs, s.stop, s.begun, s.answered = true, stop, make(chan struct{}), false
 	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
 	s.timer.Stop()
@@ -78,7 +76,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	defer s.mu.Unlock()
 	s.stop()
 	result.Reopened = fresh != nil
-	s.runs, s.ending = false, result.Ended && fresh == nil
+	s.runs, s.ending = false, result.Ended && fresh == nil && s.resets == 0
 	s.ended(c, result)
 	if !result.Truncated && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {
 		s.last = said

@@ -13,19 +13,9 @@ import (
 
 // idle waits until no command runs.
 func (s *live) idle(ctx context.Context) {
-	for {
-		s.mu.Lock()
-		runs, changed := s.runs, s.changed
-		s.mu.Unlock()
-		if !runs {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.until(ctx, func() bool { return !s.runs }) // the caller has the context
 }
 
 // watch waits for the shell's end, and ends the session with it, unless there is
@@ -54,20 +44,19 @@ func (s *live) watch(engine *session.Session) {
 }
 
 // endsWith waits until nothing runs: a command ends with its shell. It reports
-// whether the session ends with it, too, and lets nothing begin then.
+// whether the session ends with it, too, and lets nothing begin then. A fresh
+// shell that somebody has asked for is waited for.
 func (s *live) endsWith(engine *session.Session) bool {
-	for {
-		s.idle(context.Background())
-		s.mu.Lock()
-		runs, replaced := s.runs, s.engine != engine
-		if !runs && !replaced && s.closing == "" {
-			s.closing = "its shell has ended"
-		}
-		s.mu.Unlock()
-		if !runs || replaced {
-			return !replaced
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.until(context.Background(), func() bool { return s.engine != engine || !s.runs && s.resets == 0 }) // which never ends
+	if s.engine != engine {
+		return false
 	}
+	if s.closing == "" {
+		s.closing = "its shell has ended"
+	}
+	return true
 }
 
 // closeLocked lets nothing begin any more. The first reason counts.
@@ -112,5 +101,9 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	s.release()
 	s.daemon.retire(info)
 	s.daemon.events.publish(event, info)
+	s.mu.Lock()
+	s.ending = false // how it ended is known
+	s.happened()
+	s.mu.Unlock()
 	close(s.over)
 }

@@ -171,7 +171,7 @@ func (d *Daemon) run(q *request) error {
 	if err != nil {
 		return err
 	}
-	c, err := s.run(r)
+	c, err := s.run(q.context(), r)
 	if err != nil {
 		return err
 	}
