@@ -37,6 +37,7 @@ type live struct {
 	session   api.Session
 	runs      bool           // a command is in the engine, or it is being replaced
 	resets    int            // how many are to put a fresh shell there
+	typists   int            // who types to the command that runs, or interrupts it
 	count     int            // commands so far
 	commands  []*api.Command // the last ones; their results hold no streams
 	last      spoken         // by one of them
@@ -45,7 +46,7 @@ type live struct {
 	changed   chan struct{} // closed and replaced with everything that happens
 	outputAt  time.Time     // when something came last
 	stop      func()        // ends the command that runs
-	begun     chan struct{} // closed once its shell has it, or it is over
+	begun     bool          // its shell has it, or it is over
 	answered  bool          // sudo was, by the command that runs
 	sudoAsks  *api.Prompt   // for the password that is being looked up; nil: it does not
 	torn      bool          // the transcript could not be written last time

@@ -12,7 +12,6 @@ import (
 	"gateway/gateway"
 	"gateway/internal/transcript"
 	"gateway/session"
-	"gateway/transport"
 )
 
 // run starts a command, if none runs. What changes of it is read with now.
@@ -34,7 +33,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	s.commands = append(s.commands, c)
 	s.trim()
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's
-	s.runs, s.stop, s.begun, s.answered = true, stop, make(chan struct{}), false
+	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
 	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
 	s.timer.Stop()
 	s.noteLocked("started", c)
@@ -51,7 +50,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 		ID: c.ID, Host: c.Host, User: s.session.User, Transport: s.session.Transport,
 		Session: c.Session, Shell: s.session.Shell, Command: r.Text,
 	}
-	engine, command := s.shell(), s.command(ctx, r)
+	engine, command := s.turn(ctx), s.command(ctx, r)
 	paced, cancel := ctx, context.CancelFunc(func() {})
 	if r.Timeout > 0 { // which is to be met
 		paced, cancel = context.WithTimeout(ctx, time.Duration(r.Timeout))
@@ -60,7 +59,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	command.Output = func(from session.Stream, b []byte) {
 		s.pace.hold(paced, s.output(from, b))
 	}
-	command.Started = s.started()
+	command.Started = sync.OnceFunc(s.started)
 	result.Result, result.Err = engine.Run(ctx, command)
 	command.Started()
 	said := spoken{id: c.ID, stdout: result.Stdout, stderr: result.Stderr}
@@ -86,11 +85,12 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	}
 }
 
-// started returns what notes that the shell has the command that is to run.
-func (s *live) started() func() {
+// started notes that the shell has the command that is to run, or never will.
+func (s *live) started() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return sync.OnceFunc(func() { close(s.begun) })
+	s.begun = true
+	s.happened()
 }
 
 // ended notes a command's result. The session is locked.
@@ -181,116 +181,9 @@ func (s *live) resumed() {
 	}
 }
 
-// answerSudo types the password that the inventory refers to, unless the command
-// has gone on from its prompt by then: another one would read it. If it can't be
-// had, the prompt is left to who types.
-func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
-	password, err := s.sudoPassword(ctx)
-	s.mu.Lock()
-	engine, asks := s.engine, s.sudoAsks == p
-	s.mu.Unlock()
-	if !asks {
-		return
-	}
-	if err == nil { // not under the lock: a link may be slow
-		_, err = engine.WriteSecret([]byte(password + "\n"))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.sudoAsks != p:
-	case err == nil:
-		s.resumed()
-	default:
-		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
-		s.sudoAsks = nil
-		s.waitsLocked(p)
-	}
-}
-
 // save appends to the record. A record that can't be written stops nothing.
 func (s *live) save(c api.Command) {
 	if err := s.record.saveCommand(c); err != nil {
 		s.daemon.config.Log.Warn("record of a command", "command", c.ID, "error", err)
 	}
-}
-
-// send types to the command that runs.
-func (s *live) send(ctx context.Context, in api.Input) error {
-	s.mu.Lock()
-	err := s.heldLocked(in.Attachment)
-	s.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	engine, err := s.running(ctx, in.Command)
-	if err != nil {
-		return err
-	}
-	if err := typeTo(engine, in); err != nil {
-		return err
-	}
-	// Not only when the engine says so: who waits from now on waits for more.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.resumed()
-	return nil
-}
-
-// interrupt asks the command that runs to end.
-func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
-	engine, err := s.running(ctx, in.Command)
-	if err != nil {
-		return err
-	}
-	s.pace.hurry()
-	return engine.Interrupt(session.Level(in.Level))
-}
-
-// running returns the shell, once it has the command that was accepted last. An
-// id says which one is meant: it is an error if another one runs.
-func (s *live) running(ctx context.Context, id string) (*session.Session, error) {
-	s.mu.Lock()
-	engine, begun, c := s.engine, s.begun, s.session.Command
-	meant := id == "" || c != nil && c.ID == id && !c.Over()
-	if !meant {
-		c = s.commandLocked(id)
-	}
-	s.mu.Unlock()
-	switch {
-	case !meant && c == nil:
-		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s does not run in session %s", id, s.session.Name)}
-	case !meant:
-		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s is over (%s)", id, s.now(c).State)}
-	case begun == nil: // nothing was ever run
-		return engine, nil
-	}
-	select {
-	case <-begun:
-		return engine, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func typeTo(engine *session.Session, in api.Input) error {
-	switch {
-	case len(in.Keys) > 0 && in.Text != "" || len(in.Data) > 0 && (in.Text != "" || len(in.Keys) > 0):
-		return &transport.Error{Code: "usage", Message: "daemon: send text, data or keys, one of them"}
-	case len(in.Data) > 0:
-		_, err := engine.Write(in.Data)
-		return err
-	case len(in.Keys) > 0:
-		return engine.Press(in.Keys...)
-	}
-	text := in.Text
-	if in.Enter {
-		text += "\r" // what the key sends; a terminal that edits lines takes it for a newline
-	}
-	write := engine.Write
-	if in.Secret {
-		write = engine.WriteSecret
-	}
-	_, err := write([]byte(text))
-	return err
 }

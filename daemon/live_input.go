@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"gateway/daemon/api"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// send types to the command that runs.
+func (s *live) send(ctx context.Context, in api.Input) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.heldLocked(in.Attachment); err != nil {
+		return err
+	}
+	engine, err := s.running(ctx, in.Command)
+	if err != nil {
+		return err
+	}
+	if err := s.typing(func() error { return typeTo(engine, in) }); err != nil {
+		return err
+	}
+	s.resumed() // not only when the engine says so: who waits from now on waits for more
+	return nil
+}
+
+// interrupt asks the command that runs to end.
+func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	engine, err := s.running(ctx, in.Command)
+	if err != nil {
+		return err
+	}
+	s.pace.hurry()
+	return s.typing(func() error { return engine.Interrupt(session.Level(in.Level)) })
+}
+
+// running returns the shell, once it has the command that was accepted last. An
+// id says which one is meant: it is an error if another one runs. The session is
+// locked, but while it waits.
+func (s *live) running(ctx context.Context, id string) (*session.Session, error) {
+	meant := func() bool {
+		c := s.session.Command
+		return id == "" || c != nil && c.ID == id && !c.Over()
+	}
+	if err := s.until(ctx, func() bool { return s.begun || s.session.Command == nil || !meant() }); err != nil {
+		return nil, err
+	}
+	if meant() {
+		return s.engine, nil
+	}
+	if c := s.commandLocked(id); c != nil {
+		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s is over (%s)", id, c.State)}
+	}
+	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s does not run in session %s", id, s.session.Name)}
+}
+
+// typing has f type to the command that was found to run, or signal to it. Until
+// that is done no other command begins, or it could get what it is not meant to
+// see. The session is locked, but not meanwhile: a link may be slow, and a program
+// need not read. Its command may end all the same, and the session be closed.
+func (s *live) typing(f func() error) error {
+	s.typists++
+	s.mu.Unlock()
+	err := f()
+	s.mu.Lock()
+	s.typists--
+	s.happened()
+	return err
+}
+
+// turn returns the shell, once nobody types to the command before any more. With
+// the context's end it is not waited for: the shell takes nothing then.
+func (s *live) turn(ctx context.Context) *session.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.until(ctx, func() bool { return s.typists == 0 })
+	return s.engine
+}
+
+func typeTo(engine *session.Session, in api.Input) error {
+	switch {
+	case len(in.Keys) > 0 && in.Text != "" || len(in.Data) > 0 && (in.Text != "" || len(in.Keys) > 0):
+		return &transport.Error{Code: "usage", Message: "daemon: send text, data or keys, one of them"}
+	case len(in.Data) > 0:
+		_, err := engine.Write(in.Data)
+		return err
+	case len(in.Keys) > 0:
+		return engine.Press(in.Keys...)
+	}
+	text := in.Text
+	if in.Enter {
+		text += "\r" // what the key sends; a terminal that edits lines takes it for a newline
+	}
+	write := engine.Write
+	if in.Secret {
+		write = engine.WriteSecret
+	}
+	_, err := write([]byte(text))
+	return err
+}
+
+// answerSudo types the password that the inventory refers to, unless the command
+// has gone on from its prompt by then: something else would read it. If it can't
+// be had, the prompt is left to who types.
+func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
+	password, err := s.sudoPassword(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sudoAsks != p {
+		return
+	}
+	if err == nil {
+		engine := s.engine
+		err = s.typing(func() error {
+			_, err := engine.WriteSecret([]byte(password + "\n"))
+			return err
+		})
+	}
+	switch {
+	case s.sudoAsks != p:
+	case err == nil:
+		s.resumed()
+	default:
+		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
+		s.sudoAsks = nil
+		s.waitsLocked(p)
+	}
+}

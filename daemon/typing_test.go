@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/session"
+)
+
+// begin starts a command.
+func begin(t *testing.T, s *live, text string) *api.Command {
+	t.Helper()
+	c, err := s.run(t.Context(), api.Run{Text: text, TTY: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// result waits for a command's end.
+func result(t *testing.T, s *live, c *api.Command) *gateway.Result {
+	t.Helper()
+	w, err := s.waitFor(t.Context(), c, api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+	if err != nil || !w.Met {
+		t.Fatalf("waiting for %q = %+v, %v", c.Text, w, err)
+	}
+	return w.Command.Result
+}
+
+// slowly types to a command that is over when it does, while another one has been
+// accepted. Meanwhile f is called.
+func slowly(t *testing.T, s *live, f func(next *api.Command)) error {
+	t.Helper()
+	first := begin(t, s, "read x")
+	s.mu.Lock()
+	engine, err := s.running(t.Context(), first.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.typing(func() error {
+		if err := s.send(t.Context(), api.Input{Text: "x", Enter: true}); err != nil {
+			t.Error(err)
+		}
+		result(t, s, first)
+		f(begin(t, s, "read y; echo got $y"))
+		return typeTo(engine, api.Input{Text: "for the first", Enter: true})
+	})
+	s.mu.Unlock()
+	return err
+}
+
+// What is typed to a command, and is late, is not the next one's.
+func TestTypedToNoOther(t *testing.T) {
+	s := open(t)
+	var next *api.Command
+	err := slowly(t, s, func(c *api.Command) {
+		next = c
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.until(ctx, func() bool { return s.begun }) == nil {
+			t.Error("the next command begins while somebody types to the first")
+		}
+	})
+	if gateway.Code(err) != "usage" {
+		t.Errorf("typing to a command that is over: %v, want usage", err)
+	}
+	if err := s.send(t.Context(), api.Input{Text: "its own", Enter: true, Command: next.ID}); err != nil {
+		t.Fatal(err)
+	}
+	if r := result(t, s, next); !strings.Contains(string(r.Stdout), "got its own") {
+		t.Errorf("the next command says %q", r.Stdout)
+	}
+}
+
+// Somebody who types for ever keeps no session open, nor a command from being
+// stopped.
+func TestTypedForEver(t *testing.T) {
+	t.Run("close", func(t *testing.T) {
+		s := open(t)
+		err := slowly(t, s, func(*api.Command) { s.close("enough") })
+		if err == nil || !s.info().State.Over() {
+			t.Errorf("typed %v, session %s", err, s.info().State)
+		}
+	})
+	t.Run("reset", func(t *testing.T) {
+		s := open(t)
+		_ = slowly(t, s, func(next *api.Command) {
+			if err := s.reset(t.Context()); err != nil {
+				t.Errorf("reset = %v", err)
+			}
+			if r := result(t, s, next); r.Verdict != session.NotStarted {
+				t.Errorf("the next command: %+v", r)
+			}
+		}) // to a shell that is gone
+		result(t, s, begin(t, s, "true"))
+	})
+}
