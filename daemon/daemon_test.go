@@ -798,17 +798,24 @@ func TestWhoIsAttachedIsAlone(t *testing.T) {
 	run(t, c, "work", "echo free")
 }
 
-// Who writes requests of their own is told that they are not what JSON is.
+// Who writes requests of their own is told that they are not what JSON is, or that
+// a decoder would make something else of them.
 func TestRequestIsText(t *testing.T) {
 	d, err := daemon.New(daemon.Config{StateDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/sessions/work/commands", strings.NewReader("{\"command\":\"echo \xff\"}"))
-	answer := httptest.NewRecorder()
-	d.Handler().ServeHTTP(answer, request)
-	if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "not valid UTF-8") {
-		t.Errorf("answered %d %s", answer.Code, answer.Body)
+	for text, want := range map[string]string{
+		"caf\xe9":                `"code":"usage","message":"daemon: the request is not valid UTF-8"`,
+		`caf\udce9`:              `"code":"usage","message":"daemon: the request has half a surrogate pair`,
+		`caf\u00e9 \ud83d\ude00`: `"code":"session.not_found"`,
+	} {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/sessions/work/commands", strings.NewReader(`{"command":"echo `+text+`"}`))
+		answer := httptest.NewRecorder()
+		d.Handler().ServeHTTP(answer, request)
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("%q is answered %d %s, want %s", text, answer.Code, answer.Body, want)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -53,6 +54,8 @@ func (q *request) body(into any) error {
 		return err
 	case !utf8.Valid(data): // a decoder would put U+FFFD there, without a word
 		return &transport.Error{Code: "usage", Message: "daemon: the request is not valid UTF-8"}
+	case phrase.HalfPair(data): // and there
+		return &transport.Error{Code: "usage", Message: "daemon: the request has half a surrogate pair: that is no character"}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()

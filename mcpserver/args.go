@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gateway/hosts"
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -163,8 +163,6 @@ func usage(hint, format string, args ...any) error {
 	return &transport.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-var replacementEscape = regexp.MustCompile(`(?i)\\ufffd`)
-
 // checkArguments refuses what would reach a host changed or not at all. A JSON
 // decoder puts U+FFFD where the text is broken, without a word.
 func checkArguments(raw json.RawMessage) error {
@@ -174,16 +172,7 @@ func checkArguments(raw json.RawMessage) error {
 		return usage(hint, "the arguments have %d bytes: at most %d are possible", len(raw), maxArguments)
 	case !utf8.Valid(raw):
 		return usage(hint, "the arguments are not valid UTF-8")
-	case !bytes.Contains(raw, []byte(`\u`)):
-		return nil
-	}
-	var decoded any
-	again := raw
-	if json.Unmarshal(raw, &decoded) == nil { // else the schema will say so
-		again, _ = json.Marshal(decoded) // what was decoded can be encoded
-	}
-	meant := bytes.Count(raw, []byte("\ufffd")) + len(replacementEscape.FindAll(raw, -1))
-	if bytes.Count(again, []byte("\ufffd")) > meant {
+	case phrase.HalfPair(raw):
 		return usage(hint, "the arguments have half a surrogate pair: that is no character")
 	}
 	return nil

@@ -17,6 +17,7 @@ func TestCheckArguments(t *testing.T) {
 		{"half a pair", `{"command":"\ud83d"}`, true},
 		{"the other half", `{"command":"\ude00"}`, true},
 		{"half a pair beside one that is meant", `{"command":"\uFFFD\ud83d"}`, true},
+		{"half a pair beside a backslash in front of a replacement", `{"command":"\\ufffd \ud83d"}`, true},
 		{"no UTF-8", "{\"command\":\"\xff\"}", true},
 		{"too long", `{"command":"` + strings.Repeat("x", maxArguments) + `"}`, true},
 		{"no JSON", `{"\u`, false}, // others say so

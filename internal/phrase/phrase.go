@@ -1,4 +1,4 @@
-// Package phrase has what several packages do to a line of text.
+// Package phrase has what several packages do to a text.
 package phrase
 
 import (
