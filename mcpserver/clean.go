@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,19 +15,7 @@ const maxUnfinished = 4096
 //
 // rest is what b ends with that is not finished: a part of a character, or of an
 // escape sequence. It belongs before what comes next.
-func clean(b []byte) (text string, rest []byte, valid bool) {
-	c := cleaner{valid: true}
-	for len(b) > 0 {
-		n := c.take(b)
-		if n == 0 {
-			rest = b
-			break
-		}
-		b = b[n:]
-	}
-	c.flush()
-	return c.out.String(), rest, c.valid
-}
+func clean(b []byte) (text string, rest []byte, valid bool) { return new(cleaner).clean(b) }
 
 // plain is clean for a text that is whole.
 func plain(s string) string {
@@ -39,12 +26,34 @@ func plain(s string) string {
 	return text
 }
 
-// A cleaner draws one line at a time.
+// A cleaner draws one line at a time. The zero value is ready, and of several texts
+// that are cleaned for one answer the bound of [cleaner.pad] is one.
 type cleaner struct {
-	out    strings.Builder
-	line   []rune
-	column int
-	valid  bool
+	out     strings.Builder
+	line    []rune
+	column  int
+	invalid bool
+
+	taken   int  // bytes
+	padded  int  // blanks
+	looked  int  // bytes that were searched for the end of a string
+	endless bool // there is none in what is left
+}
+
+func (c *cleaner) clean(b []byte) (text string, rest []byte, valid bool) {
+	c.out.Reset()
+	c.invalid, c.endless = false, false
+	for len(b) > 0 {
+		n := c.take(b)
+		if n == 0 {
+			rest = b
+			break
+		}
+		b = b[n:]
+		c.taken += n
+	}
+	c.flush()
+	return c.out.String(), rest, !c.invalid
 }
 
 // take takes what stands first in b, and returns its length: 0 if it is not
@@ -78,7 +87,7 @@ func (c *cleaner) take(b []byte) int {
 		if !utf8.FullRune(b) {
 			return 0
 		}
-		c.valid = false
+		c.invalid = true
 	}
 	if r < 0x80 || r > 0x9f { // else a control character
 		c.put(r)
@@ -86,20 +95,34 @@ func (c *cleaner) take(b []byte) int {
 	return n
 }
 
-// widest bounds a line that somebody moves along without writing.
-const widest = 1 << 12
-
 func (c *cleaner) put(r rune) {
-	if c.column > len(c.line) {
-		c.column = min(c.column, max(len(c.line), widest))
-		c.line = append(c.line, []rune(strings.Repeat(" ", c.column-len(c.line)))...)
-	}
+	c.pad()
 	if c.column < len(c.line) {
 		c.line[c.column] = r
 	} else {
 		c.line = append(c.line, r)
 	}
 	c.column++
+}
+
+// A program that moves along without writing gets a line of widest blanks, and no
+// more than expansion for each byte that it writes. An answer is as long as its
+// reader has room for.
+const (
+	widest    = 1 << 12
+	expansion = 4
+)
+
+// pad fills the line up to the column, as far as there are blanks left: from there
+// on the line goes on without. That depends on nothing that comes behind.
+func (c *cleaner) pad() {
+	if c.column <= len(c.line) {
+		return
+	}
+	blanks := min(c.column-len(c.line), max(widest-len(c.line), 0), widest+expansion*c.taken-c.padded)
+	c.line = append(c.line, []rune(strings.Repeat(" ", blanks))...)
+	c.column = len(c.line)
+	c.padded += blanks
 }
 
 func (c *cleaner) flush() {
@@ -112,7 +135,6 @@ func (c *cleaner) escape(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
-	end := -1
 	switch b[1] {
 	case '[':
 		for i := 2; i < len(b); i++ {
@@ -125,13 +147,7 @@ func (c *cleaner) escape(b []byte) int {
 			}
 		}
 	case ']', 'P', 'X', '^', '_': // a string, up to BEL or ST
-		if i := bytes.IndexAny(b, "\a"); i > 0 {
-			end = i + 1
-		}
-		if i := bytes.Index(b, []byte("\x1b\\")); i > 0 && (end < 0 || i < end) {
-			end = i + 2
-		}
-		if end > 0 {
+		if end := c.end(b); end > 0 {
 			return end
 		}
 	default:
@@ -144,6 +160,26 @@ func (c *cleaner) escape(b []byte) int {
 	if len(b) > maxUnfinished {
 		return 2
 	}
+	return 0
+}
+
+// end returns the length of the string that b begins with; 0 if its end is not
+// there. Then it is not for any string behind it, and nobody looks again: programs
+// write what they like, and to look for each of them takes minutes.
+func (c *cleaner) end(b []byte) int {
+	if c.endless {
+		return 0
+	}
+	for i := 2; i < len(b); i++ {
+		c.looked++
+		switch {
+		case b[i] == '\a':
+			return i + 1
+		case b[i] == '\\' && b[i-1] == 0x1b:
+			return i + 1
+		}
+	}
+	c.endless = true
 	return 0
 }
 

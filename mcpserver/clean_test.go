@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"gateway/daemon/api"
 )
 
 func TestClean(t *testing.T) {
@@ -46,6 +48,48 @@ func TestCleanLetsGo(t *testing.T) {
 	text, rest, _ := clean([]byte("\x1b]" + strings.Repeat("x", 2*maxUnfinished)))
 	if len(rest) > maxUnfinished || len(text) < maxUnfinished {
 		t.Errorf("%d bytes of text, %d of the rest", len(text), len(rest))
+	}
+}
+
+// However it is written, a text does not become many times as long.
+func TestCleanIsBounded(t *testing.T) {
+	const size = 64 << 10
+	for _, piece := range []string{"\x1b[4096Cx\n", "\x1b[4096Gx\r", "\x1b[4000Gx\x1b[2K", "\x1b[9C\n", "x\x1b[99999999C", "\xff"} {
+		b := []byte(strings.Repeat(piece, size/len(piece)))
+		var c cleaner
+		text, _, _ := c.clean(b)
+		if most := widest + expansion*len(b); len(text) > most+len(b) || c.padded > most {
+			t.Errorf("%d bytes of %q become %d, with %d blanks put there", len(b), piece, len(text), c.padded)
+		}
+	}
+	// Nor do the lines that grep finds.
+	var pieces []api.Piece
+	for range size / 9 {
+		pieces = append(pieces, api.Piece{Data: []byte("\x1b[4096Cx\n")})
+	}
+	if text := new(call).lines(pieces); len(text) > widest+2*expansion*size {
+		t.Errorf("%d lines become %d bytes", len(pieces), len(text))
+	}
+}
+
+// Columns of a table stay where they are, in however many lines.
+func TestCleanKeepsColumns(t *testing.T) {
+	const lines = 10000
+	b := strings.Repeat("Starting \x1b[32mnginx\x1b[0m\x1b[60G[ \x1b[32mOK\x1b[0m ]\n", lines)
+	want := strings.Repeat("Starting nginx"+strings.Repeat(" ", 45)+"[ OK ]\n", lines)
+	if got := plain(b); got != want {
+		t.Errorf("the last line is %q", got[max(0, len(got)-80):])
+	}
+}
+
+// The end of a string is looked for once in each byte, whether there is one or not.
+func TestCleanLooksOnce(t *testing.T) {
+	for _, piece := range []string{"\x1b]", "\x1b]x\a", "\x1bPx\x1b\\", "\x1b^\x1b\\\x1b_\a", "\x1bX\x1b"} {
+		b := []byte(strings.Repeat(piece, 4096))
+		var c cleaner
+		if c.clean(b); c.looked > len(b) {
+			t.Errorf("%d bytes of %q are looked at %d times", len(b), piece, c.looked)
+		}
 	}
 }
 

@@ -257,13 +257,14 @@ func (c *call) page(o api.Output, r *read) {
 // lines shows what grep found: each line with its cursor, as grep -b does.
 func (c *call) lines(pieces []api.Piece) string {
 	var b strings.Builder
+	var each cleaner
 	valid := true
 	for _, p := range pieces {
 		mark := "-"
 		if p.Match {
 			mark = ":"
 		}
-		line, rest, ok := clean(p.Data)
+		line, rest, ok := each.clean(p.Data)
 		valid = valid && ok
 		fmt.Fprintf(&b, "%d%s%s%s\n", p.At, mark, strings.TrimSuffix(line, "\n"), unfinished(rest))
 	}
