@@ -102,12 +102,12 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 func (run *scriptRun) add(ctx context.Context, r Result) {
 	sum, begun := &run.result, run.begun
 	id, command, connect := sum.ID, sum.Command, sum.Connect
-	started, terminal, background := sum.Started, sum.Terminal, sum.Background
+	started, terminal, background, cut := sum.Started, sum.Terminal, sum.Background, sum.Cut
 	*sum = r
 	sum.ID, sum.Command = id, command
 	if begun {
 		sum.Started, sum.Connect = started, connect
-		sum.Background = background || r.Background
+		sum.Background, sum.Cut = background || r.Background, cut || r.Cut
 		if r.Verdict == session.NotStarted {
 			sum.Verdict, sum.Err = broken(ctx, r.Err)
 		}
@@ -142,7 +142,7 @@ func broken(ctx context.Context, err error) (session.Verdict, error) {
 
 func (run *scriptRun) finish() Result {
 	r := run.result
-	r.Truncated, r.Spool = false, ""
+	r.Truncated, r.Spool = r.Cut, ""
 	out, errs := &run.kept[session.Stdout], &run.kept[session.Stderr]
 	for _, k := range []*kept{out, errs} {
 		k.close()

@@ -182,6 +182,26 @@ func TestScriptPromptAgain(t *testing.T) {
 	}
 }
 
+// What nobody took in time is missing, also where all that came was kept.
+func TestScriptCut(t *testing.T) {
+	t.Parallel()
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	s, err := g.Open(t.Context(), "localhost", gateway.Options{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	goesOn := make(chan struct{})
+	defer close(goesOn)
+	r := s.RunScript(t.Context(), gateway.Command{
+		Text: "true\nyes\n", Timeout: time.Second, Output: func(session.Stream, []byte) { <-goesOn },
+	})
+	if r.Verdict != session.TimedOut || len(r.Stdout) == 0 || r.StdoutBytes != int64(len(r.Stdout)) || !r.Truncated || !r.Cut {
+		t.Errorf("got %s, %d of %d bytes, truncated %v, cut %v, %v, want timed_out and truncated", r.Verdict, len(r.Stdout), r.StdoutBytes, r.Truncated, r.Cut, r.Err)
+	}
+}
+
 func readSpool(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -67,11 +67,13 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 func (r *run) result(p progress, verdict Verdict) Result {
 	r.unveil()
 	out, errs, terminal := r.outputs[Stdout].finish(), r.outputs[Stderr].finish(), r.outputs[Terminal].finish()
+	cut := r.cutShort.Load()
 	result := Result{
 		Verdict: verdict, ExitCode: p.exitCode(),
 		Stdout: out.data, StdoutBytes: out.total,
 		Stderr: errs.data, StderrBytes: errs.total,
-		Truncated: out.truncated || errs.truncated || r.cutShort.Load(),
+		Truncated: out.truncated || errs.truncated || cut,
+		Cut:       cut,
 		Spool:     out.spool,
 		Terminal:  said(terminal, p.job),
 		Streams:   Split,
