@@ -63,7 +63,9 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	result.Result, result.Err = engine.Run(ctx, command)
 	command.Started()
 	said := spoken{id: c.ID, stdout: result.Stdout, stderr: result.Stderr}
-	result.Stdout, result.Stderr, result.Terminal = nil, nil, nil // the transcript has them
+	all := !result.Truncated
+	// The transcript has them, but for what never came to it.
+	result.Stdout, result.Stderr, result.Terminal, result.Truncated = nil, nil, nil, result.Cut
 	var fresh *session.Session
 	if result.Ended && s.options.Reopen && s.ctx.Err() == nil {
 		var err error
@@ -77,7 +79,7 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	result.Reopened = fresh != nil
 	s.runs, s.ending = false, result.Ended && fresh == nil && s.resets == 0
 	s.ended(c, result)
-	if !result.Truncated && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {
+	if all && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {
 		s.last = said
 	}
 	if fresh != nil {

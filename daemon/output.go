@@ -124,7 +124,7 @@ func filled(log *transcript.Log, c api.Command, limit int) api.Command {
 			result.Terminal = data
 		}
 	}
-	result.Truncated = int64(len(result.Stdout)) < result.StdoutBytes || int64(len(result.Stderr)) < result.StderrBytes
+	result.Truncated = result.Truncated || int64(len(result.Stdout)) < result.StdoutBytes || int64(len(result.Stderr)) < result.StderrBytes
 	c.Result = &result
 	return c
 }

@@ -59,6 +59,43 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
+// A result is truncated if it lacks something of what the command wrote: because it
+// is more than what a result has, or never came to the transcript.
+func TestTruncated(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	const size = 23893 // of seq 1 5000: more than the engine keeps
+	truncated := func(limit int, want bool) {
+		t.Helper()
+		got, err := c.Command(t.Context(), s.ID+".1", limit)
+		if err != nil || got.Result == nil {
+			t.Fatalf("Command = %v", err)
+		}
+		if r := got.Result; r.Truncated != want || r.StdoutBytes != size || limit == 0 && len(r.Stdout) != size {
+			t.Errorf("limit %d: %d of %d bytes, truncated %v, want %v of %d", limit, len(r.Stdout), r.StdoutBytes, r.Truncated, want, size)
+		}
+	}
+	run(t, c, s.ID, "seq 1 5000")
+	truncated(0, false)
+	truncated(1000, true)
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	truncated(0, false)
+	truncated(1000, true)
+	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := strings.Replace(string(data), `"truncated":false`, `"truncated":true`, 1)
+	if err := os.WriteFile(file, []byte(cut), 0o600); err != nil || cut == string(data) {
+		t.Fatalf("no record to change: %v", err)
+	}
+	truncated(0, true)
+}
+
 // A command whose result could not be written, as on a full disk, is over with its
 // session: what that knows of its last one counts, and of others that nobody knows.
 func TestResultThatIsNotThere(t *testing.T) {
