@@ -67,14 +67,8 @@ func (h *hostRun) copy(ctx context.Context, shell *shell, s *Step, r *StepResult
 	if r.Started.IsZero() {
 		r.Started = time.Now()
 	}
-	limited := ctx
-	if s.Timeout > 0 {
-		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeoutCause(ctx, s.Timeout, &transport.Error{
-			Code: "cmd.timeout", Message: fmt.Sprintf("script: the copy ended after its timeout of %v", s.Timeout), Err: context.DeadlineExceeded,
-		})
-		defer cancel()
-	}
+	limited, cancel := within(ctx, s.Timeout, "the copy")
+	defer cancel()
 	begun, err := h.transfer(limited, shell, s, r)
 	verdict, outcome := session.Exited, fleet.OK
 	switch {

@@ -26,11 +26,17 @@ type Runner struct {
 	Mask    *redact.Set
 	// StartAt is the name of the step to begin with; empty means the first.
 	StartAt string
+	// OwnTimeout bounds each text that the runner itself types: what sets variables
+	// and puts things back, and a step's cwd and env where the step has no timeout.
+	// 0 means 30 s, in which a session has to open.
+	OwnTimeout time.Duration
 	// Observe is told what happens.
 	Observe Observer
 
 	runs sync.Map // of *hostRun by host: those that have not come to their end
 }
+
+const defaultOwnTimeout = 30 * time.Second
 
 // An Observer is told what happens while it happens, without secrets. Its
 // functions may be nil, and are called concurrently for different hosts, but one

@@ -3,8 +3,10 @@ package script
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"gateway/gateway"
 	"gateway/transport"
@@ -17,7 +19,7 @@ func (h *hostRun) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	main := &shell{Session: s, cwd: s.Origin()}
+	main := h.newShell(s)
 	about := s.Describe()
 	h.mu.Lock()
 	h.result.User, h.result.Transport, h.result.Session, h.result.Shell = about.User, about.Transport, about.Session, about.Shell
@@ -35,6 +37,10 @@ func (h *hostRun) open(ctx context.Context) error {
 	return nil
 }
 
+func (h *hostRun) newShell(s *gateway.Session) *shell {
+	return &shell{Session: s, cwd: s.Origin(), limit: cmp.Or(h.OwnTimeout, defaultOwnTimeout)}
+}
+
 // back takes a new main session to where the one before it was. A step that says
 // itself where it runs does not need that.
 func (h *hostRun) back(ctx context.Context, s *Step) error {
@@ -43,7 +49,7 @@ func (h *hostRun) back(ctx context.Context, s *Step) error {
 		return nil
 	}
 	if h.before != h.main.cwd {
-		if err := h.main.enter(ctx, h.before, nil); err != nil {
+		if err := h.main.enter(ctx, h.before, nil, s.Timeout); err != nil {
 			return err
 		}
 	}
@@ -100,15 +106,11 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 	if other := h.others[user]; other != nil && !other.ended() {
 		return other, nil
 	}
-	opened, err := h.main.Beside(ctx, gateway.Options{
-		Sudo: true, SudoUser: user,
-		Typed:    func(secret string) { h.Mask.Add(secret) },
-		Password: h.sudoPassword(s),
-	})
+	opened, err := h.become(ctx, user, s)
 	if err != nil {
 		return nil, err
 	}
-	other := &shell{Session: opened, cwd: opened.Origin()}
+	other := h.newShell(opened)
 	if err := h.define(ctx, other); err != nil {
 		opened.Close()
 		return nil, err
@@ -121,6 +123,31 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 	}
 	h.others[user] = other
 	return other, nil
+}
+
+// become opens a session of another user, in the step's time.
+func (h *hostRun) become(ctx context.Context, user string, s *Step) (*gateway.Session, error) {
+	limited, cancel := within(ctx, s.Timeout, "sudo")
+	defer cancel()
+	opened, err := h.main.Beside(limited, gateway.Options{
+		Sudo: true, SudoUser: user,
+		Typed:    func(secret string) { h.Mask.Add(secret) },
+		Password: h.sudoPassword(s),
+	})
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = context.Cause(limited)
+	}
+	return opened, err
+}
+
+// within bounds by a step's timeout what is no command of a session.
+func within(ctx context.Context, timeout time.Duration, what string) (context.Context, context.CancelFunc) {
+	if timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, &transport.Error{
+		Code: "cmd.timeout", Message: fmt.Sprintf("script: %s ended after its timeout of %v", what, timeout), Err: context.DeadlineExceeded,
+	})
 }
 
 // sudoPassword returns what answers sudo's prompt if the inventory doesn't: the

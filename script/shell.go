@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -18,14 +19,16 @@ import (
 // itself runs there must do no harm under set -e, -u and -f.
 type shell struct {
 	*gateway.Session
-	cwd string
-	env []string // what enter has set, to be undone
-	old string   // where enter came from; empty: nowhere else
+	limit time.Duration // of run
+	cwd   string
+	env   []string // what enter has set, to be undone
+	old   string   // where enter came from; empty: nowhere else
+	stuck bool     // that could not be undone
 }
 
 // run runs a text of the runner's own, which is nowhere shown.
 func (s *shell) run(ctx context.Context, text string) gateway.Result {
-	return s.command(ctx, gateway.Command{Text: text})
+	return s.command(ctx, gateway.Command{Text: text, Timeout: s.limit})
 }
 
 func (s *shell) command(ctx context.Context, c gateway.Command) gateway.Result {
@@ -46,7 +49,7 @@ func (s *shell) set(ctx context.Context, values map[string]string, secret bool) 
 	r := s.run(ctx, assignments(names, values, secret))
 	switch {
 	case r.Err != nil:
-		return r.Err
+		return about("set variables", r.Err)
 	case r.Verdict == session.Exited && r.ExitCode == 0:
 		return nil
 	}
@@ -56,6 +59,14 @@ func (s *shell) set(ctx context.Context, values map[string]string, secret bool) 
 		}
 	}
 	return nil
+}
+
+// about returns an error that says what the runner was doing; nil for nil.
+func about(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &transport.Error{Code: gateway.Code(err), Message: "script: " + what + ": " + err.Error(), Hint: gateway.Hint(err), Err: err}
 }
 
 func refused(r gateway.Result, name string) error {
@@ -77,8 +88,10 @@ func assignments(names []string, values map[string]string, secret bool) string {
 	return b.String() + ":"
 }
 
-// enter goes to a directory and sets environment, for a step.
-func (s *shell) enter(ctx context.Context, cwd string, env map[string]string) error {
+// enter goes to a directory and sets environment, for a step. A timeout of 0 means
+// that of everything else that the runner types: a directory may be on a machine
+// that does not answer.
+func (s *shell) enter(ctx context.Context, cwd string, env map[string]string, timeout time.Duration) error {
 	s.env, s.old = nil, ""
 	if cwd == "" && len(env) == 0 {
 		return nil
@@ -101,7 +114,7 @@ func (s *shell) enter(ctx context.Context, cwd string, env map[string]string) er
 		last++
 	}
 	const tell = "echo \"\n_gwt:$_gwy\""
-	r := s.run(ctx, text.String()+tell)
+	r := s.command(ctx, gateway.Command{Text: text.String() + tell, Timeout: cmp.Or(timeout, s.limit)})
 	next, ok := tested(r)
 	if why := r; r.Err == nil && !ok {
 		r = s.run(ctx, tell)
@@ -109,8 +122,10 @@ func (s *shell) enter(ctx context.Context, cwd string, env map[string]string) er
 		r.Stderr = why.Stderr
 	}
 	switch {
+	case r.Err != nil && cwd == "":
+		return about("env", r.Err)
 	case r.Err != nil:
-		return r.Err
+		return about("cwd", r.Err)
 	case next == last:
 		return nil
 	}
@@ -121,8 +136,9 @@ func (s *shell) enter(ctx context.Context, cwd string, env map[string]string) er
 	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("script: directory %q can't be entered on the machine%s", cwd, said(r))}
 }
 
-// leave undoes what enter did.
-func (s *shell) leave(ctx context.Context) {
+// leave undoes what enter did. Where it can't, the shell is no place for a further
+// step, and counts as ended.
+func (s *shell) leave(ctx context.Context) (err error) {
 	var text strings.Builder
 	for _, name := range s.env {
 		fmt.Fprintf(&text, "case ${_gwk_%[1]s-} in e) export %[1]s=\"$_gwv_%[1]s\";; p) unset %[1]s; %[1]s=$_gwv_%[1]s;; u) unset %[1]s;; esac\nunset _gwk_%[1]s _gwv_%[1]s\n", name)
@@ -131,21 +147,23 @@ func (s *shell) leave(ctx context.Context) {
 		fmt.Fprintf(&text, "if cd -- %s; then :; fi\n", session.Directory(s.old))
 	}
 	if text.Len() > 0 && !s.ended() {
-		s.run(ctx, text.String())
+		err = about("put cwd and env back", s.run(ctx, text.String()).Err)
+		s.stuck = err != nil
 	}
 	if s.old != "" && s.ended() {
 		s.cwd = s.old // where the next shell begins
 	}
 	s.env, s.old = nil, ""
+	return err
 }
 
-// ended reports whether the shell has ended.
+// ended reports whether the shell has ended, or can be used no more.
 func (s *shell) ended() bool {
 	select {
 	case <-s.Done():
 		return true
 	default:
-		return false
+		return s.stuck
 	}
 }
 
@@ -156,7 +174,7 @@ func (s *shell) test(ctx context.Context, what, text string, timeout time.Durati
 	whole := session.Quote("if {\n" + text + "\n}\nthen _gwy=0; else _gwy=$?; fi")
 	r := s.command(ctx, gateway.Command{Text: "_gwy=; if eval " + whole + "\nthen :; fi; echo \"\n_gwt:$_gwy\"", Timeout: timeout})
 	if r.Err != nil {
-		return false, &transport.Error{Code: gateway.Code(r.Err), Message: "script: " + what + ": " + r.Err.Error(), Hint: gateway.Hint(r.Err), Err: r.Err}
+		return false, about(what, r.Err)
 	}
 	status, ok := tested(r)
 	why := said(r)

@@ -82,16 +82,21 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 	}
 	shell, err := h.shell(ctx, s)
 	if err != nil {
-		return false, err
+		return false, noted(r, err)
 	}
 	cwd, err := h.place(s)
 	if err != nil {
 		return false, err
 	}
-	// What puts things back must work after an interrupt, too.
-	defer shell.leave(context.WithoutCancel(ctx))
-	if err := shell.enter(ctx, cwd, h.env(s)); err != nil {
-		return false, err
+	defer func() {
+		// What puts things back must work after an interrupt, too.
+		if left := shell.leave(context.WithoutCancel(ctx)); left != nil && err == nil {
+			r.Outcome = fleet.Failed
+			err = noted(r, left)
+		}
+	}()
+	if err := shell.enter(ctx, cwd, h.env(s), s.Timeout); err != nil {
+		return false, noted(r, err)
 	}
 	if s.When != "" && r.Attempts == 0 {
 		yes, err := h.test(ctx, shell, s, r, "when", s.When)
