@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"os"
 	"sync"
 )
 
@@ -18,15 +17,13 @@ type input struct {
 
 	mu      sync.Mutex
 	more    sync.Cond // something changed below
-	head    []byte    // the first bytes; guarded by mu
-	file    *os.File  // those behind head, without a name; guarded by mu
-	size    int64     // guarded by mu
+	kept    overflow  // guarded by mu
 	reading bool      // somebody waits for from; guarded by mu
 	err     error     // what from ended with; guarded by mu
 }
 
 func newInput(from io.Reader, fail func(error)) *input {
-	in := &input{from: from, fail: fail}
+	in := &input{from: from, fail: fail, kept: overflow{room: inputInMemory, name: "stdin"}}
 	in.more.L = &in.mu
 	return in
 }
@@ -45,28 +42,19 @@ func (r *inputReader) Read(p []byte) (int, error) {
 	in := r.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for r.at == in.size && in.err == nil {
+	for r.at == in.kept.size && in.err == nil {
 		if in.reading {
 			in.more.Wait()
 			continue
 		}
 		in.fetch()
 	}
-	if r.at == in.size {
+	if r.at == in.kept.size {
 		return 0, in.err
 	}
-	n, err := in.copy(p, r.at)
+	n, err := in.kept.ReadAt(p[:min(int64(len(p)), in.kept.size-r.at)], r.at)
 	r.at += int64(n)
 	return n, err
-}
-
-// copy returns bytes that are there. The caller holds mu.
-func (in *input) copy(p []byte, at int64) (int, error) {
-	if at < int64(len(in.head)) {
-		return copy(p, in.head[at:]), nil
-	}
-	p = p[:min(int64(len(p)), in.size-at)]
-	return in.file.ReadAt(p, at-int64(len(in.head)))
 }
 
 // fetch reads once from the source. The caller holds mu, which is free
@@ -78,33 +66,11 @@ func (in *input) fetch() {
 	n, err := in.from.Read(b)
 	in.mu.Lock()
 	in.reading = false
-	if kept := in.keep(b[:n]); kept != nil {
+	if failed := in.kept.add(b[:n]); failed != nil {
 		// Half an input that looks like a whole one is worse than none.
-		in.fail(kept)
-		err = kept
+		in.fail(failed)
+		err = failed
 	}
 	in.err = err
 	in.more.Broadcast()
-}
-
-func (in *input) keep(b []byte) error {
-	if room := inputInMemory - len(in.head); in.file == nil && room > 0 {
-		n := min(room, len(b))
-		in.head, b = append(in.head, b[:n]...), b[n:]
-		in.size += int64(n)
-	}
-	if len(b) == 0 {
-		return nil
-	}
-	if in.file == nil {
-		file, err := os.CreateTemp("", "gateway-stdin-*") // 0600
-		if err != nil {
-			return err
-		}
-		os.Remove(file.Name())
-		in.file = file // closed by the end of the process
-	}
-	n, err := in.file.WriteAt(b, in.size-int64(len(in.head)))
-	in.size += int64(n)
-	return err
 }

@@ -110,9 +110,9 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	m.line = a.showProgress(m.names)
 	results, why := fleet.Exec{Hosts: m.names, Plan: f.many.plan, Text: c.Text, Run: m.exec, Done: m.done}.Results(ctx)
 	m.line.stop()
-	m.view.end()
+	unkept := m.view.end()
 	unread.warn()
-	return m.finish(ctx, &summary{names: m.names, results: results, took: time.Since(begun), why: why})
+	return m.finish(ctx, &summary{names: m.names, results: results, took: time.Since(begun), why: why}, unkept)
 }
 
 // passedOn returns what --env NAME takes from gateway's environment, which is
@@ -191,13 +191,16 @@ func remembered(r gateway.Result) runs.Host {
 	return h
 }
 
-// finish says how it ended, and returns the status for it.
-func (m *manyRun) finish(ctx context.Context, s *summary) error {
+// finish says how it ended, and returns the status for it. What the view could not
+// keep is an error, as it is of --out.
+func (m *manyRun) finish(ctx context.Context, s *summary, unkept error) error {
 	a := m.app
 	s.status = a.out.status(statusOf(ctx, s.results, commandOutcome, s.why))
-	unkept := m.out.close()
-	if unkept != nil {
-		a.out.fail(unkept)
+	for _, err := range []error{unkept, m.out.close()} {
+		if err == nil {
+			continue
+		}
+		a.out.fail(err)
 		if s.status == 0 {
 			s.status = statusFailed
 		}

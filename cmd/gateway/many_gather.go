@@ -85,7 +85,7 @@ func (v *gatherView) done(host int, r gateway.Result) {
 }
 
 // end shows the groups, the largest first.
-func (v *gatherView) end() {
+func (v *gatherView) end() error {
 	var groups []*outcome
 	for _, g := range v.groups {
 		slices.Sort(g.hosts)
@@ -114,6 +114,7 @@ func (v *gatherView) end() {
 		}
 		_, _ = v.out.Write(slices.Concat([]byte(v.out.paint(color, "=== "+title)+"\n"), text)) // the output remembers
 	}
+	return nil
 }
 
 // difference says how the output of g differs from that of base.

@@ -200,7 +200,7 @@ func newCopyEvents(out *output, host string) *copyEvents {
 func (v *copyEvents) output(int, session.Stream, []byte) { v.watch.End(transfer.Event{Done: "copied"}) }
 
 func (v *copyEvents) done(host int, r gateway.Result) { v.cpView.done(host, &cpResult{Host: r.Host}) }
-func (v *copyEvents) end()                            {}
+func (v *copyEvents) end() error                      { return nil }
 func (v *copyEvents) limit() int                      { return 0 }
 
 // slowly reads a few bytes at a time and counts how often it is asked.
@@ -238,7 +238,7 @@ func TestInput(t *testing.T) {
 	if most := len(want)/4096 + 1; source.reads != most {
 		t.Errorf("%d reads of the source, want %d", source.reads, most)
 	}
-	in.file.Close()
+	in.kept.file.Close()
 }
 
 // An input that can't be kept is not taken for a shorter one.

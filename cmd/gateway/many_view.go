@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strings"
 	"sync"
 
@@ -16,12 +15,13 @@ import (
 
 // A view shows a command on many hosts, which it knows by their place. The
 // methods for one host are called in order, those for different ones at the
-// same time; done is called for one host at a time, and end after all.
+// same time; done is called for one host at a time, and end after all, which
+// returns what went wrong beside the output.
 type view interface {
 	started(host int)
 	output(host int, from session.Stream, b []byte)
 	done(host int, r gateway.Result)
-	end()
+	end() error
 	// limit is how many bytes of each stream are kept; 0 means all that a result has
 	// by itself.
 	limit() int
@@ -33,7 +33,7 @@ func (a *app) newView(names []string, f *manyFlags) view {
 	case a.config.Output == "jsonl":
 		return newEventsView(a.out, names)
 	case a.config.Output == "json":
-		return &arrayView{out: a.out, waiting: make(map[int]gateway.Result)}
+		return newArrayView(a.out)
 	case f.gather || f.diff:
 		return newGatherView(a.out, names, f.diff)
 	}
@@ -130,7 +130,7 @@ func (v *liveView) done(host int, r gateway.Result) {
 	h.done = true
 }
 
-func (v *liveView) end() {}
+func (v *liveView) end() error { return nil }
 
 // failure says what went wrong on a host, and what can be done about it.
 func failure(r gateway.Result) string {
@@ -172,44 +172,4 @@ func (v *eventsView) output(host int, from session.Stream, b []byte) {
 
 func (v *eventsView) done(host int, r gateway.Result) { v.events[host].result(r) }
 
-func (v *eventsView) end() {}
-
-// arrayView writes one array of results, in the order of the hosts.
-type arrayView struct {
-	out *output
-
-	mu      sync.Mutex
-	next    int                    // the host whose result is written next
-	waiting map[int]gateway.Result // those that wait for their turn
-}
-
-func (v *arrayView) limit() int { return 0 }
-
-func (v *arrayView) started(int) {}
-
-func (v *arrayView) output(int, session.Stream, []byte) {}
-
-func (v *arrayView) done(host int, r gateway.Result) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.waiting[host] = r
-	for {
-		r, ok := v.waiting[v.next]
-		if !ok {
-			return
-		}
-		delete(v.waiting, v.next)
-		before := ",\n"
-		if v.next == 0 {
-			before = "["
-		}
-		v.next++
-		text, err := r.MarshalJSON()
-		if err != nil {
-			panic(err) // plain data
-		}
-		_, _ = v.out.Write(slices.Concat([]byte(before), text[:len(text)-1])) // the output remembers
-	}
-}
-
-func (v *arrayView) end() { _, _ = v.out.Write([]byte("]\n")) }
+func (v *eventsView) end() error { return nil }
