@@ -135,8 +135,14 @@ func TestAgentSeesText(t *testing.T) {
 	if whole != "aäb\n" {
 		t.Errorf("in pieces = %q", whole)
 	}
-	if s := run("sleep 600", "timeout_ms", 300); s.Verdict != "timed_out" || s.Error.Code != "cmd.timeout" {
-		t.Errorf("timeout = %s", s.text)
+	late := run("sleep 600", "timeout_ms", 300)
+	if late.Verdict != "timed_out" || late.Error.Code != "cmd.timeout" {
+		t.Errorf("timeout = %s", late.text)
+	}
+	// By its session it has the same result as by its id.
+	byID := a.do("wait", args{"id": late.ID, "until": "exit"})
+	if bySession := a.do("wait", args{"session": "s", "until": "exit"}); bySession.text != byID.text || byID.Error.Code != "cmd.timeout" || byID.Cwd == "" {
+		t.Errorf("by session: %s\nby id: %s", bySession.text, byID.text)
 	}
 	if s := run("true", "wait_ms", 90_000); len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "55000") {
 		t.Errorf("wait_ms above the limit = %s", s.text)

@@ -118,7 +118,9 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	p := c.shown.command(command.ID)
 	p.Lock()
 	defer p.Unlock()
-	if p.over && !command.Over() { // another call has seen its end meanwhile
+	// Another call has seen its end meanwhile, or it comes without its result, as a
+	// session's command does.
+	if (p.over || command.Over()) && command.Result == nil {
 		var err error
 		if command, err = c.daemon.Command(c.ctx, command.ID, limit); err != nil {
 			return nil, err
@@ -163,10 +165,7 @@ func (a *answer) fill(r gateway.Result) {
 	if r.Streams != session.Split {
 		a.Streams = string(r.Streams)
 	}
-	if !r.Started.IsZero() {
-		a.StartedAt = new(r.Started.UTC().Truncate(time.Millisecond))
-	}
-	a.DurationMS = r.Duration.Milliseconds()
+	a.StartedAt, a.DurationMS = gateway.Timestamp(r.Started), r.Duration.Milliseconds()
 	a.Error = newError(r.Err)
 }
 
