@@ -14,7 +14,15 @@ import (
 	"gateway/session"
 )
 
-// An answer is gateway.result/v1 without what is empty, and what to do next.
+// answerSchema is the schema of an answer about a command.
+const answerSchema = "gateway.answer/v1"
+
+// An answer is what is said of a command, small enough to be read by a model:
+// the fields of gateway.result/v1, as text and as much as was asked for, and what
+// to do next. What is empty is left out, and so is what goes without saying:
+// streams that are split, counts of a stream that is shown as a whole. Session is
+// the name. There is no transport, which the tool hosts tells, no time of
+// connecting, and no spool: the tool output reads what is left out.
 type answer struct {
 	Schema  string `json:"schema"`
 	ID      string `json:"id"`
@@ -131,7 +139,7 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	}
 	command.To = max(command.To, p.cursor) // another call may have come further
 	a := &answer{
-		Schema: gateway.Schema, ID: command.ID, Host: command.Host, User: s.User, Session: s.Name, Shell: s.Shell,
+		Schema: answerSchema, ID: command.ID, Host: command.Host, User: s.User, Session: s.Name, Shell: s.Shell,
 		Command: phrase.Brief(plain(command.Text), known), Verdict: command.State, ExitCode: command.ExitCode, Prompt: prompt(command.Prompt),
 		Cursor: command.To, DurationMS: time.Since(command.StartedAt).Milliseconds(),
 	}

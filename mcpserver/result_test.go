@@ -71,7 +71,7 @@ func TestResultBySession(t *testing.T) {
 			if bySession != byID {
 				t.Errorf("by session: %s\nby id: %s", bySession, byID)
 			}
-			for _, want := range []string{`"cwd":"/tmp"`, `"started_at":"2026-01-02T03:04:05.678901Z"`, `"duration_ms":715`, `"code":"cmd.timeout"`, `"stdout":"hi\n"`} {
+			for _, want := range []string{`{"schema":"gateway.answer/v1","id":"s-1.1","host":"web1","session":"s",`, `"cwd":"/tmp"`, `"started_at":"2026-01-02T03:04:05.678901Z"`, `"duration_ms":715`, `"code":"cmd.timeout"`, `"stdout":"hi\n"`} {
 				if !strings.Contains(bySession, want) {
 					t.Errorf("by session: %s, want %s", bySession, want)
 				}
