@@ -169,3 +169,54 @@ func TestAgentReopensName(t *testing.T) {
 		a.refused("session.closed", "status 5", "run", args{"session": "work", "command": "true"})
 	}
 }
+
+// Who goes on with the cursor of an answer gets what that has not shown, and
+// nothing twice.
+func TestAgentReadsOn(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	a.do("run", args{"session": "s", "command": "echo err >&2"})
+	a.do("run", args{"session": "s", "command": "seq 10000"})
+	const end = 4 + 48894 // err, and the numbers
+	output := func(arguments args) said {
+		t.Helper()
+		arguments["session"] = "s"
+		return a.do("output", arguments)
+	}
+	for _, c := range []struct {
+		name      string
+		arguments args
+		cursor    int64
+		total     int64
+		more      bool
+	}{
+		{"a tail", args{"tail": 20}, end, end, true},
+		{"a tail of a stream", args{"tail": 2, "stream": "stderr"}, end, 4, true},
+		{"a tail that is all", args{"tail": 20, "stream": "stderr"}, end, 4, false},
+		{"a head", args{"head": 20}, 20, end, true},
+		{"a head that is all", args{"head": 4, "stream": "stderr"}, end, 4, false},
+		{"all of a stream", args{"stream": "stderr"}, end, 4, false},
+		{"a page", args{"cursor": 4}, 4 + 16<<10, end - 4, true},
+		{"the last page", args{"cursor": end - 6}, end, 6, false},
+		{"a page that is all of a stream", args{"cursor": 1, "stream": "stderr"}, end, 3, false},
+		{"a search", args{"grep": "^9999"}, end, end, false},
+		{"a search behind a cursor", args{"grep": "^9999", "cursor": 4}, end, end - 4, false},
+		{"a search of a stream", args{"grep": "r", "stream": "stderr"}, end, 4, false},
+	} {
+		s := output(c.arguments)
+		if s.Cursor != c.cursor || s.Total != c.total || (s.Next != "") != c.more {
+			t.Errorf("%s = %.1000s, want cursor %d of %d, more: %v", c.name, s.text, c.cursor, c.total, c.more)
+		}
+	}
+
+	tail := output(args{"tail": 20})
+	a.do("run", args{"session": "s", "command": `printf 'half: \303' >&2; echo out`})
+	if s := output(args{"cursor": tail.Cursor, "stream": "stdout"}); s.Text != "out\n" || s.Next != "" {
+		t.Errorf("behind the tail = %s", s.text)
+	}
+	half := output(args{"cursor": tail.Cursor, "stream": "stderr"})
+	a.do("run", args{"session": "s", "command": `printf '\244\n' >&2`})
+	if s := output(args{"cursor": half.Cursor, "stream": "stderr"}); half.Text != "half: " || s.Text != "ä\n" {
+		t.Errorf("half a character = %s, then %s", half.text, s.text)
+	}
+}

@@ -165,10 +165,13 @@ func whole(b []byte, end bool) []byte {
 
 // read is what the tool output answers.
 type read struct {
-	Session string   `json:"session"`
-	ID      string   `json:"id,omitempty"`
-	Text    string   `json:"text"`
-	Cursor  int64    `json:"cursor"`
+	Session string `json:"session"`
+	ID      string `json:"id,omitempty"`
+	Text    string `json:"text"`
+	// Cursor is where to go on: behind what is shown, but where both ends are,
+	// between them.
+	Cursor int64 `json:"cursor"`
+	// Total counts the bytes that there are behind the cursor that was asked for.
 	Total   int64    `json:"total_bytes"`
 	Omitted int64    `json:"omitted_bytes,omitempty"`
 	Dropped int64    `json:"dropped_bytes,omitempty"`
@@ -185,7 +188,11 @@ func (c *call) output(in outputArgs) (any, error) {
 	if (in.Grep != "" && (in.Head > 0 || in.Tail > 0)) || (in.Grep == "" && in.Context > 0) {
 		return nil, usage("", "grep goes with context and cursor, head and tail go with each other and cursor")
 	}
-	if end := t.end(); int64(in.Cursor) > end {
+	end := t.session.To
+	if in.ID != "" && t.command.Over() {
+		end = t.command.To
+	}
+	if int64(in.Cursor) > end {
 		return nil, usage("use the cursor of an earlier answer", "the output ends at cursor %d, before %d", end, in.Cursor)
 	}
 	q := api.Query{Command: in.ID, Stream: in.Stream, Since: int64(in.Cursor), Head: in.Head, Tail: in.Tail, Grep: in.Grep, Context: in.Context, Max: c.config.Output}
@@ -202,25 +209,32 @@ func (c *call) output(in outputArgs) (any, error) {
 	r := &read{Session: t.session.Name, ID: in.ID, Cursor: o.Next, Total: o.Total, Omitted: o.Omitted, Dropped: o.Dropped}
 	switch {
 	case in.Grep != "":
-		r.Matches = &o.Matches
-		r.Text = c.lines(o.Pieces)
-		if o.Next < t.end() {
-			r.Next = fmt.Sprintf("there may be more: output with grep and cursor %d", o.Next)
-		}
+		err = c.found(o, q, t.session.ID, end, r)
 	case o.Omitted > 0:
-		c.around(o, in, r)
+		c.around(o, in, end, r)
 	default:
-		c.page(o, r)
-		if r.Cursor < t.end() {
-			r.Next = fmt.Sprintf("there is more: output with cursor %d", r.Cursor)
-		}
+		c.page(o, end, r)
 	}
 	r.Notes = c.notes
-	return r, nil
+	return r, err
+}
+
+// found shows what grep found. The daemon counts only what it gives of that, so
+// it is asked how much there is.
+func (c *call) found(o api.Output, q api.Query, session string, end int64, r *read) error {
+	r.Matches = &o.Matches
+	r.Text = c.lines(o.Pieces)
+	if o.Next < end {
+		r.Next = fmt.Sprintf("there may be more: output with grep and cursor %d", o.Next)
+	}
+	q.Grep, q.Context, q.Head, q.Max = "", 0, 1, 1
+	all, err := c.daemon.Output(c.ctx, session, q)
+	r.Total = all.Total
+	return err
 }
 
 // around shows the two sides of what was left out.
-func (c *call) around(o api.Output, in outputArgs, r *read) {
+func (c *call) around(o api.Output, in outputArgs, end int64, r *read) {
 	head, tail := split(o)
 	first, _, valid := clean(whole(head, true))
 	last, rest, alsoValid := clean(whole(tail, false))
@@ -232,26 +246,50 @@ func (c *call) around(o api.Output, in outputArgs, r *read) {
 	case in.Head > 0 && in.Tail == 0:
 		r.Text = first + gap
 	case in.Tail > 0 && in.Head == 0:
-		r.Text = gap + "\n" + last + unfinished(rest)
+		r.Cursor = behind(o.Pieces, end)
+		r.Text = gap + "\n" + r.leave(o.Pieces, last, rest)
 	default:
 		r.Text = strings.TrimSuffix(first, "\n") + "\n" + gap + "\n" + last + unfinished(rest)
 	}
 	r.Next = fmt.Sprintf("output with cursor %d reads what was left out", o.Next)
 }
 
-// page shows a piece of the output. What it ends with that is not finished is
-// left to the next one.
-func (c *call) page(o api.Output, r *read) {
-	text, rest, valid := clean(joined(o.Pieces))
-	if n := len(o.Pieces); n > 0 && len(rest) > 0 && len(text) > 0 && len(rest) <= len(o.Pieces[n-1].Data) {
-		r.Cursor -= int64(len(rest))
-	} else {
-		text += unfinished(rest)
+// page shows a piece of the output.
+func (c *call) page(o api.Output, end int64, r *read) {
+	// What another stream has behind it is not asked for, and where only a tail
+	// was, o.Next stands before it.
+	all := int64(len(joined(o.Pieces))) >= o.Total
+	if all {
+		r.Cursor = behind(o.Pieces, end)
 	}
+	text, rest, valid := clean(joined(o.Pieces))
 	if !valid {
 		c.invalid("the output", []byte{0xff})
 	}
-	r.Text = text
+	to := r.Cursor
+	if r.Text = r.leave(o.Pieces, text, rest); !all || r.Cursor < to {
+		r.Next = fmt.Sprintf("there is more: output with cursor %d", r.Cursor)
+	}
+}
+
+// behind returns the cursor at which the output ends: end, unless more has come
+// since that was known.
+func behind(pieces []api.Piece, end int64) int64 {
+	if n := len(pieces); n > 0 {
+		end = max(end, pieces[n-1].At+int64(len(pieces[n-1].Data)))
+	}
+	return end
+}
+
+// leave returns a text without what its last piece ends with that is not
+// finished: the next answer begins there. If that is all there is, it is shown.
+func (r *read) leave(pieces []api.Piece, text string, rest []byte) string {
+	n := len(pieces)
+	if n == 0 || len(rest) == 0 || len(text) == 0 || len(rest) > len(pieces[n-1].Data) {
+		return text + unfinished(rest)
+	}
+	r.Cursor = pieces[n-1].At + int64(len(pieces[n-1].Data)-len(rest))
+	return text
 }
 
 // lines shows what grep found: each line with its cursor, as grep -b does.

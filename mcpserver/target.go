@@ -18,14 +18,6 @@ type target struct {
 	command *api.Command
 }
 
-// end returns the cursor at which the output ends.
-func (t target) end() int64 {
-	if t.command != nil && t.command.Over() {
-		return t.command.To
-	}
-	return t.session.To
-}
-
 // host returns a host that may be touched.
 func (c *call) host(name string) (hosts.Host, error) {
 	if h, ok := c.allowed[name]; ok {
