@@ -3,16 +3,12 @@ package mcpserver
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"gateway/hosts"
 	"gateway/internal/phrase"
 	"gateway/transport"
 )
@@ -176,23 +172,4 @@ func checkArguments(raw json.RawMessage) error {
 		return usage(hint, "the arguments have half a surrogate pair: that is no character")
 	}
 	return nil
-}
-
-var unexpected = regexp.MustCompile(`unexpected additional properties \["([^"]+)"`)
-
-// badArguments makes an error of ours of what the SDK says about arguments that
-// do not fit.
-func (s *Server) badArguments(tool string, r *mcp.CallToolResult) error {
-	text := "the arguments do not fit"
-	if err := r.GetError(); err != nil {
-		text = strings.TrimPrefix(err.Error(), `validating "arguments": `)
-	}
-	hint := tool + " takes " + strings.Join(s.arguments[tool], ", ")
-	if m := unexpected.FindStringSubmatch(text); m != nil {
-		text = fmt.Sprintf("%s has no argument %q", tool, m[1])
-		if near := hosts.DidYouMean(m[1], "", s.arguments[tool]); near != "" {
-			hint = near + " " + hint
-		}
-	}
-	return usage(hint, "%s", text)
 }

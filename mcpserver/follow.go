@@ -94,15 +94,19 @@ func (c *call) settle(command api.Command, since int64, limit time.Duration) (ap
 }
 
 func (c *call) wait(in waitArgs) (any, error) {
+	switch {
+	case in.Until == api.UntilMatch && in.Match == "":
+		return nil, usage("", "until=match needs match, a regular expression")
+	case in.Until != api.UntilMatch && in.Match != "":
+		return nil, usage("", "match goes with until=match")
+	case in.Until == api.UntilIdle && in.IdleMS == 0:
+		return nil, usage("", "until=idle needs idle_ms")
+	case in.Until != api.UntilIdle && in.IdleMS != 0:
+		return nil, usage("", "idle_ms goes with until=idle")
+	}
 	t, err := c.running(in.targetArgs)
 	if err != nil {
 		return nil, err
-	}
-	switch {
-	case (in.Until == api.UntilMatch) != (in.Match != ""):
-		return nil, usage("", "match goes with until=match")
-	case (in.Until == api.UntilIdle) != (in.IdleMS > 0):
-		return nil, usage("", "idle_ms goes with until=idle")
 	}
 	w := api.Wait{Until: in.Until, Match: in.Match, Idle: api.Duration(time.Duration(in.IdleMS) * time.Millisecond), Since: c.unseen(*t.command)}
 	command, waited, bound := *t.command, api.Waited{Met: in.Until == api.UntilExit}, c.bound(in.WaitMS)

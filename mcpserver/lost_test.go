@@ -34,6 +34,13 @@ func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 	t.Cleanup(func() { g.Close() })
 	server := mcpserver.New(mcpserver.Config{
 		Hosts: []hosts.Host{{Name: "web1"}}, Gateway: g,
+		Select: func(selector string) ([]hosts.Host, error) {
+			parsed, err := hosts.ParseSelector(selector)
+			if err != nil {
+				return nil, err
+			}
+			return inv.Select(parsed, hosts.Lookup{})
+		},
 		Daemon: func(scope string) *client.Client {
 			return client.New(func(ctx context.Context) (net.Conn, error) {
 				var d net.Dialer

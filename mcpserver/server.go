@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gateway/daemon/api"
@@ -60,24 +61,23 @@ func (c Config) withDefaults() Config {
 // A Server serves one scope: clients of one scope share its sessions, and see no
 // others. It may serve any number of clients at once.
 type Server struct {
-	config  Config
-	scope   string
-	daemon  *client.Client
-	allowed map[string]hosts.Host
-	names   []string
-	// arguments of each tool, for those who use another.
-	arguments map[string][]string
-	mcp       *mcp.Server
-	shown     shown
-	opened    opened
-	here      presences
-	machines  machines
+	config   Config
+	scope    string
+	daemon   *client.Client
+	allowed  map[string]hosts.Host
+	names    []string
+	schemas  map[string]*jsonschema.Schema // of the tools' arguments
+	mcp      *mcp.Server
+	shown    shown
+	opened   opened
+	here     presences
+	machines machines
 }
 
 // New returns a server for a scope, which must not be empty.
 func New(config Config, scope string) *Server {
 	config = config.withDefaults()
-	s := &Server{config: config, scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, arguments: map[string][]string{}}
+	s := &Server{config: config, scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, schemas: map[string]*jsonschema.Schema{}}
 	s.machines.gateway = config.Gateway
 	for _, h := range s.config.Hosts {
 		s.allowed[h.Name] = h
@@ -127,7 +127,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		defer s.here.seen(call, s.config.Absent)()
 		result, err = next(ctx, method, req)
 		if r, ok := result.(*mcp.CallToolResult); ok && r != nil && r.IsError && r.StructuredContent == nil {
-			return failure(s.badArguments(call.Params.Name, r)), nil
+			return failure(s.misfit(call.Params, r)), nil
 		}
 		return result, err
 	}

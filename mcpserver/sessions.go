@@ -10,6 +10,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/phrase"
+	"gateway/transport"
 )
 
 // hostEntry is a host as an agent sees it: never with a secret.
@@ -30,7 +31,7 @@ func (c *call) hosts(in hostsArgs) (any, error) {
 	if in.Select != "" {
 		selected, err := c.config.Select(in.Select)
 		if err != nil {
-			return nil, err
+			return nil, selectError(err)
 		}
 		list = slices.DeleteFunc(slices.Clone(selected), func(h hosts.Host) bool {
 			_, ok := c.allowed[h.Name]
@@ -48,6 +49,14 @@ func (c *call) hosts(in hostsArgs) (any, error) {
 		answer.Next = "there is no such host that this server may use: a person sets that in the inventory and with --hosts"
 	}
 	return answer, nil
+}
+
+// selectError puts a hint that is for the command line into an agent's words.
+func selectError(err error) error {
+	if !strings.Contains(gateway.Hint(err), "gateway ") {
+		return err
+	}
+	return &transport.Error{Code: gateway.Code(err), Message: err.Error(), Hint: "hosts without select lists those that can be used", Err: err}
 }
 
 func (c *call) open(in openArgs) (any, error) {

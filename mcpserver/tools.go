@@ -69,7 +69,7 @@ type call struct {
 // add adds a tool.
 func add[In any](s *Server, name, title string, hints mcp.ToolAnnotations, description string, handle func(*call, In) (any, error)) {
 	schema := schemaOf[In]()
-	s.arguments[name] = schema.PropertyOrder
+	s.schemas[name] = schema
 	hints.Title = title
 	tool := &mcp.Tool{Name: name, Title: title, Description: description, Annotations: &hints, InputSchema: schema}
 	mcp.AddTool(s.mcp, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
