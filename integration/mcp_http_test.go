@@ -35,15 +35,15 @@ func (h *house) overHTTP(t *testing.T, args ...string) string {
 	if !lines.Scan() {
 		t.Fatal("the server says nothing")
 	}
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(lines.Text())
-	if url == "" {
+	url := regexp.MustCompile(`^gateway: agents are served on (http://127\.0\.0\.1:\d+/)$`).FindStringSubmatch(lines.Text())
+	if url == nil {
 		t.Fatalf("the server says %q", lines.Text())
 	}
 	go func() { // ends with the server
 		for lines.Scan() {
 		}
 	}()
-	return url
+	return url[1]
 }
 
 // bearer adds a token to every request.
@@ -105,7 +105,7 @@ func TestAgentOverHTTP(t *testing.T) {
 func TestHTTPIsGuarded(t *testing.T) {
 	h := newHouse(t)
 	h.serves(t)
-	url := h.overHTTP(t, "--hosts", "localhost")
+	url := h.overHTTP(t, "--hosts", "localhost", "--quiet") // it says where all the same
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`
 	for _, c := range []struct {
 		name, method, body string
@@ -147,6 +147,10 @@ func TestHTTPIsGuarded(t *testing.T) {
 	}
 	if o := h.gateway(t, "mcp", "--http", ":0"); o.status != 2 || !strings.Contains(o.stderr, "--token") {
 		t.Errorf("without a token: %+v", o)
+	}
+	taken := strings.Trim(strings.TrimPrefix(url, "http:"), "/")
+	if o := h.gateway(t, "mcp", "--http", taken, "--token", "env:TOKEN_A"); o.status != 2 || !strings.Contains(o.stderr, "\ngateway: usage: --http: ") || !strings.Contains(o.stderr, "\nhint: something else listens there") {
+		t.Errorf("on a port that is taken: %+v", o)
 	}
 	if o := h.gateway(t, "mcp", "--http", ":0", "--token", "env:HOME_"); o.status == 0 {
 		t.Errorf("with a token that is not there: %+v", o)

@@ -28,8 +28,9 @@ const (
 	minToken = 16
 )
 
-// A Token lets clients in, to the sessions of its scope.
-type Token struct{ Secret, Scope string }
+// A Token lets clients in, to the sessions of its scope. Name is what errors
+// call it.
+type Token struct{ Secret, Scope, Name string }
 
 // Handler serves clients over HTTP, each as its token's scope. The servers that
 // it made are returned too, to be closed.
@@ -38,14 +39,14 @@ func Handler(config Config, tokens []Token) (http.Handler, []*Server, error) {
 	servers := map[string]*Server{}
 	var all []*Server
 	var sums [][sha256.Size]byte
-	for i, t := range tokens {
+	for _, t := range tokens {
 		if len(t.Secret) < minToken {
-			return nil, nil, usage("make one with: openssl rand -hex 32", "the token of %s has less than %d characters", t.Scope, minToken)
+			return nil, nil, usage("make one with: openssl rand -hex 32", "%s has less than %d characters", t.Name, minToken)
 		}
 		sum := sha256.Sum256([]byte(t.Secret))
 		for j, other := range sums {
 			if other == sum {
-				return nil, nil, usage("a token stands for one scope", "%s and %s are the same token", tokens[j].Scope, tokens[i].Scope)
+				return nil, nil, usage("a token stands for one scope", "%s and %s are the same token", tokens[j].Name, t.Name)
 			}
 		}
 		sums = append(sums, sum)

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +20,7 @@ import (
 	"gateway/hosts"
 	"gateway/internal/config"
 	"gateway/mcpserver"
+	"gateway/transport"
 )
 
 // mcpFlags are the flags of mcp.
@@ -70,7 +73,7 @@ address without a host is this machine only.`,
 			}
 			defer config.Gateway.Close()
 			if f.http != "" {
-				return a.serveHTTP(cmd.Context(), config, f)
+				return a.serveHTTP(cmd, config, f)
 			}
 			server := mcpserver.New(config, stdioScope)
 			defer server.Close()
@@ -101,24 +104,46 @@ func (f mcpFlags) check(cmd *cobra.Command) error {
 	case f.http == "" && (len(f.tokens) > 0 || cmd.Flags().Changed("absent")):
 		return usage(cmd, "", "--token and --absent are for --http")
 	case f.http != "" && len(f.tokens) == 0:
-		return usage(cmd, "make a token with: openssl rand -hex 32, and give it as --token env:NAME or --token file:PATH", "--http needs a --token")
+		return usage(cmd, tokenHint, "--http needs a --token")
 	case f.output < 256 || f.output > 256<<10:
 		return usage(cmd, "", "--max-output: use 256 to 262144")
 	case f.absent < duration(time.Second):
 		return usage(cmd, "", "--absent: use one second or more")
 	}
+	for _, reference := range f.tokens {
+		if _, _, err := hosts.ParseReference(reference); err != nil {
+			return usage(cmd, tokenHint, "--token: %v", err)
+		}
+	}
 	return nil
 }
 
-// serveHTTP serves agents over HTTP until ctx ends.
-func (a *app) serveHTTP(ctx context.Context, config mcpserver.Config, f mcpFlags) error {
+// tokenHint is for who has given no token that can be used.
+const tokenHint = "make a token with: openssl rand -hex 32, and give it as --token env:NAME or --token file:PATH"
+
+// readTokens resolves the references to tokens. Each has a scope of its own.
+func readTokens(ctx context.Context, references []string) ([]mcpserver.Token, error) {
 	var tokens []mcpserver.Token
-	for _, reference := range f.tokens {
+	for _, reference := range references {
+		name := "--token " + reference
+		if strings.HasPrefix(reference, "cmd:") { // it may hold a secret
+			name = "--token cmd:…"
+		}
 		secret, err := gateway.Secret(ctx, reference)
 		if err != nil {
-			return err
+			return nil, &transport.Error{Code: gateway.Code(err), Message: "--token: " + err.Error(), Hint: tokenHint, Err: err}
 		}
-		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: stdioScope + ":" + url.PathEscape(reference)})
+		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: stdioScope + ":" + url.PathEscape(reference), Name: name})
+	}
+	return tokens, nil
+}
+
+// serveHTTP serves agents over HTTP until ctx ends.
+func (a *app) serveHTTP(cmd *cobra.Command, config mcpserver.Config, f mcpFlags) error {
+	ctx := cmd.Context()
+	tokens, err := readTokens(ctx, f.tokens)
+	if err != nil {
+		return err
 	}
 	config.Absent = time.Duration(f.absent)
 	handler, servers, err := mcpserver.Handler(config, tokens)
@@ -136,9 +161,14 @@ func (a *app) serveHTTP(ctx context.Context, config mcpserver.Config, f mcpFlags
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("mcp: %w", err)
+		hint := ""
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = "something else listens there: choose another port; with 0 the system chooses one"
+		}
+		return usage(cmd, hint, "--http: %v", err)
 	}
-	a.warn(fmt.Sprintf("agents are served on http://%s/", l.Addr()))
+	// Also with --quiet: nothing else tells which port it is.
+	a.out.say(fmt.Sprintf("gateway: agents are served on http://%s/", l.Addr()))
 	return mcpserver.Serve(ctx, l, handler)
 }
 
