@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gateway/gateway"
@@ -27,12 +26,9 @@ type connection struct {
 	ready  chan struct{} // closed once transport or err is set
 	opened transport.Transport
 	err    error
-	// personal: a person has answered for it. It serves nobody for whom no person
-	// is there: an agent must not work with what somebody once typed.
-	personal atomic.Bool
-	asked    bool // there was a person to ask
-	users    int  // the pool's mu guards it
-	idle     *time.Timer
+	asked  bool // there was a person to ask
+	users  int  // the pool's mu guards it
+	idle   *time.Timer
 }
 
 func newPool(linger time.Duration) *pool {
@@ -47,7 +43,7 @@ func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (tran
 	for {
 		c, mine := p.join(target.Key(), who)
 		if mine {
-			c.opened, c.err = gateway.Dial(ctx, target, c.caller(who))
+			c.opened, c.err = gateway.Dial(ctx, target, callerOf(who))
 			close(c.ready)
 		}
 		select {
@@ -201,9 +197,9 @@ func (p *pool) close() {
 	all.Wait()
 }
 
-// caller lets the transport ask whoever waits for it: that is not always the
+// callerOf lets the transport ask whoever waits for it: that is not always the
 // one who dialled first.
-func (c *connection) caller(first *asker) gateway.Caller {
+func callerOf(first *asker) gateway.Caller {
 	caller := gateway.Caller{
 		Secret: func(ctx context.Context, reference string) (string, error) {
 			return askerOf(ctx).secret(ctx, reference)
@@ -212,16 +208,16 @@ func (c *connection) caller(first *asker) gateway.Caller {
 	}
 	if first.interactive {
 		caller.Ask = func(ctx context.Context, q gateway.Question) (string, error) {
-			if q.Kind != gateway.AskHostKey {
-				c.personal.Store(true)
-			}
 			return askerOf(ctx).ask(ctx, q)
 		}
 	}
 	return caller
 }
 
-func (c *connection) serves(who *asker) bool { return !c.personal.Load() || who.interactive }
+// serves reports whether the caller may use an open connection. One that a
+// person's answer opened is for people: an agent must not work with what
+// somebody once typed.
+func (c *connection) serves(who *asker) bool { return who.interactive || !answered(c.opened) }
 
 func (c *connection) isReady() bool {
 	select {
@@ -237,6 +233,13 @@ func (c *connection) closeSoon() {
 	if c.opened != nil {
 		go c.opened.Close() // bounded by the transport's own timers
 	}
+}
+
+// answered reports whether a person has answered for a transport or for what it
+// runs over. One that can't tell asks nobody.
+func answered(t transport.Transport) bool {
+	a, ok := t.(interface{ Answered() bool })
+	return ok && a.Answered()
 }
 
 // alive reports whether a transport still has its machine. One that can't tell

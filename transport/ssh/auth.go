@@ -232,6 +232,7 @@ func (k *keyring) ask(q Question) (string, error) {
 	if err == nil {
 		err = k.ctx.Err()
 	}
+	k.answered = k.answered || err == nil
 	return answer, err
 }
 

@@ -23,6 +23,9 @@ type conn struct {
 	wire   *wire
 	under  func() // gives back what carries the connection: a share in a bastion, a command
 
+	// answered: a person's answer opened it, or a bastion on the way to it.
+	answered bool
+
 	ended chan struct{} // closed once x/crypto is through with it and under has been called
 
 	mu      sync.Mutex // guards what follows

@@ -88,6 +88,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 			}
 		})
 		if err == nil {
+			c.answered = h.auth.keys.answered || bastion != nil && bastion.answered
 			return c, nil
 		}
 		if !h.again(err, try) || clock.timeLeft() <= backoff {

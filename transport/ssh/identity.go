@@ -28,6 +28,7 @@ type keyring struct {
 	certs      []*gossh.Certificate
 	searched   []string
 	problems   []*transport.Error
+	answered   bool // a person has answered a question
 }
 
 // A candidate is a key whose turn may come. open may need a passphrase.

@@ -118,13 +118,15 @@ func (c *Config) key() string {
 
 // identity is equal for two configurations if a connection made with one of
 // them serves the other: same machine, same account, same credentials, same
-// way, same host key check. Functions are taken to be the same for the same
-// name.
+// way, same host key check, and both or neither have a person to ask: what one
+// has typed opens nothing for whoever comes without, and a dial that had nobody
+// to ask does not fail for one who is there. Functions are taken to be the same
+// for the same name.
 func (c *Config) identity() string {
 	hash := sha256.New()
 	for hop := c; hop != nil; hop = hop.Jump {
-		fmt.Fprintf(hash, "%q %q %d %q %q %q %v %q %v %v %d\n", hop.Name, hop.Addr, hop.Port, hop.User,
-			hop.Certificates, hop.Agent, hop.IdentitiesOnly, hop.ProxyCommand, hop.ConnectTimeout, hop.Keepalive, hop.MaxSessions)
+		fmt.Fprintf(hash, "%q %q %d %q %q %q %v %q %v %v %d %v\n", hop.Name, hop.Addr, hop.Port, hop.User,
+			hop.Certificates, hop.Agent, hop.IdentitiesOnly, hop.ProxyCommand, hop.ConnectTimeout, hop.Keepalive, hop.MaxSessions, hop.Ask != nil)
 		for _, id := range hop.Identities {
 			fmt.Fprintf(hash, "%q %q %q\n", id.Path, id.PEM, id.Name)
 		}

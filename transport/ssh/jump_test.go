@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -215,4 +216,38 @@ func TestManyBehindOneBastion(t *testing.T) {
 	if n := strings.Count(bastion.Log(), "Accepted publickey"); n > 3 {
 		t.Errorf("%d connections to the bastion", n)
 	}
+}
+
+// A dial that has nobody to ask is nothing for a person to wait for, who would
+// get its failure.
+func TestJumpWhilePersonless(t *testing.T) {
+	arrived, held := make(chan struct{}), make(chan struct{})
+	var again atomic.Bool
+	bastion := serve(t, &gossh.ServerConfig{
+		PublicKeyCallback: func(gossh.ConnMetadata, gossh.PublicKey) (*gossh.Permissions, error) {
+			if !again.Swap(true) {
+				close(arrived)
+				<-held
+			}
+			return nil, errors.New("no")
+		},
+		PasswordCallback: func(gossh.ConnMetadata, []byte) (*gossh.Permissions, error) { return nil, nil },
+	})
+	bastion.Name = "bastion"
+	bastion.Identities = []ssh.Identity{{Path: sshdtest.NewKey(t, "ed25519").File}}
+	c := listen(t, hold)
+	c.Jump = &bastion
+	var personless sync.WaitGroup
+	personless.Go(func() { refused(t, c, "auth.rejected") })
+	<-arrived
+	asked := make(chan struct{})
+	withPerson, hop := c, bastion
+	hop.Ask = func(context.Context, ssh.Question) (string, error) { close(asked); return "x", nil }
+	withPerson.Jump = &hop
+	var person sync.WaitGroup
+	person.Go(func() { refused(t, withPerson, "proxy.failed", "bastion could not connect") })
+	defer person.Wait()
+	defer personless.Wait()
+	defer close(held)
+	within(t, patience, "the question", func() { <-asked })
 }

@@ -33,6 +33,8 @@ type Transport struct {
 	dial   *dialling // under way, or nil
 	closed bool
 	key    string // the machine's host key
+	// answered: a person's answer opened one of the connections.
+	answered bool
 
 	reaping sync.WaitGroup
 
@@ -73,6 +75,14 @@ func (t *Transport) Alive() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.closed && slices.ContainsFunc(t.conns, (*conn).alive)
+}
+
+// Answered reports whether [Config.Ask] was needed to get in, here or at a
+// bastion on the way, be it for another transport that shares the bastion.
+func (t *Transport) Answered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.answered
 }
 
 // Account implements [transport.Remote]. A machine is known by its host key.
@@ -241,6 +251,7 @@ func (t *Transport) connect(ctx context.Context) error {
 		c.mu.Unlock()
 		t.conns = append(t.conns, c)
 		t.key = c.key
+		t.answered = t.answered || c.answered
 	}
 	t.mu.Unlock()
 	if closed {
