@@ -168,7 +168,7 @@ func (a *authenticator) ask(q Question) (string, error) {
 
 func (a *authenticator) interaction() error {
 	return a.config.failure(codeInteraction, nil, "run it at a terminal, or give the account a key or a password by reference",
-		"the server wants %s, and nobody is there to answer", strings.Join(a.allowed, " or "))
+		"the server wants %s, and nobody is there to answer", list(a.allowed, " or "))
 }
 
 // failure says why there is nothing left to try. What was wrong with a key
@@ -193,17 +193,17 @@ func (a *authenticator) failure() error {
 		return a.interaction()
 	case len(a.offered) == 0 && slices.Contains(a.allowed, methodKey):
 		return c.failure(codeNoKey, nil, "set identity for this host, start an agent, or give a password by reference",
-			"no key to show: looked in %s; the server accepts %s", a.keys.looked(), strings.Join(a.allowed, ", "))
+			"no key to show: looked in %s; the server accepts %s", a.keys.looked(), list(a.allowed, ", "))
 	}
 	tried := strings.Join(a.offered, ", ")
 	if tried == "" {
 		tried = "nothing, for it has none of these methods"
 	}
 	if len(a.passed) > 0 {
-		tried += "; accepted " + strings.Join(a.passed, ", ") + ", which is not enough"
+		tried += "; accepted " + list(a.passed, ", ") + ", which is not enough"
 	}
 	return c.failure(codeRejected, nil, "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason",
-		"authentication as %s refused: tried %s; the server accepts %s", c.User, tried, strings.Join(a.allowed, ", "))
+		"authentication as %s refused: tried %s; the server accepts %s", c.User, tried, list(a.allowed, ", "))
 }
 
 // tooMany reports whether the server ended the connection over refused

@@ -172,7 +172,7 @@ func (c *conn) gone(code, hint, format, untold string) error {
 	case closing:
 		return fmt.Errorf("ssh: %s: %w", c.config.where(), transport.ErrClosed)
 	case cause != nil && !hangup(cause):
-		untold = cause.Error()
+		untold = cut(cause.Error())
 	}
 	return c.config.failure(code, cause, hint, format, untold)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -132,7 +133,7 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 			"%s not finished %s%s", phase, c.inTime(ctx), said)
 	case errors.As(err, &common):
 		return c.failure(codeNoCommon, err, "the server offers only algorithms that are no longer safe, or a newer kind than this client knows: update it",
-			"no common algorithm for %s: it offers %q", common.What, common.RequestedAlgorithms)
+			"no common algorithm for %s: it offers %s", common.What, quoted(strings.Join(common.RequestedAlgorithms, ", ")))
 	case phase == phaseBanner && h.wire.throttled():
 		return c.failure(codeThrottled, err, "too many connections at once: lower --forks, raise MaxStartups in sshd_config, or wait until PerSourcePenalties expire",
 			"the server turns connections away%s", said)
@@ -142,9 +143,9 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 		return c.failure(codeClosed, err, "look into the server's log; TCP wrappers, a firewall or a full process table also end connections like this",
 			"connection closed by the server during %s%s", phase, said)
 	case phase == phaseAuth:
-		return c.failure(codeClosed, err, "look into the server's log", "%s: %s", phase, trimmed(err))
+		return c.failure(codeClosed, err, "look into the server's log", "%s: %s", phase, cut(trimmed(err)))
 	}
-	return c.failure(codeHandshake, err, "is this an SSH server?", "%s: %s%s", phase, trimmed(err), said)
+	return c.failure(codeHandshake, err, "is this an SSH server?", "%s: %s%s", phase, cut(trimmed(err)), said)
 }
 
 // trimmed is the text of an error of x/crypto without the words that the
@@ -155,4 +156,27 @@ func trimmed(err error) string {
 		err = inner
 	}
 	return strings.TrimPrefix(err.Error(), "ssh: ")
+}
+
+// maxTheirs bounds what a server says in a message.
+const maxTheirs = 200
+
+// quoted is a server's text as part of a message. It may be as long as a packet
+// and look like anything.
+func quoted(text string) string { return fmt.Sprintf("%.*q", maxTheirs, text) }
+
+// cut is the text of an error of x/crypto, in which a server's may stand.
+func cut(text string) string { return fmt.Sprintf("%.*s", maxTheirs, printable([]byte(text))) }
+
+// list is what a server calls its methods. Names as RFC 4250 section 4.6.1 has
+// them need no quotes, as long as they are few.
+func list(methods []string, separator string) string {
+	text := strings.Join(methods, separator)
+	odd := func(method string) bool {
+		return strings.ContainsFunc(method, func(r rune) bool { return r <= ' ' || r > '~' })
+	}
+	if len(text) > maxTheirs || slices.ContainsFunc(methods, odd) {
+		return quoted(text)
+	}
+	return text
 }

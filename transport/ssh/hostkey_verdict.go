@@ -166,7 +166,7 @@ func checkHostCertFor(cert *gossh.Certificate, principal string) error {
 	}
 	err := (&gossh.CertChecker{}).CheckCert(principal, cert)
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "ssh: "))
+		return errors.New(cut(strings.TrimPrefix(err.Error(), "ssh: ")))
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (t *Transport) limit(cause error) error {
 	text := trimmed(cause)
 	var refusal *gossh.OpenChannelError
 	if errors.As(cause, &refusal) {
-		text = fmt.Sprintf("%s: %s", refusal.Reason, refusal.Message)
+		text = fmt.Sprintf("%s: %s", refusal.Reason, quoted(refusal.Message))
 	}
 	return t.config.failure(codeLimit, cause, "raise MaxSessions in sshd_config, or set max_sessions to what the server allows",
 		"no channel for another program: %s", strings.TrimPrefix(text, t.config.where()+": "))
