@@ -32,9 +32,12 @@ func openRemote(ctx context.Context, c *gateway.Connection, pipe *transport.Pipe
 	link, err := newLink(ctx, pipe)
 	if err != nil {
 		c.Close()
+		if ctx.Err() != nil || errors.Is(err, transport.ErrLost) { // which says nothing about the server
+			return nil, err
+		}
 		return nil, &transport.Error{
-			Code: "file.no_subsystem", Message: "transfer: " + name + ": " + err.Error(), Err: err,
-			Hint: "what a profile writes without being asked breaks sftp",
+			Code: "file.no_subsystem", Message: "transfer: " + name + ": sftp: " + strings.TrimPrefix(err.Error(), "sftp: "), Err: err,
+			Hint: "look at Subsystem in sshd_config; what a profile writes without being asked breaks sftp too",
 		}
 	}
 	return &Remote{name: name, connection: c, link: link, hasher: newHasher(c.Pipe)}, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -45,14 +46,25 @@ const maxRoom = 4 << 20
 // draft-ietf-secsh-filexfer-02, section 3.
 const safeBlock = 32 << 10
 
+// greeting is how long a server or a shell that was started may take to say its
+// first word: whatever else was started in its place may never say one.
+const greeting = 30 * time.Second
+
+var errSilent = fmt.Errorf("it has said nothing for %v", greeting)
+
 // newLink greets the server behind a pipe, which belongs to the link.
 func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, greeting, errSilent)
+	defer cancel()
 	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock, room: semaphore.NewWeighted(maxRoom)}
 	l.out = &outgoing{pipe: pipe, in: l.in}
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	var err error
 	l.Client, err = sftp.NewClientPipe(l.in, l.out, sftp.MaxPacketUnchecked(maxRequest))
-	if !stop() && err != nil {
+	if !stop() {
+		if err == nil { // too late: the pipe is closed
+			_ = l.Client.Close()
+		}
 		err = context.Cause(ctx)
 	}
 	if err != nil {

@@ -40,7 +40,13 @@ func openShell(ctx context.Context, start starter) (*shell, error) {
 	}
 	go drain(pipe.Stderr) // ends with the pipe
 	s := &shell{pipe: pipe, out: bufio.NewReaderSize(pipe.Stdout, 64<<10), mark: rand.Text()}
-	if _, err := s.collect(ctx, "LC_ALL=C; export LC_ALL; unset CDPATH; umask\n", maxNoise); err != nil {
+	first, cancel := context.WithTimeoutCause(ctx, greeting, errSilent)
+	defer cancel()
+	_, err = s.collect(first, "LC_ALL=C; export LC_ALL; unset CDPATH; umask\n", maxNoise)
+	if err == nil {
+		err = context.Cause(first) // which may have closed the pipe since
+	}
+	if err != nil {
 		s.close()
 		if errors.Is(err, transport.ErrLost) || ctx.Err() != nil {
 			return nil, err
