@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"unicode"
 
 	"gateway/transport"
 )
@@ -82,12 +83,14 @@ func Show(machine, path string) string {
 	return machine + ":" + printable(path)
 }
 
-// printable quotes a path that has control characters or bytes that are no text.
+// printable quotes a path that has bytes that are no text, or characters that
+// control a terminal or the direction of what is written.
 func printable(path string) string {
-	for _, r := range path {
-		if r < ' ' || r == 0x7f || r == '\uFFFD' {
-			return fmt.Sprintf("%q", path)
-		}
+	odd := func(r rune) bool {
+		return r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+	}
+	if strings.ContainsFunc(path, odd) {
+		return fmt.Sprintf("%q", path)
 	}
 	return path
 }
