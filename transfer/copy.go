@@ -109,7 +109,8 @@ type Problem struct {
 	Err  error
 }
 
-// maxProblems bounds the problems that a report names.
+// maxProblems bounds the problems that a report names, and once more the files
+// among them that may have been written. No more than that are under way.
 const maxProblems = 100
 
 // A Report says what a copy has done.
@@ -127,7 +128,7 @@ type Report struct {
 	Unsure int64
 	// Checked are the files whose copy was compared with what was sent.
 	Checked int64
-	// Problems are the first of them.
+	// Problems are the first of those that Failed, and all that are Unsure.
 	Problems []Problem
 	// Err is what kept the copy from beginning, or ended it.
 	Err      error

@@ -231,9 +231,10 @@ func leads(ctx context.Context, m Machine, name string) string {
 	return real.Path
 }
 
-// failed notes a problem. What concerns all that is left ends the copy.
+// failed notes a problem. What concerns all that is left ends the copy; of what
+// was under way then, a file that may have been written is one to name.
 func (r *run) failed(ctx context.Context, from, to string, err error) {
-	if ctx.Err() != nil { // it is not this file's fault
+	if ctx.Err() != nil && !MayBeDone(err) { // it is not this file's fault
 		r.count(&r.report.Failed)
 		return
 	}
@@ -243,7 +244,7 @@ func (r *run) failed(ctx context.Context, from, to string, err error) {
 	}
 	r.mu.Lock()
 	r.report.Failed++
-	if len(r.report.Problems) < maxProblems {
+	if len(r.report.Problems) < maxProblems || MayBeDone(err) && r.report.Unsure <= maxProblems {
 		r.report.Problems = append(r.report.Problems, Problem{from, err})
 	}
 	r.mu.Unlock()

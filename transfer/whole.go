@@ -119,10 +119,17 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 // unsure reports whether a file may have its name although it was not learnt.
 func unsure(err error) bool { return Lost(err) || errors.Is(err, context.DeadlineExceeded) }
 
+var errMayBeDone = errors.New("it may have been done")
+
+// MayBeDone reports whether an error of a copy or of [Write] is about a file that
+// may have its name.
+func MayBeDone(err error) bool { return errors.Is(err, errMayBeDone) }
+
 // mayBeDone is the error of a file for which unsure is true.
 func mayBeDone(m Machine, path string, err error) error {
+	err = fmt.Errorf("%w: %w", errMayBeDone, err)
 	return &transport.Error{
-		Code: "link.lost", Message: fmt.Sprintf("transfer: write %s: it may have been done: %v", Show(m.About().Name, path), err), Err: err,
+		Code: "link.lost", Message: fmt.Sprintf("transfer: write %s: %v", Show(m.About().Name, path), err), Err: err,
 		Hint: "look what it has before you write it again",
 	}
 }

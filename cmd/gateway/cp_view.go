@@ -200,7 +200,8 @@ func (v *cpText) watcher(host int) transfer.Watcher {
 	return v.bars.watcher(host)
 }
 
-// maxShown is how many problems of a host are shown.
+// maxShown is how many problems of a host are shown, besides the files that may
+// have been written.
 const maxShown = 20
 
 func (v *cpText) done(host int, r *cpResult) {
@@ -216,12 +217,15 @@ func (v *cpText) done(host int, r *cpResult) {
 			lines = append(lines, label+"hint: "+indent(visible(hint)))
 		}
 	}
+	left := r.Failed
 	for i, p := range r.Problems {
-		if i == maxShown {
-			lines = append(lines, fmt.Sprintf("%sgateway: and %d more", label, r.Failed-maxShown))
-			break
+		if i < maxShown || transfer.MayBeDone(p.Err) {
+			say(p.Err)
+			left--
 		}
-		say(p.Err)
+	}
+	if len(r.Problems) > maxShown && left > 0 {
+		lines = append(lines, fmt.Sprintf("%sgateway: and %d more", label, left))
 	}
 	if r.Err != nil {
 		say(r.Err)

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gateway/internal/config"
 	"gateway/transfer"
+	"gateway/transport"
 )
 
 // said returns what a view of a copy writes in text form.
@@ -25,6 +29,54 @@ func said(t *testing.T, c *copying, show func(cpView)) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// losing is a machine whose link is lost while a file gets its name.
+type losing struct{ *transfer.Local }
+
+func (m losing) Create(ctx context.Context, s transfer.Spec) (transfer.Part, error) {
+	p, err := m.Local.Create(ctx, s)
+	return losingPart{p}, err
+}
+
+type losingPart struct{ transfer.Part }
+
+func (losingPart) Commit(context.Context) error { return transport.ErrLost }
+
+// Of many problems the first ones are shown, and every file that may have been
+// written.
+func TestProblemsShown(t *testing.T) {
+	mayBeThere := func(name string) error {
+		return transfer.Write(t.Context(), losing{&transfer.Local{}}, filepath.Join(t.TempDir(), name), nil, nil)
+	}
+	for _, test := range []struct {
+		refused int
+		more    string
+	}{
+		{maxShown - 2, ""},
+		{maxShown + 5, "gateway: and 5 more\n"},
+	} {
+		t.Run(fmt.Sprint(test.refused), func(t *testing.T) {
+			r := &cpResult{Host: "web1"}
+			for i := range test.refused {
+				r.Problems = append(r.Problems, transfer.Problem{Err: &transport.Error{Code: "file.permission", Message: fmt.Sprint("refused ", i)}})
+			}
+			for _, name := range []string{"one", "two"} {
+				r.Problems = append(r.Problems, transfer.Problem{Err: mayBeThere(name)})
+			}
+			r.Failed = int64(len(r.Problems))
+			text := said(t, &copying{flags: &cpFlags{}}, func(v cpView) { v.done(0, r) })
+			if n := strings.Count(text, "refused"); n != min(test.refused, maxShown) {
+				t.Errorf("%d that were refused are shown: %s", n, text)
+			}
+			if strings.Count(text, "/one: it may have been done") != 1 || strings.Count(text, "/two: it may have been done") != 1 {
+				t.Errorf("not both that may have been written are shown: %s", text)
+			}
+			if _, more, _ := strings.Cut(text, "gateway: and "); test.more != "" && "gateway: and "+more != test.more || test.more == "" && more != "" {
+				t.Errorf("the end is %q, want %q", more, test.more)
+			}
+		})
+	}
 }
 
 // What a server calls its files does not move the cursor, nor turn a line around.

@@ -1,0 +1,102 @@
+package transfer_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"gateway/gateway"
+	"gateway/transfer"
+	"gateway/transport"
+)
+
+// cutOff is a machine whose link is lost while so many files get their names.
+type cutOff struct {
+	*transfer.Local
+	underWay *sync.WaitGroup
+}
+
+func (m cutOff) Create(ctx context.Context, s transfer.Spec) (transfer.Part, error) {
+	p, err := m.Local.Create(ctx, s)
+	return cutOffPart{p, m.underWay}, err
+}
+
+type cutOffPart struct {
+	transfer.Part
+	underWay *sync.WaitGroup
+}
+
+func (p cutOffPart) Commit(ctx context.Context) error {
+	p.underWay.Done()
+	p.underWay.Wait()
+	if err := p.Part.Commit(ctx); err != nil {
+		return err
+	}
+	return &transport.Error{Code: "link.lost", Message: "link lost", Err: transport.ErrLost}
+}
+
+// ends are the events of what failed.
+type ends struct {
+	mu    sync.Mutex
+	paths []string
+}
+
+func (*ends) Found(int64)                {}
+func (*ends) Begin(string, int64, int64) {}
+func (*ends) Moved(string, int)          {}
+
+func (e *ends) End(end transfer.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if end.Done == transfer.Failed && transfer.MayBeDone(end.Err) {
+		e.paths = append(e.paths, end.Path)
+	}
+}
+
+// Every file that may have been written is named, not only the first one whose
+// end ends the copy, and also where there were problems enough before.
+func TestNamesWhatMayBeThere(t *testing.T) {
+	const underWay, refused = 8, 120
+	files, into := make(map[string]string), make(map[string]string)
+	var names []string
+	for i := range refused + underWay {
+		name := fmt.Sprintf("%03d", i)
+		files[name] = "new"
+		names = append(names, name)
+		if i < refused { // a directory has its name
+			into[name+"/in"] = ""
+		}
+	}
+	from, to := tree(t, files), tree(t, into)
+	for i, name := range names {
+		names[i] = filepath.Join(from, name)
+	}
+	want := names[refused:]
+	var all sync.WaitGroup
+	all.Add(underWay)
+	var watch ends
+	report := (&transfer.Copy{
+		From: &transfer.Local{}, To: cutOff{&transfer.Local{}, &all}, Paths: names, Into: to, Watch: &watch,
+	}).Run(t.Context())
+	var named []string
+	for _, p := range report.Problems {
+		if transfer.MayBeDone(p.Err) {
+			named = append(named, p.Path)
+			if gateway.Code(p.Err) != "link.lost" {
+				t.Errorf("%v is %s, want link.lost", p.Err, gateway.Code(p.Err))
+			}
+		}
+	}
+	for what, got := range map[string][]string{"problems": named, "events": watch.paths} {
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s name %q, want %q", what, got, want)
+		}
+	}
+	if report.Unsure != underWay || report.Failed != underWay+refused {
+		t.Errorf("%d unsure, %d failed", report.Unsure, report.Failed)
+	}
+}
