@@ -143,6 +143,21 @@ func TestAttachToPlainCommand(t *testing.T) {
 	p.leaves(0)
 }
 
+// An answer that is refused is not the last one.
+func TestAttachAnswersAgain(t *testing.T) {
+	home := daemonHome(t)
+	gatewayIn(t, home, "session", "exec", "work", "--wait", "20s", "--", `read -s -p "secret? " a </dev/tty; echo "${#a}"`)
+	p := atHome(t, home, "session", "attach", "work")
+	p.expect("\r\nsecret? ") // behind the line that says what runs
+	p.press("\xff\r")        // it is no text
+	p.expect("gateway: usage: ")
+	p.press("xyzz\u00fc\x7f!\r")
+	p.expect("5\r\n")
+	p.expect("work:")
+	p.press("\x04")
+	p.leaves(0)
+}
+
 func TestAttachReadOnly(t *testing.T) {
 	home := daemonHome(t)
 	p := atHome(t, home, "session", "attach", "work", "--read-only")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -208,23 +209,37 @@ func (t *takeover) plain(ctx context.Context, b []byte, asks bool) {
 			}
 		case !asks:
 		case key == '\r' || key == '\n':
-			t.mu.Lock()
-			text := string(t.answer)
-			t.answer, t.asks = nil, false
-			t.mu.Unlock()
-			t.show([]byte("\n"))
-			if err := t.client.Send(ctx, t.session.ID, api.Input{Text: text, Enter: true, Secret: true, Attachment: t.id, Command: t.running()}); err != nil {
-				t.app.out.fail(err)
-			}
+			t.reply(ctx)
 			return
+		case key == 0x7f || key == 8:
+			t.mu.Lock()
+			_, size := utf8.DecodeLastRune(t.answer)
+			t.answer = t.answer[:len(t.answer)-size]
+			t.mu.Unlock()
 		default:
 			t.mu.Lock()
-			if t.answer = append(t.answer, key); key == 0x7f || key == 8 {
-				t.answer = t.answer[:max(0, len(t.answer)-2)]
-			}
+			t.answer = append(t.answer, key)
 			t.mu.Unlock()
 		}
 	}
+}
+
+// reply sends the answer to a prompt. The prompt of one that is refused, as what
+// is no text is, still waits, and nobody tells of it again.
+func (t *takeover) reply(ctx context.Context) {
+	t.mu.Lock()
+	command, text := t.command, string(t.answer)
+	t.answer, t.asks = nil, false
+	t.mu.Unlock()
+	t.show([]byte("\n"))
+	err := t.client.Send(ctx, t.session.ID, api.Input{Text: text, Enter: true, Secret: true, Attachment: t.id, Command: t.running()})
+	if err == nil {
+		return
+	}
+	t.mu.Lock()
+	t.asks = t.asks || t.command == command
+	t.mu.Unlock()
+	t.app.out.fail(err)
 }
 
 // join shows what runs already, and returns where to go on.
