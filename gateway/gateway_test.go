@@ -57,6 +57,40 @@ func TestExecKeepsLongOutputWhole(t *testing.T) {
 	}
 }
 
+// Each stream that is too long has a file of its own, and the result names it: of
+// a command, and of a script.
+func TestBothStreamsAreKeptWhole(t *testing.T) {
+	g := with(t, "", func(c *gateway.Config) { c.SpoolDir = t.TempDir() })
+	const out, errs = "seq 1 300000", "seq 300000 -1 1 >&2"
+	size := func(file string) int64 {
+		info, err := os.Stat(file)
+		if err != nil {
+			return -1
+		}
+		return info.Size()
+	}
+	for _, test := range []struct {
+		text         string
+		both, script bool
+	}{
+		{out + "; " + errs, true, false},
+		{errs, false, false},
+		{out + "\n" + errs, true, true},
+		{"true\n" + errs, false, true},
+	} {
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: test.text, Script: test.script, Spool: true})
+		if r.Err != nil || !r.Truncated || size(r.SpoolStderr) != r.StderrBytes || r.StderrBytes < 1<<20 {
+			t.Errorf("%q: %v, stderr has %d bytes, its file %q %d", test.text, r.Err, r.StderrBytes, r.SpoolStderr, size(r.SpoolStderr))
+		}
+		switch {
+		case test.both && (r.Spool == r.SpoolStderr || size(r.Spool) != r.StdoutBytes):
+			t.Errorf("%q: stdout has %d bytes, its file %q %d", test.text, r.StdoutBytes, r.Spool, size(r.Spool))
+		case !test.both && r.Spool != r.SpoolStderr:
+			t.Errorf("%q: the whole is in %q, want the file of stderr, %q", test.text, r.Spool, r.SpoolStderr)
+		}
+	}
+}
+
 func TestSpoolThatCannotBeWrittenFailsNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -170,17 +204,17 @@ func TestResultInJSON(t *testing.T) {
 			Result: session.Result{Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split},
 		}, `{"schema":"gateway.result/v1","id":"1","host":"web1","user":"","transport":"","session":"","shell":"","command":"a > b && c",` +
 			`"verdict":"not_started","exit_code":null,"signal":null,"stdout":"","stderr":"","terminal":"","streams":"split",` +
-			`"stdout_bytes":0,"stderr_bytes":0,"truncated":false,"spool":null,"background":false,"cwd":"","started_at":null,"duration_ms":0,"connect_ms":0,` +
+			`"stdout_bytes":0,"stderr_bytes":0,"truncated":false,"spool":null,"spool_stderr":null,"background":false,"cwd":"","started_at":null,"duration_ms":0,"connect_ms":0,` +
 			`"error":{"code":"internal","message":"x","hint":""}}`},
 		{"signaled, with bytes that are no text", gateway.Result{
 			ID: "1", Host: "web1", User: "deploy", Transport: "ssh", Session: "s-1", Shell: "/usr/bin/bash", Command: "x", Connect: 1500 * time.Millisecond,
 			Result: session.Result{
 				Verdict: session.Signaled, ExitCode: 137, Signal: "KILL", Stdout: []byte("\x00\x01\xff"), Stderr: []byte("ü"), Streams: session.Merged,
-				StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/s", Background: true, Cwd: "/srv", Started: started, Duration: 2 * time.Second,
+				StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/s", SpoolStderr: "/s.stderr", Background: true, Cwd: "/srv", Started: started, Duration: 2 * time.Second,
 			},
 		}, `{"schema":"gateway.result/v1","id":"1","host":"web1","user":"deploy","transport":"ssh","session":"s-1","shell":"bash","command":"x",` +
 			`"verdict":"signaled","exit_code":137,"signal":"KILL","stdout_base64":"AAH/","stderr":"ü","terminal":"","streams":"merged",` +
-			`"stdout_bytes":3,"stderr_bytes":2,"truncated":true,"spool":"/s","background":true,"cwd":"/srv","started_at":"2026-01-02T03:04:05.678901Z","duration_ms":2000,"connect_ms":1500,` +
+			`"stdout_bytes":3,"stderr_bytes":2,"truncated":true,"spool":"/s","spool_stderr":"/s.stderr","background":true,"cwd":"/srv","started_at":"2026-01-02T03:04:05.678901Z","duration_ms":2000,"connect_ms":1500,` +
 			`"error":null}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -199,7 +233,7 @@ func TestResultSurvivesJSON(t *testing.T) {
 		{Result: session.Result{Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split}, Err: &transport.Error{Code: "tcp.refused", Message: "refused", Hint: "look"}},
 		{ID: "01J", Host: "web1", Shell: "bash", Command: "a > b", Result: session.Result{
 			Verdict: session.Exited, ExitCode: 0, Streams: session.Split, Cwd: "/srv",
-			Stdout: []byte("a\xffb"), Stderr: []byte("é"), StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/x",
+			Stdout: []byte("a\xffb"), Stderr: []byte("é"), StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/x", SpoolStderr: "/y",
 			Started: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), Duration: 1500 * time.Millisecond,
 		}},
 	} {

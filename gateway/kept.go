@@ -73,3 +73,15 @@ func (k *kept) close() {
 }
 
 func (k *kept) bytes() []byte { return k.data }
+
+// truncated reports whether bytes leaves something out. It is for after close.
+func (k *kept) truncated() bool { return k.total > int64(len(k.data)) }
+
+// file names the file with the whole stream, if there is one. It is for after
+// close.
+func (k *kept) file() string {
+	if k.spool == nil {
+		return ""
+	}
+	return k.spool.Name()
+}

@@ -59,6 +59,7 @@ type jsonResult struct {
 	StderrBytes  int64      `json:"stderr_bytes"`
 	Truncated    bool       `json:"truncated"`
 	Spool        *string    `json:"spool"`
+	SpoolStderr  *string    `json:"spool_stderr"`
 	Background   bool       `json:"background"`
 	Cwd          string     `json:"cwd"`
 	StartedAt    *time.Time `json:"started_at"`
@@ -107,6 +108,9 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	if r.Spool != "" {
 		j.Spool = &r.Spool
 	}
+	if r.SpoolStderr != "" {
+		j.SpoolStderr = &r.SpoolStderr
+	}
 	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
 	j.Stderr, j.StderrBase64 = Text(r.Stderr)
 	// Not json.Marshal: \u003e for every > is no way to show a command.
@@ -146,6 +150,9 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	}
 	if j.Spool != nil {
 		r.Spool = *j.Spool
+	}
+	if j.SpoolStderr != nil {
+		r.SpoolStderr = *j.SpoolStderr
 	}
 	if j.StartedAt != nil {
 		r.Started = *j.StartedAt

@@ -142,15 +142,11 @@ func broken(ctx context.Context, err error) (session.Verdict, error) {
 
 func (run *scriptRun) finish() Result {
 	r := run.result
-	r.Truncated, r.Spool = r.Cut, ""
 	out, errs := &run.kept[session.Stdout], &run.kept[session.Stderr]
-	for _, k := range []*kept{out, errs} {
-		k.close()
-		r.Truncated = r.Truncated || k.total > int64(len(k.bytes()))
-		if r.Spool == "" && k.spool != nil {
-			r.Spool = k.spool.Name()
-		}
-	}
+	out.close()
+	errs.close()
+	r.Truncated = r.Cut || out.truncated() || errs.truncated()
+	r.Spool, r.SpoolStderr = cmp.Or(out.file(), errs.file()), errs.file()
 	r.Stdout, r.StdoutBytes = out.bytes(), out.total
 	r.Stderr, r.StderrBytes = errs.bytes(), errs.total
 	return r

@@ -65,7 +65,7 @@ var commands = []struct {
 		name: "bytes and death by signal", args: []string{"exec", "web1", "-o", "json", "--", `printf "\000\001\377"; kill -9 $$`},
 		status: 137, json: true,
 		stdout: `{"background":false,"command":"printf \"\\000\\001\\377\"; kill -9 $$","error":null,"exit_code":137,"host":"web1","schema":"gateway.result/v1","shell":"bash","shell_ended":true,"signal":"KILL",` +
-			`"spool":null,"stderr":"","stderr_bytes":0,"stdout_base64":"AAH/","stdout_bytes":3,"streams":"split","terminal":"","truncated":false,"verdict":"signaled"}`,
+			`"spool":null,"spool_stderr":null,"stderr":"","stderr_bytes":0,"stdout_base64":"AAH/","stdout_bytes":3,"streams":"split","terminal":"","truncated":false,"verdict":"signaled"}`,
 	},
 	{
 		name: "timeout", args: []string{"exec", "web1", "--timeout", "1s", "--", "export TAG; echo part; sleep 60"},

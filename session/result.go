@@ -61,8 +61,9 @@ type Result struct {
 	// Truncated, also where what had come is all there.
 	Cut bool
 	// Spool is the file that holds the whole of the first stream that was
-	// truncated, or empty.
-	Spool string
+	// truncated, or empty. SpoolStderr is that of stderr, if it was truncated:
+	// Spool itself, where stdout was not.
+	Spool, SpoolStderr string
 	// Background: bytes of an earlier command's background job may be among
 	// these.
 	Background bool
