@@ -26,6 +26,9 @@ type Config struct {
 	// HostKeyPolicy is for hosts that name none: "strict" (also if empty), "ask"
 	// or "accept-new".
 	HostKeyPolicy string
+	// Strict says what makes every host's policy strict, whatever inventory and
+	// ssh_config say, such as "CI=true"; empty means that nothing does.
+	Strict string
 	// Ask puts a question to a person; nil means that nobody is there.
 	Ask func(context.Context, Question) (string, error)
 	// Warn tells a person about something that stopped nothing; nil drops it.

@@ -65,6 +65,8 @@ type HostKeyRule struct {
 	// Revoked is a file of keys that are never accepted.
 	Revoked string `json:"revoked,omitempty"`
 	Policy  string `json:"policy"` // strict, ask or accept-new
+	// Why says what has made another policy strict; empty if nothing has.
+	Why string `json:"why,omitempty"`
 }
 
 // Key tells targets apart: those with an equal Key may share a connection.
@@ -218,6 +220,9 @@ func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
 	}
 	rule.Files = slices.Concat(user, global)
 	rule.Policy = cmp.Or(host.HostKeyPolicy, g.config.HostKeyPolicy, "strict")
+	if g.config.Strict != "" && rule.Policy != "strict" {
+		rule.Policy, rule.Why = "strict", g.config.Strict
+	}
 	return rule
 }
 

@@ -226,7 +226,7 @@ func (p *settingsParser) trust() {
 		// Whoever wrote it wants unseen keys accepted; that a changed key is
 		// as well, nobody gets without saying so here.
 		p.s.HostKeyPolicy = "accept-new"
-		p.warn("StrictHostKeyChecking no is followed as accept-new: changed host keys are refused")
+		p.warn("StrictHostKeyChecking no is followed as accept-new at most: changed host keys are refused")
 	}
 }
 

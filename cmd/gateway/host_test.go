@@ -40,9 +40,15 @@ func write(t *testing.T, path, text string) {
 // call runs gateway where nobody is, and returns what it says.
 func call(t *testing.T, home string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
+	return callIn(t, environ(home), args...)
+}
+
+// callIn is call with an environment.
+func callIn(t *testing.T, env []string, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "gateway", args...)
-	cmd.Env = environ(home)
+	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	var exit *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
@@ -184,12 +190,7 @@ func TestTrustBesideRefusedKeys(t *testing.T) {
 // pin puts a pin into the inventory in a home.
 func pin(t *testing.T, home, fingerprint string) {
 	t.Helper()
-	inventory := filepath.Join(home, ".config/gateway/hosts.yaml")
-	text, err := os.ReadFile(inventory)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, inventory, strings.Replace(string(text), "{addr", "{host_key: \""+fingerprint+"\", addr", 1))
+	edit(t, filepath.Join(home, ".config/gateway/hosts.yaml"), "{addr", "{host_key: \""+fingerprint+"\", addr")
 }
 
 // A pin goes before known_hosts: what is recorded there would be of no use.
@@ -204,4 +205,47 @@ func TestTrustOfPinnedHost(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(home, ".ssh/known_hosts")); !os.IsNotExist(err) {
 		t.Errorf("known_hosts is there: %v", err)
 	}
+}
+
+// In CI a policy that takes unseen keys does not count, wherever it stands: what
+// is trusted there has to be known beforehand.
+func TestHostKeysAreStrictInCI(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	fingerprint := gossh.FingerprintSHA256(server.HostKey)
+	for name, policy := range map[string]struct{ inventory, sshConfig string }{
+		"inventory":  {inventory: "host_key_policy: accept-new, "},
+		"ssh_config": {sshConfig: "Host web1\n  StrictHostKeyChecking no\n"},
+		"default":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			home := inventoryOf(t, server)
+			known := filepath.Join(home, ".ssh/known_hosts")
+			edit(t, filepath.Join(home, ".config/gateway/hosts.yaml"), "{addr", "{"+policy.inventory+"known_hosts: "+known+", addr")
+			if policy.sshConfig != "" {
+				write(t, filepath.Join(home, "ssh_config"), policy.sshConfig)
+				write(t, filepath.Join(home, ".config/gateway/config.yaml"), "ssh_config: "+home+"/ssh_config\n")
+			}
+			ci := append(environ(home), "CI=true")
+
+			status, out, errs := callIn(t, ci, "exec", "web1", "true")
+			wants(t, "exec", status, statusNotStarted, out+errs, "gateway: hostkey.unknown: ", "\nhint: with CI=true host keys are strict: ", "gateway hosts trust web1", "host_key")
+			if _, err := os.Stat(known); !os.IsNotExist(err) {
+				t.Errorf("known_hosts is there: %v", err)
+			}
+			status, out, errs = callIn(t, ci, "hosts", "trust", "web1", "--fingerprint", fingerprint)
+			wants(t, "trust", status, 0, out+errs, fingerprint+" added to "+known)
+			status, out, errs = callIn(t, ci, "exec", "web1", "true")
+			wants(t, "exec of a host that is known", status, 0, out+errs)
+		})
+	}
+}
+
+// edit replaces a text in a file.
+func edit(t *testing.T, path, old, text string) {
+	t.Helper()
+	was, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, strings.Replace(string(was), old, text, 1))
 }

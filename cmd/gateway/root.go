@@ -237,11 +237,15 @@ const (
 
 // open returns the gateway.
 func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gateway {
-	if ask == nil {
+	strict := ""
+	switch {
+	case a.config.CI:
+		strict = "CI=true"
+	case ask == nil:
 		policy = policyStrict
 	}
 	g := gateway.New(gateway.Config{
-		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy,
+		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy, Strict: strict,
 		Ask: ask, Warn: a.warn, Warm: a.warm, SpoolDir: stateDir(a.source.Environ, "spool"), LedgerDir: stateDir(a.source.Environ, "open"),
 	})
 	a.gateway.Store(g)

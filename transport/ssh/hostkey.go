@@ -60,6 +60,9 @@ type HostKeys struct {
 	Revoked string
 
 	Policy Policy
+	// Why says what has made the policy Strict, for the hint about an unknown key;
+	// empty if that is as it was asked for.
+	Why string
 	// Ask is called for a key that is not known under the policy Ask. It may
 	// block until the context ends. Without it the policy is Strict.
 	Ask func(context.Context, HostKeyQuestion) (bool, error)

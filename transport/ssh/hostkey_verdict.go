@@ -245,10 +245,14 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 			Hint:    fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", name),
 		}
 	}
+	hint := "compare the fingerprint with the host's own, then run: gateway hosts trust " + name
+	if h.Why != "" {
+		hint = fmt.Sprintf("with %s host keys are strict: compare the fingerprint with the host's own and record it beforehand with gateway hosts trust %s, or pin it with host_key in the inventory", h.Why, name)
+	}
 	return &transport.Error{
 		Code:    "hostkey.unknown",
 		Message: fmt.Sprintf("ssh: host key of %s is unknown: %s%s", name, key, v.certNote()),
-		Hint:    "compare the fingerprint with the host's own, then run: gateway hosts trust " + name,
+		Hint:    hint,
 	}
 }
 
