@@ -19,7 +19,10 @@ type Step struct {
 	// Layer is inventory, name, tcp, proxy, banner, kex, hostkey, auth, session,
 	// shell or sftp.
 	Layer string
-	OK    bool
+	// Jump is the host on the way whose layer it is; empty for that of the host
+	// itself.
+	Jump string
+	OK   bool
 	// Detail says what was found, or what went wrong.
 	Detail string
 	// Code and Hint are of what went wrong.
@@ -76,7 +79,7 @@ type check struct {
 func (c *check) passed(layer, detail string) { c.step(Step{Layer: layer, OK: true, Detail: detail}) }
 
 func (c *check) failed(layer string, err error) error {
-	c.step(Step{Layer: layer, Detail: err.Error(), Code: Code(err), Hint: Hint(err)})
+	c.step(Step{Layer: layer, Jump: ssh.FailedJump(err), Detail: err.Error(), Code: Code(err), Hint: Hint(err)})
 	return err
 }
 
@@ -88,8 +91,8 @@ func (c *check) step(s Step) {
 	c.report(s)
 }
 
-// connect reports the layers of an SSH connection in their order, although the
-// server's version and the key exchange are known only afterwards.
+// connect reports the layers of an SSH connection in their order, those of the
+// hosts on the way first.
 func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (transport.Transport, error) {
 	if host.Local() {
 		return g.connect(ctx, host)
@@ -98,32 +101,63 @@ func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (trans
 	if err != nil {
 		return nil, c.failed(layerOf(err), err)
 	}
+	var legs []*leg
 	for hop := config; hop != nil; hop = hop.Jump {
-		hop.HostKeys.Policy = ssh.Strict
-	}
-	var auth []string
-	config.Trace = func(s ssh.Step) {
-		switch s.Layer {
-		case "tcp":
-			if net.ParseIP(config.Addr) == nil {
-				c.passed("name", config.Addr)
-			}
-			c.passed("tcp", s.Detail)
-		case "auth":
-			auth = append(auth, s.Detail)
-		default:
-			c.passed(s.Layer, s.Detail)
+		l := &leg{check: c, config: hop}
+		if hop != config {
+			l.jump = hop.Name
 		}
+		hop.HostKeys.Policy, hop.Trace = ssh.Strict, l.trace
+		legs = append(legs, l)
 	}
 	t, err := ssh.Dial(ctx, *config)
-	for _, offer := range auth {
-		c.passed("auth", offer)
-	}
 	if err != nil {
+		for _, l := range legs {
+			l.offered()
+		}
 		return nil, c.failed(layerOf(err), err)
 	}
-	c.passed("auth", "accepted as "+config.User)
 	return g.keep(t), nil
+}
+
+// A leg is the way to one of the machines between here and a host, or to the host.
+type leg struct {
+	check  *check
+	config *ssh.Config
+	jump   string // see Step
+	offers []string
+}
+
+func (l *leg) passed(layer, detail string) {
+	l.check.step(Step{Layer: layer, Jump: l.jump, OK: true, Detail: detail})
+}
+
+// trace takes a step. The server's version and the key exchange are told when the
+// login is over, although they come before it.
+func (l *leg) trace(s ssh.Step) {
+	switch s.Layer {
+	case "tcp":
+		if net.ParseIP(l.config.Addr) == nil && l.config.Jump == nil {
+			l.passed("name", l.config.Addr)
+		}
+		l.passed("tcp", s.Detail)
+	case "auth":
+		l.offers = append(l.offers, s.Detail)
+	case "kex":
+		l.passed("kex", s.Detail)
+		l.offered()
+		l.passed("auth", "accepted as "+l.config.User)
+	default:
+		l.passed(s.Layer, s.Detail)
+	}
+}
+
+// offered reports what was shown to log in.
+func (l *leg) offered() {
+	for _, offer := range l.offers {
+		l.passed("auth", offer)
+	}
+	l.offers = nil
 }
 
 // layerOf returns the layer that an error of a connection belongs to.

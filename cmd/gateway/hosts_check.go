@@ -58,6 +58,7 @@ Status: 0 all can be used, 3 some cannot.`,
 // A stepEntry is one layer of the way to a host as a program gets it.
 type stepEntry struct {
 	Layer      string `json:"layer"`
+	Jump       string `json:"jump,omitempty"`
 	OK         bool   `json:"ok"`
 	Detail     string `json:"detail"`
 	Code       string `json:"code,omitempty"`
@@ -70,6 +71,7 @@ type checkEntry struct {
 	Host  string             `json:"host"`
 	OK    bool               `json:"ok"`
 	Layer string             `json:"failed_layer,omitempty"`
+	Jump  string             `json:"failed_jump,omitempty"`
 	Error *gateway.JSONError `json:"error"`
 	Steps []stepEntry        `json:"steps"`
 }
@@ -111,9 +113,9 @@ func checkHost(ctx context.Context, g *gateway.Gateway, name string) checkEntry 
 	err := g.Check(ctx, name, func(s gateway.Step) {
 		mu.Lock()
 		defer mu.Unlock()
-		entry.Steps = append(entry.Steps, stepEntry{s.Layer, s.OK, s.Detail, s.Code, s.Hint, s.Duration.Milliseconds()})
+		entry.Steps = append(entry.Steps, stepEntry{s.Layer, s.Jump, s.OK, s.Detail, s.Code, s.Hint, s.Duration.Milliseconds()})
 		if !s.OK {
-			entry.Layer = s.Layer
+			entry.Layer, entry.Jump = s.Layer, s.Jump
 		}
 	})
 	entry.OK, entry.Error = err == nil, gateway.NewJSONError(err)
@@ -136,7 +138,11 @@ func (a *app) showCheck(e checkEntry) {
 	fmt.Fprintf(&text, "%s\n", e.Host)
 	for _, s := range e.Steps {
 		if s.OK {
-			fmt.Fprintf(&text, "  %-9s %s      %s (%d ms)\n", s.Layer, a.out.paint(green, "ok"), indent(visible(s.Detail)), s.DurationMS)
+			detail := s.Detail
+			if s.Jump != "" {
+				detail = "jump " + s.Jump + ": " + detail
+			}
+			fmt.Fprintf(&text, "  %-9s %s      %s (%d ms)\n", s.Layer, a.out.paint(green, "ok"), indent(visible(detail)), s.DurationMS)
 			continue
 		}
 		fmt.Fprintf(&text, "  %-9s %s  %s: %s (%d ms)\n", s.Layer, a.out.paint(red, "failed"), s.Code, indent(visible(s.Detail)), s.DurationMS)
@@ -160,6 +166,9 @@ func (a *app) showChecks(entries []checkEntry) error {
 		row := []string{e.Host, "ok", "", ""}
 		if !e.OK {
 			row = []string{e.Host, "failed", e.Layer, e.Error.Code}
+			if e.Jump != "" {
+				row[2] += " of " + e.Jump
+			}
 		}
 		rows = append(rows, row)
 	}

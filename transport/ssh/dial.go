@@ -42,7 +42,7 @@ func dialHop(ctx context.Context, config Config) (*conn, error) {
 	var leave func()
 	if config.Jump != nil {
 		var err error
-		if bastion, leave, err = bastions.join(ctx, *config.Jump); err != nil {
+		if bastion, leave, err = config.joinJump(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +119,11 @@ func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
 	case c.ProxyCommand != "":
 		return startProxy(c)
 	case bastion != nil:
-		return bastion.tunnel(ctx, c)
+		raw, err := bastion.tunnel(ctx, c)
+		if err == nil {
+			c.trace("tcp", "%s from %s", c.hostPort(), c.Jump.Name)
+		}
+		return raw, err
 	}
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.hostPort())
 	if err != nil {

@@ -103,6 +103,38 @@ func (r *registry) leave(key string, s *share) {
 	}
 }
 
+// joinJump returns the connection to the machine before this one; leave as for
+// join. The error is a *[JumpError].
+func (c *Config) joinJump(ctx context.Context) (bastion *conn, leave func(), err error) {
+	if bastion, leave, err = bastions.join(ctx, *c.Jump); err != nil {
+		return nil, nil, &JumpError{Host: c.Name, Jump: c.Jump.Name, Err: err}
+	}
+	return bastion, leave, nil
+}
+
+// A JumpError is that a machine on the way to another one was not reached. Whoever
+// asked for the other one need not know of it. It wraps the failure, which may be
+// a JumpError, too.
+type JumpError struct {
+	Host, Jump string
+	Err        error
+}
+
+// Error implements error. What was wrong with the jump names it.
+func (e *JumpError) Error() string { return fmt.Sprintf("ssh: jump of %s: %v", e.Host, e.Err) }
+
+// Unwrap returns what was wrong with the jump.
+func (e *JumpError) Unwrap() error { return e.Err }
+
+// FailedJump returns the machine on the way that an error is about; empty if it
+// is about the one that was asked for.
+func FailedJump(err error) (name string) {
+	for jump := (*JumpError)(nil); errors.As(err, &jump); err = jump.Err {
+		name = jump.Jump
+	}
+	return name
+}
+
 // key is the machine as an address that is unique in this process: behind
 // which bastion it is, too.
 func (c *Config) key() string {

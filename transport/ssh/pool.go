@@ -51,8 +51,8 @@ type dialling struct {
 
 var _ transport.Remote = (*Transport)(nil)
 
-// Dial connects to a machine and authenticates. The error is a
-// [*transport.Error], or wraps [context.Canceled] if ctx was cancelled. It
+// Dial connects to a machine and authenticates. The error wraps a
+// [*transport.Error], or [context.Canceled] if ctx was cancelled. It
 // never tries a second time what was refused; a connection that the server
 // turned away before the banner, where nothing was sent yet, is tried again
 // within the timeout.

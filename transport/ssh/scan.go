@@ -44,7 +44,7 @@ func ScanHostKeys(ctx context.Context, config Config) ([]gossh.PublicKey, error)
 	config = config.withDefaults()
 	var bastion *conn
 	if config.Jump != nil {
-		joined, leave, err := bastions.join(ctx, *config.Jump)
+		joined, leave, err := config.joinJump(ctx)
 		if err != nil {
 			return nil, err
 		}
