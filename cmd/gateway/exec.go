@@ -199,9 +199,28 @@ func (a *app) selection(cmd *cobra.Command, args []string, what string) (string,
 func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
 	selector, rest, err := a.selection(cmd, args, "HOST")
 	if err == nil && selector != "" && !a.oneHost {
-		return "", nil, usage(cmd, "name one host", "%s may stand for many hosts: only one is possible here", selector)
+		return "", nil, tooMany(cmd, selector)
 	}
 	return selector, rest, err
+}
+
+// plainHost wants one argument, which is a host by its form.
+func plainHost(cmd *cobra.Command, args []string) error {
+	if err := exactly("HOST")(cmd, args); err != nil {
+		return err
+	}
+	parsed, err := hosts.ParseSelector(args[0])
+	if err != nil {
+		return err
+	}
+	if _, one := parsed.Host(); !one {
+		return tooMany(cmd, args[0])
+	}
+	return nil
+}
+
+func tooMany(cmd *cobra.Command, selector string) error {
+	return usage(cmd, "name one host", "%s may stand for many hosts: only one is possible here", selector)
 }
 
 // first takes the first word off the arguments and parses the flags behind it.

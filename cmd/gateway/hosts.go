@@ -135,7 +135,7 @@ func (a *app) hostsShowCommand() *cobra.Command {
 		Short: "Show how a host is reached, from the inventory and ssh_config",
 		Example: `  gateway hosts show web1
   gateway hosts show web1 --explain`,
-		Args:              exactly("HOST"),
+		Args:              plainHost,
 		ValidArgsFunction: a.completeHosts(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, _, err := a.openHosts()

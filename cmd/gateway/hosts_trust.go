@@ -31,7 +31,7 @@ from what is known is marked, and asked about even with --yes. One that is revok
 or that is not the pinned one, is only shown.`,
 		Example: `  gateway hosts trust web1
   gateway hosts trust web1 --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
-		Args:              exactly("HOST"),
+		Args:              plainHost,
 		ValidArgsFunction: a.completeHosts(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.trust(cmd, args[0], f)

@@ -29,7 +29,7 @@ asked for at the terminal, if there is one; else host keys are strict.`,
 		Example: `  gateway session open web1 --name work
   gateway session open db1 --sudo=postgres --cwd /var/lib/postgresql --ttl 1h
   s=$(gateway session open web1) && gateway session exec "$s" -- uptime`,
-		Args:              exactly("HOST"),
+		Args:              plainHost,
 		ValidArgsFunction: a.completeHosts(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.sessionOpen(cmd, args[0], &f)
