@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -167,12 +168,9 @@ func (a *app) showHost(h hosts.Host, explain bool) error {
 	}{h.Name, h.Transport, h.Address(), append([]string{}, h.Groups...), map[string]any{}, map[string]string{}}
 	rows := [][]string{{"name", h.Name}, {"groups", strings.Join(h.Groups, ", ")}}
 	for _, f := range settings(h) {
-		value := f.Value
-		if d, ok := value.(time.Duration); ok {
-			value = d.String()
-		}
+		value, text := shown(f)
 		entry.Settings[f.Key] = value
-		row := []string{f.Key, cell(value)}
+		row := []string{f.Key, text}
 		if explain {
 			entry.Origins[f.Key] = f.Origin
 			row = append(row, f.Origin+note(f.Key))
@@ -185,18 +183,36 @@ func (a *app) showHost(h hosts.Host, explain bool) error {
 	return a.out.table(rows)
 }
 
+// shown returns the value of a setting as programs and as people read it.
+func shown(f hosts.Field) (value any, text string) {
+	switch v := f.Value.(type) {
+	case time.Duration:
+		value = v.String()
+	case hosts.Agent:
+		if value = string(v); v == hosts.AgentEnv {
+			if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
+				return true, "true (SSH_AUTH_SOCK: " + visible(socket) + ")"
+			}
+			return true, "true (SSH_AUTH_SOCK is not set: none)"
+		}
+	default:
+		value = v
+	}
+	return value, cell(value)
+}
+
 // settings returns what holds for a host: what is set, and what stands in for
 // the rest of what it takes to reach it.
 func settings(h hosts.Host) []hosts.Field {
 	set := h.Fields()
-	if h.Local() {
-		return set
-	}
 	defaults := []hosts.Field{
 		{Key: "transport", Value: h.Transport},
 		{Key: "addr", Value: h.Address()},
 		{Key: "port", Value: gateway.DefaultPort},
 		{Key: "user", Value: gateway.Login(h)},
+	}
+	if h.Local() { // it has no port
+		defaults = slices.Delete(defaults, 2, 3)
 	}
 	var list []hosts.Field
 	for _, d := range defaults {
