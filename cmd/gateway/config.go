@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -78,10 +77,10 @@ func (a *app) configPath() error {
 	var paths []path
 	var rows [][]string
 	for _, file := range a.source.Files() {
-		_, err := os.Stat(file.Path)
-		paths = append(paths, path{file.Path, file.Origin, err == nil})
+		exists := file.Exists()
+		paths = append(paths, path{file.Path, file.Origin, exists})
 		state := "read"
-		if err != nil {
+		if !exists {
 			state = "not there"
 		}
 		rows = append(rows, []string{file.Path, file.Origin, state})

@@ -19,6 +19,7 @@ import (
 	"gateway/daemon/client"
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/internal/config"
 	"gateway/internal/socket"
 	"gateway/mcpserver"
 )
@@ -80,7 +81,13 @@ func (d *doctor) examine(ctx context.Context) {
 		return // nothing else can be known
 	}
 	files := a.source.Files()
-	d.note("config", fine, "", "%s", files[0].Path)
+	where := files[0].Path
+	if read := slices.IndexFunc(files, config.File.Exists); read >= 0 {
+		where = files[read].Path
+	} else {
+		where += " is not there: defaults"
+	}
+	d.note("config", fine, "", "%s", where)
 	if ignored := a.config.Ignored(); len(ignored) > 0 {
 		d.note("config", warning, "gateway config show lists the keys", "variables that name no setting: %s", strings.Join(ignored, ", "))
 	}

@@ -28,6 +28,12 @@ type File struct {
 	Named bool
 }
 
+// Exists reports whether the file is there.
+func (f File) Exists() bool {
+	_, err := os.Stat(f.Path)
+	return err == nil
+}
+
 // Files lists the files that are read, the stronger one first. None of them is
 // in the current directory unless it was asked for: a clone of somebody's
 // repository must not be able to configure anything.
