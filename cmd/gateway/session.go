@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +10,9 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/daemon/client"
+	"gateway/internal/phrase"
 	"gateway/internal/socket"
+	"gateway/session"
 	"gateway/transport"
 )
 
@@ -148,10 +149,23 @@ func stateOf(s api.Session) (state, since string) {
 	return string(s.State), ""
 }
 
-// prompted returns what a session's command asks, if it does.
-func prompted(s api.Session) string {
-	if s.State != api.WaitingInput || s.Command == nil || s.Command.Prompt == nil {
-		return ""
+// maxPrompt is how many characters are shown of what a command asks: it may be all
+// that it has drawn.
+const maxPrompt = 200
+
+// question returns what a command asks as it is shown.
+func question(p *api.Prompt) string { return phrase.Brief(visible(p.Text), maxPrompt) }
+
+// draws reports whether a command waits for keys, and not for an answer.
+func draws(p *api.Prompt) bool { return p.Kind == string(session.ScreenPrompt) }
+
+// asks says what a command waits for, in a few words.
+func asks(p *api.Prompt) string {
+	switch {
+	case draws(p):
+		return "draws on the screen"
+	case p.Text == "":
+		return "asks for input"
 	}
-	return cmp.Or(visible(s.Command.Prompt.Text), "input")
+	return fmt.Sprintf("asks %q", question(p))
 }

@@ -46,37 +46,46 @@ func (a *app) listSessions(sessions []api.Session) error {
 	if a.config.Output != "text" {
 		return list(a.out, sessions)
 	}
-	rows := [][]string{{"NAME", "HOST", "USER", "STATE", "SINCE", "COMMAND"}}
+	rows := [][]string{{"NAME", "HOST", "USER", "STATE", "SINCE", "COMMAND", "REMARK"}}
 	for _, s := range sessions {
 		state, since := stateOf(s)
 		user := s.User
 		if s.Sudo != "" {
 			user = s.Sudo
 		}
-		row := []string{s.Name, s.Host, user, state, since, doing(s)}
+		row := []string{s.Name, s.Host, user, state, since, ranOrRuns(s), remark(s)}
 		if s.State.Over() && s.Name != s.ID {
 			row[0] += " (" + s.ID + ")" // another one may have the name by now
 		}
 		rows = append(rows, row)
 	}
+	if !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[len(row)-1] != "" }) {
+		rows[0] = rows[0][:len(rows[0])-1]
+	}
 	return a.out.table(rows)
 }
 
-// doing says what runs in a session, or ran last, and what else there is to know.
-func doing(s api.Session) string {
-	var parts []string
-	if c := s.Command; c != nil {
-		text := oneLine(c.Text, 48)
-		switch {
-		case s.State == api.Idle && c.ExitCode != nil:
-			text = fmt.Sprintf("(%d) %s", *c.ExitCode, text)
-		case s.State == api.Idle:
-			text = fmt.Sprintf("(%s) %s", c.State, text)
-		}
-		parts = append(parts, text)
+// ranOrRuns says what runs in a session, or ran last.
+func ranOrRuns(s api.Session) string {
+	c := s.Command
+	if c == nil {
+		return ""
 	}
-	if prompt := prompted(s); prompt != "" {
-		parts = append(parts, fmt.Sprintf("asks %q", oneLine(prompt, 48)))
+	text := oneLine(c.Text, 48)
+	switch {
+	case s.State == api.Idle && c.ExitCode != nil:
+		return fmt.Sprintf("(%d) %s", *c.ExitCode, text)
+	case s.State == api.Idle:
+		return fmt.Sprintf("(%s) %s", c.State, text)
+	}
+	return text
+}
+
+// remark says what else there is to know of a session.
+func remark(s api.Session) string {
+	var parts []string
+	if c := s.Command; s.State == api.WaitingInput && c != nil && c.Prompt != nil {
+		parts = append(parts, oneLine(asks(c.Prompt), 60))
 	}
 	if s.Attached != "" {
 		parts = append(parts, "attached: "+visible(s.Attached))

@@ -33,7 +33,7 @@ type execution struct {
 	asked    func()        // ends the question that is open
 	answers  chan answered // of ask
 	refused  *transport.Error
-	prompt   string
+	prompt   *api.Prompt // the question that was put last
 }
 
 // answered is what came of a question.
@@ -85,7 +85,7 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 				}
 			case "waiting_input":
 				if e.waits {
-					return e.unfinished(requests, api.WaitingInput, event.Command.Prompt.Text)
+					return e.unfinished(requests, event.Command.Prompt)
 				}
 				e.question(requests, event.Command.Prompt)
 			case "result":
@@ -101,9 +101,9 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			if e.command == nil {
 				return e.left(errLeftEarly)
 			}
-			return e.unfinished(requests, api.Running, "")
+			return e.unfinished(requests, nil)
 		case <-late:
-			return e.unfinished(requests, api.Running, "")
+			return e.unfinished(requests, nil)
 		case <-stop:
 			stop = nil
 			if signal, ok := interrupted(context.Cause(ctx)); ok && signal.signal == syscall.SIGHUP {
@@ -195,7 +195,7 @@ func streamOf(name string) session.Stream {
 // command is interrupted, as it never hangs.
 func (e *execution) question(ctx context.Context, p *api.Prompt) {
 	e.asked()
-	e.prompt = p.Text
+	e.prompt = p
 	switch {
 	case e.typing: // it is left to who types
 		return
@@ -235,8 +235,12 @@ func (e *execution) answer(ctx context.Context, a answered) {
 // refuse ends a command that waits for what nobody says.
 func (e *execution) refuse(ctx context.Context, why error) {
 	e.refused = &transport.Error{
-		Code: "cmd.needs_input", Message: fmt.Sprintf("session: command waits for input at %q: %v", e.prompt, why), Err: session.ErrNeedsInput,
+		Code: "cmd.needs_input", Message: fmt.Sprintf("session: command waits for input at %q: %v", question(e.prompt), why), Err: session.ErrNeedsInput,
 		Hint: "answer it at a terminal, or leave it waiting with --wait, for gateway session answer",
+	}
+	if draws(e.prompt) {
+		e.refused.Message = fmt.Sprintf("session: command draws on the screen, and waits for keys: %v", why)
+		e.refused.Hint = "run it at a terminal, or leave it waiting with --wait, for gateway session attach"
 	}
 	e.interrupt(ctx)
 }
@@ -254,27 +258,37 @@ func (e *execution) interrupt(ctx context.Context) {
 func (e *execution) result(c *api.Command) gateway.Result {
 	r := *c.Result
 	if e.refused != nil && r.Verdict == session.Interrupted {
-		r.Err, r.Prompt = e.refused, e.prompt
+		r.Err, r.Prompt = e.refused, e.prompt.Text
 	}
 	return r
 }
 
-// unfinished returns what is known of a command that goes on without this call.
-func (e *execution) unfinished(ctx context.Context, state api.State, prompt string) gateway.Result {
+// unfinished returns what is known of a command that goes on without this call. It
+// waits for input if there is a prompt.
+func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.Result {
+	state, text := api.Running, ""
+	if prompt != nil {
+		state, text = api.WaitingInput, prompt.Text
+	}
 	r := gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Result: session.Result{
 		Verdict: session.Verdict(state), ExitCode: -1, Streams: session.Split,
-		Started: e.command.StartedAt, Duration: time.Since(e.command.StartedAt), Prompt: prompt,
+		Started: e.command.StartedAt, Duration: time.Since(e.command.StartedAt), Prompt: text,
 	}}
 	if s, err := e.client.Session(ctx, e.session); err == nil {
 		r.User, r.Transport, r.Shell = s.User, s.Transport, s.Shell
 	}
 	if e.app.config.Output == "text" {
 		what, hint := "it still runs", e.goOn()
-		if state == api.WaitingInput {
-			what = fmt.Sprintf("it waits for input at %q", prompt)
+		switch {
+		case prompt == nil:
+		case draws(prompt):
+			what = "it draws on the screen, and waits for keys"
+			hint = fmt.Sprintf("its id is %s: gateway session attach %s, or gateway session screen %[2]s and gateway session send %[1]s --key KEY", e.command.ID, e.session)
+		default:
+			what = fmt.Sprintf("it waits for input at %q", question(prompt))
 			hint = fmt.Sprintf("its id is %s: gateway session answer %[1]s, then gateway session wait %[1]s", e.command.ID)
 		}
-		e.app.out.say("gateway: " + visible(what) + "\nhint: " + hint)
+		e.app.out.say("gateway: " + what + "\nhint: " + hint)
 		return r
 	}
 	for _, stream := range []session.Stream{session.Stdout, session.Stderr, session.Terminal} {

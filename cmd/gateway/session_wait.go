@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -151,7 +150,7 @@ func happened(w api.Waited) string {
 	what := strings.ReplaceAll(c.State, "_", " ")
 	switch {
 	case c.State == string(api.WaitingInput) && c.Prompt != nil:
-		what = fmt.Sprintf("asks %q", cmp.Or(c.Prompt.Text, "for input"))
+		what = asks(c.Prompt)
 	case c.State == string(api.Running):
 		what = fmt.Sprintf("still runs, for %s", ago(c.StartedAt))
 	case c.ExitCode != nil:

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/script"
 	"gateway/session"
 )
@@ -101,6 +102,7 @@ func (s *show) asker(ask asker) asker {
 			if s.sees(q.Prompt) {
 				q.Prompt = ""
 			}
+			q.Prompt = phrase.Brief(q.Prompt, maxPrompt)
 		}
 		return ask(ctx, q)
 	}
