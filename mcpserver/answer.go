@@ -177,11 +177,13 @@ func (a *answer) fill(r gateway.Result) {
 	a.Error = newError(r.Err)
 }
 
+// prompt returns what a command asks as it is shown: it may be all that it has
+// drawn.
 func prompt(p *api.Prompt) *api.Prompt {
 	if p == nil {
 		return nil
 	}
-	return &api.Prompt{Text: plain(p.Text), Kind: p.Kind}
+	return &api.Prompt{Text: phrase.Brief(plain(p.Text), known), Kind: p.Kind}
 }
 
 // known is how many characters are shown of a text that the caller knows.
@@ -192,6 +194,8 @@ func next(a *answer, command api.Command, s api.Session, timeout time.Duration) 
 	switch {
 	case command.State == string(api.WaitingInput) && command.Prompt != nil && command.Prompt.Kind == "password":
 		return fmt.Sprintf("it asks for a password, which is a person's or the inventory's: ask them to run gateway session answer %s, or interrupt it; then wait with id %[1]s", a.ID)
+	case command.State == string(api.WaitingInput) && command.Prompt != nil && command.Prompt.Kind == string(session.ScreenPrompt):
+		return fmt.Sprintf("it draws on the screen, and waits for keys: look with sessions (action screen), press keys with send (id %s), or interrupt it", a.ID)
 	case command.State == string(api.WaitingInput):
 		return fmt.Sprintf("it waits for input: answer with send (id %s), or interrupt it", a.ID)
 	case !command.Over():

@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -141,4 +142,35 @@ func TestShownOver(t *testing.T) {
 	}
 	close(goOn)
 	<-ended
+}
+
+// What a program has drawn is no question, and an answer names the way to its
+// keys; of a long question the beginning is shown.
+func TestPromptShown(t *testing.T) {
+	long := strings.Repeat("~ ", 900)
+	for kind, next := range map[session.PromptKind]string{
+		session.LinePrompt:   "it waits for input: answer with send (id s-1.1), or interrupt it",
+		session.ScreenPrompt: "it draws on the screen, and waits for keys: look with sessions (action screen), press keys with send (id s-1.1), or interrupt it",
+	} {
+		routes := http.NewServeMux()
+		routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle})
+		})
+		routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.WaitingInput), Prompt: &api.Prompt{Text: long, Kind: string(kind)}})
+		})
+		routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) { reply(w, api.Output{}) })
+		r, err := agentOn(t, routes).CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"session": "s", "command": "vi x", "tty": true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct {
+			Next   string
+			Prompt struct{ Text string }
+		}
+		text := r.Content[0].(*mcp.TextContent).Text
+		if err := json.Unmarshal([]byte(text), &said); err != nil || said.Next != next || said.Prompt.Text != long[:199]+"…" {
+			t.Errorf("%s: %s, %v, want %q and 200 characters of the prompt", kind, text, err, next)
+		}
+	}
 }
