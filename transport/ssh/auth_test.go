@@ -394,3 +394,21 @@ func TestWarnsOfNoUnconfiguredKey(t *testing.T) {
 	c.Warn = func(m string) { t.Errorf("warning = %q, want none", m) }
 	dial(t, c)
 }
+
+// Whoever has set a passphrase is not told to set one when it is wrong.
+func TestPassphraseHints(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	for _, test := range []struct {
+		passphrase func(context.Context, string) (string, error)
+		hint       string
+	}{
+		{nil, "set passphrase for this host"},
+		{func(context.Context, string) (string, error) { return "left", nil }, "what passphrase of this host refers to is not that of the key"},
+	} {
+		c := config(s)
+		c.Identities = []ssh.Identity{{Path: s.Key.Encrypted(t, "right"), Passphrase: test.passphrase}}
+		if err := refused(t, c, "auth.passphrase"); !strings.HasPrefix(err.Hint, test.hint) {
+			t.Errorf("hint = %q, want %q", err.Hint, test.hint)
+		}
+	}
+}

@@ -241,6 +241,9 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 			return nil, k.problem(codeKeyUnreadable, err, "", "key %s: %s", name, strings.TrimPrefix(err.Error(), "ssh: "))
 		}
 	}
+	if id.Passphrase != nil {
+		hint = "what passphrase of this host refers to is not that of the key: see gateway hosts show " + k.config.Name + " --explain"
+	}
 	return nil, k.problem(codePassphrase, x509.IncorrectPasswordError, hint, "wrong passphrase for key %s", name)
 }
 
