@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"os"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -68,6 +69,13 @@ func (g *Gateway) Trust(key HostKey) (file string, err error) {
 	if key.rule.Write == "none" {
 		return "", &transport.Error{
 			Code: "usage", Message: fmt.Sprintf("gateway: %s has no known_hosts file to record a key in", key.rule.Name),
+			Hint: "set known_hosts, or pin the key with host_key: " + key.Fingerprint,
+		}
+	}
+	// Such as /dev/null, which takes a key and does not have it afterwards.
+	if info, err := os.Stat(key.rule.Write); err == nil && !info.Mode().IsRegular() {
+		return "", &transport.Error{
+			Code: "hostkey.unknown", Message: fmt.Sprintf("gateway: nothing was recorded: the known_hosts file of %s is %s, which keeps nothing", key.rule.Name, key.rule.Write),
 			Hint: "set known_hosts, or pin the key with host_key: " + key.Fingerprint,
 		}
 	}

@@ -249,3 +249,16 @@ func edit(t *testing.T, path, old, text string) {
 	}
 	write(t, path, strings.Replace(string(was), old, text, 1))
 }
+
+// What takes a key and does not keep it has recorded nothing.
+func TestTrustIntoTheVoid(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	home := inventoryOf(t, server)
+	edit(t, filepath.Join(home, ".config/gateway/hosts.yaml"), "{addr", "{known_hosts: /dev/null, addr")
+	fingerprint := gossh.FingerprintSHA256(server.HostKey)
+	status, out, errs := call(t, home, "hosts", "trust", "web1", "--fingerprint", fingerprint)
+	wants(t, "trust", status, statusFailed, errs, "gateway: hostkey.unknown: gateway: nothing was recorded: ", "web1 is /dev/null", "\nhint: ", "host_key: "+fingerprint)
+	if out != "" {
+		t.Errorf("trust says %q", out)
+	}
+}
