@@ -246,7 +246,7 @@ func (v *cpText) end(s *cpSummary) {
 	}
 	var lines []string
 	if v.copying.fromMany || v.copying.toMany {
-		head := fmt.Sprintf("gateway: %d of %d ok in %s", s.counts()[string(fleet.OK)], len(s.results), seconds(s.took))
+		head := fmt.Sprintf("gateway: %d of %d ok in %s", s.counts()[string(fleet.OK)], len(s.results), lasted(s.took))
 		if s.run != "" {
 			head += ", run " + s.run
 		}
@@ -255,7 +255,7 @@ func (v *cpText) end(s *cpSummary) {
 			lines = append(lines, "  "+visible(s.why.Error()))
 		}
 		for _, r := range s.results {
-			text := string(r.Outcome)
+			text := spelled(r.Outcome)
 			if err := r.err(); err != nil {
 				text += ", " + gateway.Code(err)
 			}
@@ -285,7 +285,7 @@ func (v *cpText) summary(r *cpResult) string {
 	if v.copying.flags.dryRun {
 		what = "would copy"
 	}
-	text := fmt.Sprintf("%s %s, %s in %s", what, plural(r.Files, "file"), size(r.Bytes), seconds(r.Duration))
+	text := fmt.Sprintf("%s %s, %s in %s", what, plural(r.Files, "file"), size(r.Bytes), lasted(r.Duration))
 	if v.copying.flags.dryRun {
 		text = fmt.Sprintf("%s %s, %s", what, plural(r.Files, "file"), size(r.Bytes))
 	} else if r.Duration > 0 && r.Bytes >= 1<<20 { // less says nothing about the way

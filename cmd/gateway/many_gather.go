@@ -185,5 +185,8 @@ func ending(r gateway.Result) string {
 	case outcome == fleet.Skipped:
 		return "skipped"
 	}
-	return strings.ReplaceAll(string(outcome), "_", " ") + ", " + gateway.Code(r.Err)
+	return spelled(outcome) + ", " + gateway.Code(r.Err)
 }
+
+// spelled is an outcome for people.
+func spelled(outcome fleet.Outcome) string { return strings.ReplaceAll(string(outcome), "_", " ") }

@@ -95,7 +95,7 @@ func (s *summary) emit(v *eventsView) {
 func (s *summary) say(out *output) {
 	counts := s.counts()
 	ok := counts[string(fleet.OK)]
-	head := fmt.Sprintf("gateway: %d of %d ok in %v", ok, len(s.results), s.took.Round(10*time.Millisecond))
+	head := fmt.Sprintf("gateway: %d of %d ok in %s", ok, len(s.results), lasted(s.took))
 	if s.run != "" {
 		head += ", run " + s.run
 	}

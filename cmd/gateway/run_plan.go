@@ -182,7 +182,7 @@ func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
 	rows := [][]string{{"HOST", "RESULT", "USER", "SHELL", "TIME", "CODE", "MESSAGE"}}
 	for i := range results {
 		result := &results[i]
-		row := []string{result.Host, string(result.Outcome), result.User, gateway.ShellName(result.Shell), fmt.Sprintf("%d ms", result.Duration.Milliseconds()), "", ""}
+		row := []string{result.Host, spelled(result.Outcome), result.User, gateway.ShellName(result.Shell), fmt.Sprintf("%d ms", result.Duration.Milliseconds()), "", ""}
 		if result.Err != nil {
 			row[5], row[6] = gateway.Code(result.Err), oneLine(result.Err.Error(), 120)
 		}

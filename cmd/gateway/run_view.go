@@ -115,7 +115,7 @@ func copied(c *script.Copied) string {
 }
 
 func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place, name string, took time.Duration, about string) string {
-	word := fmt.Sprintf("%-11s", outcome)
+	word := fmt.Sprintf("%-11s", spelled(outcome))
 	switch {
 	case failed:
 		word = v.app.out.paint(red, word)
@@ -124,7 +124,7 @@ func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place
 	}
 	text := fmt.Sprintf("%s  %s %s  %s", runewidth.FillRight(host, v.width), word, place, oneLine(name, 80))
 	if took > 0 {
-		text += fmt.Sprintf("  (%s)", seconds(took))
+		text += fmt.Sprintf("  (%s)", lasted(took))
 	}
 	if about != "" {
 		text += "  " + indent(visible(about))
@@ -155,14 +155,6 @@ func (v *scriptText) output(s *script.StepResult) string {
 	return "::stop-commands::" + token + "\n" + b.String() + "::" + token + "::\n"
 }
 
-// seconds is a duration for people.
-func seconds(d time.Duration) string {
-	if d < 10*time.Second {
-		return fmt.Sprintf("%.2fs", d.Seconds())
-	}
-	return d.Round(100 * time.Millisecond).String()
-}
-
 func (v *scriptText) done(r *script.Result) {
 	if r.Err == nil {
 		return
@@ -182,7 +174,7 @@ func (v *scriptText) end(s *scriptSummary) {
 	if v.app.config.Quiet || out.failed() != nil {
 		return
 	}
-	head := fmt.Sprintf("gateway: %d of %d hosts ok in %s", s.ok(), len(s.results), seconds(s.took))
+	head := fmt.Sprintf("gateway: %d of %d hosts ok in %s", s.ok(), len(s.results), lasted(s.took))
 	if s.run != "" {
 		head += ", run " + s.run
 	}
@@ -216,7 +208,7 @@ func (v *scriptText) end(s *scriptSummary) {
 		if r.Err != nil {
 			what = gateway.Code(r.Err)
 		}
-		text = append(text, strings.TrimRight(fmt.Sprintf("  %s  %-11s  %s", runewidth.FillRight(r.Host, v.width), r.Outcome, what), " "))
+		text = append(text, strings.TrimRight(fmt.Sprintf("  %s  %-11s  %s", runewidth.FillRight(r.Host, v.width), spelled(r.Outcome), what), " "))
 	}
 	out.say(strings.Join(text, "\n"))
 }
