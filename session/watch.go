@@ -181,7 +181,7 @@ func (w *watch) answer(a answer) error {
 	if a.err != nil {
 		return &transport.Error{
 			Code:    "cmd.needs_input",
-			Message: fmt.Sprintf("session: command waits for input at %q: %v", w.run.prompt.Text, a.err),
+			Message: fmt.Sprintf("session: command waits for input at %.200q: %v", w.run.prompt.Text, a.err),
 			Hint:    "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",
 			Err:     ErrNeedsInput,
 		}
