@@ -77,7 +77,7 @@ func (v *arrayView) keep(r gateway.Result) waitingResult {
 	text := encoded(r)
 	w := waitingResult{bare: withoutOutput(r), at: v.kept.size, size: int64(len(text))}
 	if err := v.kept.add(text); err != nil {
-		v.fail(err)
+		_ = v.fail(err) // the run ends with it
 		w.text = text
 	}
 	return w
