@@ -72,9 +72,19 @@ type HostKeyRule struct {
 // Key tells targets apart: those with an equal Key may share a connection.
 // Anything that changes who is let in, or which machine is believed, changes it.
 func (t Target) Key() string {
-	data, _ := json.Marshal(t) // plain data: it can't fail
+	data, _ := json.Marshal(t.withoutWhy()) // plain data: it can't fail
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:16])
+}
+
+// withoutWhy returns the target without what is for messages only.
+func (t Target) withoutWhy() Target {
+	t.HostKeys.Why = ""
+	if t.Jump != nil {
+		jump := t.Jump.withoutWhy()
+		t.Jump = &jump
+	}
+	return t
 }
 
 // Login returns the account that the target is entered as.

@@ -263,6 +263,7 @@ func TestUnwritableKnownHosts(t *testing.T) {
 	const file = "/proc/nowhere/known_hosts"
 	u := newUser(t, fmt.Sprintf("hosts:\n  web1: {addr: %s, port: %d, user: %s, identity: %s, known_hosts: %s, agent: false, host_key_policy: accept-new}\n",
 		server.Host, server.Port, server.User, server.KeyFile, file))
+	u.env = append(u.env, "CI=") // else nothing would be recorded
 	u.hints(t, []string{"exec", "web1", "true"}, 125, "hostkey.unknown", "web1", "cannot be recorded", file)
 }
 

@@ -1,12 +1,10 @@
 package integration
 
 import (
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"gateway/daemon"
@@ -31,8 +29,7 @@ func TestCpBorrows(t *testing.T) {
 			return tr, func() {}, tr != nil
 		})
 	}
-	u := newUser(t, "hosts:\n  web1: "+strings.Replace(entry(server, ", host_key_policy: accept-new"),
-		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1)+"\n")
+	u := newUser(t, "hosts:\n  web1: "+entryAt(server, proxy.Port())+"\n")
 	base := u.env
 	source := largeFile(t, 3<<20)
 	for _, test := range []struct {

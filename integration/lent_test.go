@@ -3,7 +3,6 @@ package integration
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -85,8 +83,7 @@ func TestExecBorrows(t *testing.T) {
 		w.WriteHeader(http.StatusUpgradeRequired)
 		io.WriteString(w, `{"error": {"code": "daemon.version", "message": "daemon: it speaks protocol 99", "hint": "end it"}}`)
 	})
-	u := newUser(t, "hosts:\n  web1: "+strings.Replace(entry(server, ", host_key_policy: accept-new"),
-		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1)+"\n")
+	u := newUser(t, "hosts:\n  web1: "+entryAt(server, proxy.Port())+"\n")
 	base := u.env
 	for _, test := range []struct {
 		name    string
@@ -199,8 +196,7 @@ func keepHost(t *testing.T) keptHost {
 	t.Helper()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
-	inventory := "hosts:\n  web1: " + strings.Replace(entry(server, ", host_key_policy: accept-new"),
-		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1) + "\n"
+	inventory := "hosts:\n  web1: " + entryAt(server, proxy.Port()) + "\n"
 	u := newUser(t, inventory)
 	dir, err := os.MkdirTemp("", "lend") // a socket needs a path shorter than that of TempDir
 	if err != nil {

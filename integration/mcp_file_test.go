@@ -355,8 +355,7 @@ func TestAgentFilesWarm(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	h := newHouse(t)
-	h.write(t, ".config/gateway/hosts.yaml", "hosts:\n  web1: "+strings.Replace(entry(server, ", host_key_policy: accept-new"),
-		fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", proxy.Port()), 1)+"\n")
+	h.write(t, ".config/gateway/hosts.yaml", "hosts:\n  web1: "+entryAt(server, proxy.Port())+"\n")
 	daemon := h.serve(t)
 	a, _ := h.stdio(t, eras[1])
 	name := t.TempDir() + "/a"

@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -240,7 +239,7 @@ func TestCpOutcomes(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	near, far := netsim.Start(t, server.Addr, 250*time.Millisecond), netsim.Start(t, server.Addr, 0)
 	host := func(p *netsim.Proxy) string {
-		return strings.Replace(entry(server, ", host_key_policy: accept-new"), fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", p.Port()), 1)
+		return entryAt(server, p.Port())
 	}
 	u := newUser(t, "hosts:\n  web1: "+host(near)+"\n  web2: "+host(far)+"\n")
 	// during does something as soon as a name that fits is in a directory.

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	gossh "golang.org/x/crypto/ssh"
+
 	"gateway/internal/sshdtest"
 )
 
@@ -145,6 +147,13 @@ func (o outcome) within(t *testing.T, limit time.Duration) {
 func entry(server *sshdtest.Server, more string) string {
 	return fmt.Sprintf("{addr: %s, port: %d, user: %s, identity: %s, known_hosts: %s, agent: false%s}",
 		server.Host, server.Port, server.User, server.KeyFile, server.KnownHosts, more)
+}
+
+// entryAt is entry for a server behind a proxy. Its key is pinned: known_hosts has
+// it for the server's own port.
+func entryAt(server *sshdtest.Server, port int) string {
+	pinned := entry(server, fmt.Sprintf(", host_key: %q", gossh.FingerprintSHA256(server.HostKey)))
+	return strings.Replace(pinned, fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", port), 1)
 }
 
 // tag marks the processes of one test: commands export it, and what they start
