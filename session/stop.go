@@ -107,17 +107,18 @@ func (s *Session) climb(r *run) bool {
 	ladder := []rung{
 		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
 		{func() { s.press(r, quit, "QUIT"); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
+		{func() { s.insist(r) }, 50 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second},
 		// An earlier one may have taken the end of the line that is typed below, within
 		// its quotes: the shell then reads on.
-		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
+		{func() { s.insist(r) }, 200 * time.Millisecond},
 		// With job control, ^C meets a loop's programs and not the shell: those that
 		// ignore it keep the loop going.
 		{func() { s.signalShell(r, "INT") }, 200 * time.Millisecond},
 	}
 	if r.keeper == nil {
-		ladder = ladder[:2] // nobody sends signals
+		ladder = ladder[:3] // nobody sends signals
 	} else if rouse := s.dialect.rouse; rouse != "" {
 		ladder = append(ladder, rung{func() { s.signalShell(r, rouse) }, 500 * time.Millisecond})
 	}
@@ -132,6 +133,17 @@ func (s *Session) climb(r *run) bool {
 		}
 	}
 	return false
+}
+
+// insist interrupts until that meets a loop of short programs: bash goes on with it
+// where the program has not died of the interrupt, and one that is only about to begin
+// does not. One in ten is lost on that.
+func (s *Session) insist(r *run) {
+	for range 8 {
+		if s.press(r, "\x03", "INT"); s.ends(r, 20*time.Millisecond) {
+			return
+		}
+	}
 }
 
 // recall types the line that brings the prompt back, which the text may have
