@@ -146,7 +146,9 @@ func (run *scriptRun) finish() Result {
 	out.close()
 	errs.close()
 	r.Truncated = r.Cut || out.truncated() || errs.truncated()
-	r.Spool, r.SpoolStderr = cmp.Or(out.file(), errs.file()), errs.file()
+	if r.Spool, r.SpoolStderr = out.file(), errs.file(); !out.truncated() {
+		r.Spool = r.SpoolStderr
+	}
 	r.Stdout, r.StdoutBytes = out.bytes(), out.total
 	r.Stderr, r.StderrBytes = errs.bytes(), errs.total
 	return r

@@ -82,7 +82,7 @@ func (r *run) result(p progress, verdict Verdict) Result {
 		Duration:  time.Since(r.started),
 		Prompt:    r.prompt.Text,
 	}
-	if result.SpoolStderr = errs.spool; result.Spool == "" {
+	if result.SpoolStderr = errs.spool; !out.truncated {
 		result.Spool = errs.spool
 	}
 	switch {
