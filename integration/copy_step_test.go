@@ -299,6 +299,26 @@ func TestScriptTestIsCut(t *testing.T) {
 	}
 }
 
+// A link that is lost on the way to a step leaves no doubt about the step.
+func TestWayToAStepIsCut(t *testing.T) {
+	d, s := copyUser(t)
+	proxy := netsim.Start(t, s.Addr, 0)
+	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+	way := filepath.Join(t.TempDir(), "way")
+	go func() {
+		eventually(t, "it is on the way", func() bool { _, err := os.Stat(way); return err == nil })
+		proxy.Cut(netsim.RST)
+	}()
+	status, results, stderr := d.copies("steps:\n  - run: 'case $PWD in */web2) ;; *) cd() { : >" + way + "; sleep 60; };; esac'\n  - {run: echo b, cwd: /usr}\n")
+	if status != 1 || len(results) != 2 {
+		t.Fatalf("status %d, want 1: %s", status, stderr)
+	}
+	step := results[0].Steps[1]
+	if step.Outcome != "failed" || step.Verdict != "not_started" || step.Error == nil || step.Error.Code != "link.lost" {
+		t.Errorf("%+v (%+v), want failed and not_started", step, step.Error)
+	}
+}
+
 // Where there is no sftp the shell does it, and the session goes on; on this
 // machine the files are just there.
 func TestCopyStepWays(t *testing.T) {

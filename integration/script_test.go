@@ -325,6 +325,17 @@ func TestInventorysPasswordIsMasked(t *testing.T) {
 	d.clean("stdout", stdout)
 }
 
+// Whom the inventory has for sudo is one user, by name or not.
+func TestSudoOfTheInventory(t *testing.T) {
+	d := newDeploy(t)
+	d.file("hosts.yaml", strings.ReplaceAll(d.read("hosts.yaml"), "agent: false", "agent: false, sudo: {password: file:password, user: deploy}"))
+	d.file("s.yaml", "steps:\n  - {name: a, sudo: true, run: V=kept; id -un}\n  - {name: b, sudo: deploy, run: echo $V}\n")
+	status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1", "-o", "json")
+	if status != 0 || strings.Count(stdout, `"sudo":"deploy"`) != 2 || !strings.Contains(stdout, `"stdout":"deploy\n"`) || !strings.Contains(stdout, `"stdout":"kept\n"`) {
+		t.Errorf("%d, %s%s, want deploy, and one shell", status, stdout, stderr)
+	}
+}
+
 // The first signal ends the step, and what is under always runs before the end.
 func TestScriptIsInterrupted(t *testing.T) {
 	d := newDeploy(t)

@@ -99,7 +99,7 @@ type hostRun struct {
 	host   string
 	values map[string]string // variables, secrets, and what steps have registered
 	main   *shell
-	before string            // where the main session is to go back to; empty: it is there
+	sudo   string            // whom a step becomes whose sudo names nobody; empty before open
 	others map[string]*shell // under sudo, by user
 	closed []*shell          // shells that ended; they may hold the connection of others
 
@@ -177,7 +177,7 @@ func (h *hostRun) newStep(s *Step, block string) *StepResult {
 		r.Command = h.show(s.Copy.String())
 	}
 	if s.Sudo.On {
-		r.Sudo = h.show(cmp.Or(s.Sudo.User, "root"))
+		r.Sudo = h.show(cmp.Or(s.Sudo.User, h.sudo))
 	}
 	return r
 }

@@ -20,6 +20,7 @@ func (h *hostRun) open(ctx context.Context) error {
 		return err
 	}
 	main := h.newShell(s)
+	h.sudo = s.SudoUser()
 	about := s.Describe()
 	h.mu.Lock()
 	h.result.User, h.result.Transport, h.result.Session, h.result.Shell = about.User, about.Transport, about.Session, about.Shell
@@ -30,7 +31,7 @@ func (h *hostRun) open(ctx context.Context) error {
 		return err
 	}
 	if h.main != nil {
-		h.before = cmp.Or(h.before, h.main.cwd)
+		main.before = cmp.Or(h.main.before, h.main.cwd)
 		h.retire()
 	}
 	h.main = main
@@ -41,19 +42,20 @@ func (h *hostRun) newShell(s *gateway.Session) *shell {
 	return &shell{Session: s, cwd: s.Origin(), limit: cmp.Or(h.OwnTimeout, defaultOwnTimeout)}
 }
 
-// back takes a new main session to where the one before it was. A step that says
-// itself where it runs does not need that.
-func (h *hostRun) back(ctx context.Context, s *Step) error {
+// back takes a session to where the next step expects it: a new main one to where
+// that before it was, and any to where a step has failed to take it back to. A step
+// that says itself where it runs does not need that.
+func (h *hostRun) back(ctx context.Context, shell *shell, s *Step) error {
 	cwd := h.expand(s.Cwd)
-	if h.before == "" || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
+	if shell.before == "" || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
 		return nil
 	}
-	if h.before != h.main.cwd {
-		if err := h.main.enter(ctx, h.before, nil, s.Timeout); err != nil {
+	if shell.before != shell.cwd {
+		if err := shell.enter(ctx, shell.before, nil, s.Timeout); err != nil {
 			return err
 		}
 	}
-	h.before, h.main.old = "", ""
+	shell.before, shell.old = "", ""
 	return nil
 }
 
@@ -94,17 +96,18 @@ func (h *hostRun) define(ctx context.Context, s *shell) error {
 // of the script, and starts where the main one is.
 func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 	if h.main.ended() {
-		return nil, &transport.Error{Code: "session.closed", Message: "script: the session has ended", Hint: "an earlier step ended its shell: leave exit and set -e out, or put them into ( )"}
+		return nil, h.main.gone()
 	}
-	if err := h.back(ctx, s); err != nil || !s.Sudo.On {
+	if err := h.back(ctx, h.main, s); err != nil || !s.Sudo.On {
 		return h.main, err
 	}
 	user, err := h.present("sudo", s.Sudo.User)
 	if err != nil {
 		return nil, err
 	}
-	if other := h.others[user]; other != nil && !other.ended() {
-		return other, nil
+	name := cmp.Or(user, h.sudo)
+	if other := h.others[name]; other != nil && !other.ended() {
+		return other, h.back(ctx, other, s)
 	}
 	opened, err := h.become(ctx, user, s)
 	if err != nil {
@@ -118,10 +121,10 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 	if h.others == nil {
 		h.others = map[string]*shell{}
 	}
-	if ended := h.others[user]; ended != nil {
+	if ended := h.others[name]; ended != nil {
 		h.closed = append([]*shell{ended}, h.closed...)
 	}
-	h.others[user] = other
+	h.others[name] = other
 	return other, nil
 }
 

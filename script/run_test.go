@@ -192,6 +192,12 @@ func TestRun(t *testing.T) {
 			[]string{"a: failed (ignored) [script.failed: script: line 2: exit status 1]", "b: failed [cmd.cwd: ", "c: failed [cmd.cwd: ", `d: ok "d\n"`, "failed"},
 		},
 		{
+			"a directory that another step removes", "steps:\n  - {name: a, run: 'D=$(mktemp -d); cd \"$D\"'}\n  - {name: b, cwd: /usr, run: 'rmdir \"$D\"; pwd'}\n" +
+				"  - {name: c, run: pwd, on_fail: continue}\n  - {name: d, cwd: lib, run: pwd, on_fail: continue}\n  - {name: e, cwd: /, run: pwd}\n" +
+				"  - {name: f, cwd: /, run: mkdir \"$D\"}\n  - {name: g, run: 'test \"$PWD\" = \"$D\" && rmdir \"$D\"'}\n",
+			[]string{"a: ok", `b: ok "/usr\n"`, `c: failed (ignored) [cmd.cwd: script: directory "/`, `d: failed (ignored) [cmd.cwd: script: directory "/`, `e: ok "/\n"`, "f: ok", "g: ok", "ok"},
+		},
+		{
 			"always fails", "steps:\n  - {name: a, run: 'true'}\nalways:\n  - {name: b, run: 'false'}\n  - {name: c, run: echo c}\n",
 			[]string{"a: ok", "b: failed [script.failed: script: line 4: exit status 1]", `c: ok "c\n"`, "failed"},
 		},

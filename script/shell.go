@@ -24,6 +24,9 @@ type shell struct {
 	env   []string // what enter has set, to be undone
 	old   string   // where enter came from; empty: nowhere else
 	stuck bool     // that could not be undone
+	// before is where it is to go before a step that does not say where it runs;
+	// empty: it is there.
+	before string
 }
 
 // run runs a text of the runner's own, which is nowhere shown.
@@ -54,7 +57,10 @@ func (s *shell) set(ctx context.Context, values map[string]string, secret bool) 
 		return nil
 	}
 	for _, name := range names {
-		if r := s.run(ctx, assignments([]string{name}, values, secret)); r.Err != nil || r.ExitCode != 0 {
+		switch r := s.run(ctx, assignments([]string{name}, values, secret)); {
+		case r.Err != nil:
+			return about("set variables", r.Err)
+		case r.ExitCode != 0:
 			return refused(r, name)
 		}
 	}
@@ -136,8 +142,8 @@ func (s *shell) enter(ctx context.Context, cwd string, env map[string]string, ti
 	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("script: directory %q can't be entered on the machine%s", cwd, said(r))}
 }
 
-// leave undoes what enter did. Where it can't, the shell is no place for a further
-// step, and counts as ended.
+// leave undoes what enter did. Where that fails, the shell is no place for a further
+// step, and counts as ended; where but a directory is gone, see before.
 func (s *shell) leave(ctx context.Context) (err error) {
 	var text strings.Builder
 	for _, name := range s.env {
@@ -150,8 +156,12 @@ func (s *shell) leave(ctx context.Context) (err error) {
 		err = about("put cwd and env back", s.run(ctx, text.String()).Err)
 		s.stuck = err != nil
 	}
-	if s.old != "" && s.ended() {
+	switch {
+	case s.old == "":
+	case s.ended():
 		s.cwd = s.old // where the next shell begins
+	case s.cwd != s.old: // the step may have removed it
+		s.before = s.old
 	}
 	s.env, s.old = nil, ""
 	return err
@@ -165,6 +175,15 @@ func (s *shell) ended() bool {
 	default:
 		return s.stuck
 	}
+}
+
+// gone returns why there is no shell for a further step.
+func (s *shell) gone() error {
+	e := &transport.Error{Code: "session.closed", Message: "script: the session has ended", Hint: "an earlier step ended its shell: leave exit and set -e out, or put them into ( )"}
+	if s.stuck {
+		e.Message, e.Hint = "script: the session is given up: after an earlier step cwd and env could not be put back", "see what that step says about it"
+	}
+	return e
 }
 
 // test runs a test of a step and returns whether its status is 0.

@@ -52,7 +52,7 @@ func (h *hostRun) attempts(ctx context.Context, s *Step, r *StepResult) error {
 		}
 		if h.main.ended() {
 			// Functions, and variables other than the script's, are gone with it.
-			if h.open(ctx) != nil || h.back(ctx, s) != nil {
+			if h.open(ctx) != nil || h.back(ctx, h.main, s) != nil {
 				return err
 			}
 		}
@@ -82,7 +82,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 	}
 	shell, err := h.shell(ctx, s)
 	if err != nil {
-		return false, noted(r, err)
+		return false, unsent(r, err)
 	}
 	cwd, err := h.place(s)
 	if err != nil {
@@ -96,7 +96,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 		}
 	}()
 	if err := shell.enter(ctx, cwd, h.env(s), s.Timeout); err != nil {
-		return false, noted(r, err)
+		return false, unsent(r, err)
 	}
 	if s.When != "" && r.Attempts == 0 {
 		yes, err := h.test(ctx, shell, s, r, "when", s.When)
@@ -153,6 +153,15 @@ func noted(r *StepResult, err error) error {
 		r.Outcome = fleet.Unknown
 	}
 	return err
+}
+
+// unsent notes how a command of the runner's own has failed before the step: what
+// was never sent has not run, whatever became of the link.
+func unsent(r *StepResult, err error) error {
+	if r.Attempts == 0 && errors.Is(err, session.ErrLost) {
+		return err
+	}
+	return noted(r, err)
 }
 
 // again reports whether a failed step may be tried again. What may have run is
