@@ -61,6 +61,9 @@ func (s *live) reset(ctx context.Context) error {
 		err = s.openLocked()
 	}
 	if err == nil {
+		err = s.heldLocked("") // somebody may have attached meanwhile
+	}
+	if err == nil {
 		err = s.refresh()
 	}
 	s.resets--

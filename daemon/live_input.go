@@ -13,11 +13,11 @@ import (
 func (s *live) send(ctx context.Context, in api.Input) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.heldLocked(in.Attachment); err != nil {
-		return err
-	}
 	engine, err := s.running(ctx, in.Command)
 	if err != nil {
+		return err
+	}
+	if err := s.heldLocked(in.Attachment); err != nil { // whoever attached while it waited
 		return err
 	}
 	if err := s.typing(func() error { return typeTo(engine, in) }); err != nil {

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 
 	"gateway/daemon/api"
@@ -55,5 +57,46 @@ func TestRunBehindTheShellsEnd(t *testing.T) {
 	}
 	if err := <-ran; err != nil && gateway.Code(err) != "session.busy" { // which is until the fresh shell has come
 		t.Errorf("run behind a reset = %v", err)
+	}
+}
+
+// waiting is a context that tells when somebody waits for its end.
+type waiting struct {
+	context.Context
+	tell func()
+}
+
+func (w waiting) Done() <-chan struct{} {
+	w.tell()
+	return w.Context.Done()
+}
+
+// Who attaches while a request waits for the command that runs has the terminal
+// alone.
+func TestAttachWhileOthersWait(t *testing.T) {
+	for name, request := range map[string]func(context.Context, *live) error{
+		"reset": func(ctx context.Context, s *live) error { return s.reset(ctx) },
+		"send":  func(ctx context.Context, s *live) error { return s.send(ctx, api.Input{Text: "x"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			s.mu.Lock()
+			s.runs, s.session.Command = true, &api.Command{ID: s.session.ID + ".1"} // accepted, and not begun
+			s.mu.Unlock()
+			waits, done := make(chan struct{}), make(chan error)
+			ctx := waiting{t.Context(), sync.OnceFunc(func() { close(waits) })}
+			go func() { done <- request(ctx, s) }()
+			<-waits
+			if _, err := s.attach("Ada"); err != nil {
+				t.Fatal(err)
+			}
+			s.mu.Lock()
+			s.runs, s.begun = false, true
+			s.happened()
+			s.mu.Unlock()
+			if err := <-done; gateway.Code(err) != "session.busy" || !strings.Contains(err.Error(), "Ada") {
+				t.Errorf("%v, want busy, and with whom", err)
+			}
+		})
 	}
 }
