@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -218,5 +219,38 @@ func TestAgentReadsOn(t *testing.T) {
 	a.do("run", args{"session": "s", "command": `printf '\244\n' >&2`})
 	if s := output(args{"cursor": half.Cursor, "stream": "stderr"}); half.Text != "half: " || s.Text != "ä\n" {
 		t.Errorf("half a character = %s, then %s", half.text, s.text)
+	}
+}
+
+// What a cut leaves of a character is shown by whoever reads on, and by nobody else.
+func TestAgentReadsOnBehindHalf(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	id := a.do("run", args{"session": "s", "command": `printf 'a\303\244b\n50%%\r'`}).ID
+	head := a.do("output", args{"id": id, "head": 2})
+	if !strings.HasPrefix(head.Text, "a[... 8 bytes left out") || head.Omitted != 8 {
+		t.Errorf("a head = %s", head.text)
+	}
+	if s := a.do("output", args{"id": id, "cursor": head.Cursor}); s.Text != "äb\n50%" || s.Next != "" {
+		t.Errorf("the rest = %s", s.text)
+	}
+
+	long := strings.Repeat("ä\n", 1000)
+	for limit := 300; limit < 303; limit++ {
+		s := a.do("run", args{"session": "s", "command": "yes ä | head -n 1000", "max_output": limit})
+		first, more, _ := strings.Cut(s.Stdout, "\n[")
+		var left, cursor int
+		if _, err := fmt.Sscanf(more, "... %d bytes left out; output with id "+s.ID+", stream stdout and cursor %d", &left, &cursor); err != nil {
+			t.Fatalf("%v: %s", err, s.text)
+		}
+		rest := a.do("output", args{"id": s.ID, "cursor": cursor, "head": 600})
+		text, _, _ := strings.Cut(rest.Text, "[...")
+		if first += "\n"; !strings.HasPrefix(long, first+text) && !strings.HasPrefix(long, first[:len(first)-1]+text) {
+			t.Errorf("%d bytes, then %q", len(first), text)
+		}
+		_, last, _ := strings.Cut(more, "...]\n")
+		if all := len(first) + left + len(last); all != len(long) && all != len(long)+1 { // it may have ended without the newline
+			t.Errorf("%d, %d left out and %d, of %d", len(first), left, len(last), len(long))
+		}
 	}
 }

@@ -177,13 +177,13 @@ func (a *answer) fill(r gateway.Result) {
 	a.Error = newError(r.Err)
 }
 
-// prompt returns what a command asks as it is shown: it may be all that it has
-// drawn.
+// prompt returns what a command asks as it is shown: the end, where the choices are,
+// since it may be all that it has drawn.
 func prompt(p *api.Prompt) *api.Prompt {
 	if p == nil {
 		return nil
 	}
-	return &api.Prompt{Text: phrase.Brief(plain(p.Text), known), Kind: p.Kind}
+	return &api.Prompt{Text: phrase.End(plain(p.Text), known), Kind: p.Kind}
 }
 
 // known is how many characters are shown of a text that the caller knows.

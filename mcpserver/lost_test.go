@@ -26,7 +26,7 @@ func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 	t.Helper()
 	daemon := httptest.NewServer(routes)
 	t.Cleanup(daemon.Close)
-	inv, err := hosts.Parse("hosts.yaml", []byte("hosts: {web1: {}}"))
+	inv, err := hosts.Parse("hosts.yaml", []byte("hosts: {web1: {}, hidden1: {tags: [hidden]}}"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestMisfit(t *testing.T) {
 	}
 }
 
-// A hint names what an agent has, not the command line.
+// A hint names what an agent has: not the command line, and no other host.
 func TestSelectHint(t *testing.T) {
 	agent := agentOn(t, http.NewServeMux())
 	const all = "hosts without select lists those that can be used"
@@ -46,6 +46,9 @@ func TestSelectHint(t *testing.T) {
 		{"nope*", "selector.empty", "pattern nope* matches no host", all},
 		{"elsewhere", "inventory.unknown_host", "unknown host elsewhere", all},
 		{"web2", "inventory.unknown_host", "unknown host web2", "did you mean web1?"},
+		{"hidden2", "inventory.unknown_host", "unknown host hidden2", all},
+		{"@hidden1", "selector.invalid", "no group @hidden1", all},
+		{"tag:hiden", "selector.empty", "tag:hiden matches no host", all},
 	} {
 		refused(t, agent, "hosts", `{"select":"`+c.selector+`"}`, c.code, c.message, c.hint)
 	}

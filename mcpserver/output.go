@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -47,20 +48,14 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 	if o.Omitted == 0 {
 		return c.all(p, stream, joined(o.Pieces), command.Over()), nil
 	}
-	head, tail := split(o)
-	var text strings.Builder
-	first, _, valid := clean(append(p.rest[stream], whole(head, true)...))
-	last, rest, alsoValid := clean(whole(tail, false))
-	if !valid || !alsoValid {
-		c.invalid(stream, []byte{0xff})
-	}
-	fmt.Fprintf(&text, "%s\n[... %d bytes left out; output with id %s, stream %s and cursor %d reads on here ...]\n%s", strings.TrimSuffix(first, "\n"), o.Omitted, command.ID, stream, o.Next, last)
-	p.rest[stream] = rest
+	e := c.ends(o, p.rest[stream], stream)
+	text := fmt.Sprintf("%s\n[... %d bytes left out; output with id %s, stream %s and cursor %d reads on here ...]\n%s", strings.TrimSuffix(e.first, "\n"), e.omitted, command.ID, stream, e.next, e.last)
+	p.rest[stream] = e.rest
 	if command.Over() {
-		text.WriteString(unfinished(rest))
+		text += unfinished(e.rest)
 		p.rest[stream] = nil
 	}
-	return excerpted{text.String(), true, cmp.Or(total(command, stream), o.Total)}, nil
+	return excerpted{text, true, cmp.Or(total(command, stream), o.Total)}, nil
 }
 
 // resultOf returns a stream as the result has it, if it has all of the command's
@@ -129,6 +124,26 @@ func joined(pieces []api.Piece) []byte {
 	return b
 }
 
+// ends are the two sides of what was left out, as they are shown.
+type ends struct {
+	first, last string
+	rest        []byte // behind last; it is not finished
+	omitted     int64  // bytes that are in neither
+	next        int64  // the cursor of the first of them
+}
+
+// ends cleans the two sides, the first one behind what was unfinished before.
+func (c *call) ends(o api.Output, before []byte, what string) ends {
+	head, tail := split(o)
+	end := whole(tail)
+	first, cut, valid := clean(append(before, head...))
+	last, rest, alsoValid := clean(end)
+	if !valid || !alsoValid {
+		c.invalid(what, []byte{0xff})
+	}
+	return ends{first, last, rest, o.Omitted + int64(len(cut)+len(tail)-len(end)), readsOn(o, len(cut))}
+}
+
 // split returns the two sides of what was left out.
 func split(o api.Output) (head, tail []byte) {
 	for _, p := range o.Pieces {
@@ -141,20 +156,19 @@ func split(o api.Output) (head, tail []byte) {
 	return head, tail
 }
 
-// whole takes off the part of a character that a cut has left, at the end or at
-// the beginning.
-func whole(b []byte, end bool) []byte {
-	if end {
-		for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-			if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
-				if !utf8.FullRune(last) {
-					return b[:len(b)-i]
-				}
-				break
-			}
+// readsOn returns the cursor behind what is shown of the head: its last bytes, so
+// many, are the beginning of something and not shown.
+func readsOn(o api.Output, cut int) int64 {
+	for _, p := range slices.Backward(o.Pieces) {
+		if p.At < o.Next && cut > 0 && cut <= len(p.Data) {
+			return p.At + int64(len(p.Data)-cut)
 		}
-		return b
 	}
+	return o.Next
+}
+
+// whole takes off the part of a character that a cut has left at the beginning.
+func whole(b []byte) []byte {
 	for i := 0; i < utf8.UTFMax-1 && i < len(b); i++ {
 		if utf8.RuneStart(b[i]) {
 			return b[i:]
@@ -188,8 +202,8 @@ func (c *call) output(in outputArgs) (any, error) {
 	if (in.Grep != "" && (in.Head > 0 || in.Tail > 0)) || (in.Grep == "" && in.Context > 0) {
 		return nil, usage("", "grep goes with context and cursor, head and tail go with each other and cursor")
 	}
-	end := t.session.To
-	if in.ID != "" && t.command.Over() {
+	end, over := t.session.To, in.ID != "" && t.command.Over()
+	if over {
 		end = t.command.To
 	}
 	if int64(in.Cursor) > end {
@@ -211,9 +225,9 @@ func (c *call) output(in outputArgs) (any, error) {
 	case in.Grep != "":
 		err = c.found(o, q, t.session.ID, end, r)
 	case o.Omitted > 0:
-		c.around(o, in, end, r)
+		c.around(o, in, over, end, r)
 	default:
-		c.page(o, end, r)
+		c.page(o, over, end, r)
 	}
 	r.Notes = c.notes
 	return r, err
@@ -234,28 +248,24 @@ func (c *call) found(o api.Output, q api.Query, session string, end int64, r *re
 }
 
 // around shows the two sides of what was left out.
-func (c *call) around(o api.Output, in outputArgs, end int64, r *read) {
-	head, tail := split(o)
-	first, _, valid := clean(whole(head, true))
-	last, rest, alsoValid := clean(whole(tail, false))
-	if !valid || !alsoValid {
-		c.invalid("the output", []byte{0xff})
-	}
-	gap := fmt.Sprintf("[... %d bytes left out; cursor %d reads on here ...]", o.Omitted, o.Next)
+func (c *call) around(o api.Output, in outputArgs, over bool, end int64, r *read) {
+	e := c.ends(o, nil, "the output")
+	r.Cursor, r.Omitted = e.next, e.omitted
+	gap := fmt.Sprintf("[... %d bytes left out; cursor %d reads on here ...]", e.omitted, e.next)
 	switch {
 	case in.Head > 0 && in.Tail == 0:
-		r.Text = first + gap
+		r.Text = e.first + gap
 	case in.Tail > 0 && in.Head == 0:
 		r.Cursor = behind(o.Pieces, end)
-		r.Text = gap + "\n" + r.leave(o.Pieces, last, rest)
+		r.Text = gap + "\n" + r.leave(o.Pieces, e.last, e.rest, over)
 	default:
-		r.Text = strings.TrimSuffix(first, "\n") + "\n" + gap + "\n" + last + unfinished(rest)
+		r.Text = strings.TrimSuffix(e.first, "\n") + "\n" + gap + "\n" + e.last + unfinished(e.rest)
 	}
-	r.Next = fmt.Sprintf("output with cursor %d reads what was left out", o.Next)
+	r.Next = fmt.Sprintf("output with cursor %d reads what was left out", e.next)
 }
 
-// page shows a piece of the output.
-func (c *call) page(o api.Output, end int64, r *read) {
+// page shows a piece of the output; over: nothing comes behind its end.
+func (c *call) page(o api.Output, over bool, end int64, r *read) {
 	// What another stream has behind it is not asked for, and where only a tail
 	// was, o.Next stands before it.
 	all := int64(len(joined(o.Pieces))) >= o.Total
@@ -267,7 +277,7 @@ func (c *call) page(o api.Output, end int64, r *read) {
 		c.invalid("the output", []byte{0xff})
 	}
 	to := r.Cursor
-	if r.Text = r.leave(o.Pieces, text, rest); !all || r.Cursor < to {
+	if r.Text = r.leave(o.Pieces, text, rest, all && over); !all || r.Cursor < to {
 		r.Next = fmt.Sprintf("there is more: output with cursor %d", r.Cursor)
 	}
 }
@@ -282,10 +292,11 @@ func behind(pieces []api.Piece, end int64) int64 {
 }
 
 // leave returns a text without what its last piece ends with that is not
-// finished: the next answer begins there. If that is all there is, it is shown.
-func (r *read) leave(pieces []api.Piece, text string, rest []byte) string {
+// finished: the next answer begins there. If that is all there is, or will be, it is
+// shown.
+func (r *read) leave(pieces []api.Piece, text string, rest []byte, over bool) string {
 	n := len(pieces)
-	if n == 0 || len(rest) == 0 || len(text) == 0 || len(rest) > len(pieces[n-1].Data) {
+	if over || n == 0 || len(rest) == 0 || len(text) == 0 || len(rest) > len(pieces[n-1].Data) {
 		return text + unfinished(rest)
 	}
 	r.Cursor = pieces[n-1].At + int64(len(pieces[n-1].Data)-len(rest))

@@ -86,7 +86,7 @@ func (s *Server) readTranscript(ctx context.Context, req *mcp.ReadResourceReques
 	if o.Omitted == 0 {
 		tail = joined(o.Pieces)
 	}
-	text, rest, _ := clean(whole(tail, false))
+	text, rest, _ := clean(whole(tail))
 	text += unfinished(rest)
 	if o.Omitted > 0 {
 		text = fmt.Sprintf("[... %d bytes before this; the tool output reads them ...]\n", o.Omitted) + text

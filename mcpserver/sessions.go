@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (c *call) hosts(in hostsArgs) (any, error) {
 	if in.Select != "" {
 		selected, err := c.config.Select(in.Select)
 		if err != nil {
-			return nil, selectError(err)
+			return nil, c.selectError(in.Select, err)
 		}
 		list = slices.DeleteFunc(slices.Clone(selected), func(h hosts.Host) bool {
 			_, ok := c.allowed[h.Name]
@@ -51,12 +52,19 @@ func (c *call) hosts(in hostsArgs) (any, error) {
 	return answer, nil
 }
 
-// selectError puts a hint that is for the command line into an agent's words.
-func selectError(err error) error {
-	if !strings.Contains(gateway.Hint(err), "gateway ") {
+// selectError replaces a hint that is for the command line, or that may name a host
+// which this server may not use.
+func (c *call) selectError(selector string, err error) error {
+	hint := gateway.Hint(err)
+	near := strings.HasPrefix(hint, "did you mean ")
+	if !near && !strings.Contains(hint, "gateway ") {
 		return err
 	}
-	return &transport.Error{Code: gateway.Code(err), Message: err.Error(), Hint: "hosts without select lists those that can be used", Err: err}
+	hint = "hosts without select lists those that can be used"
+	if near {
+		hint = cmp.Or(hosts.DidYouMean(selector, "", c.names), hint)
+	}
+	return &transport.Error{Code: gateway.Code(err), Message: err.Error(), Hint: hint, Err: err}
 }
 
 func (c *call) open(in openArgs) (any, error) {

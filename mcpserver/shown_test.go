@@ -145,7 +145,7 @@ func TestShownOver(t *testing.T) {
 }
 
 // What a program has drawn is no question, and an answer names the way to its
-// keys; of a long question the beginning is shown.
+// keys; of a long question the end is shown.
 func TestPromptShown(t *testing.T) {
 	long := strings.Repeat("~ ", 900)
 	for kind, next := range map[session.PromptKind]string{
@@ -169,7 +169,7 @@ func TestPromptShown(t *testing.T) {
 			Prompt struct{ Text string }
 		}
 		text := r.Content[0].(*mcp.TextContent).Text
-		if err := json.Unmarshal([]byte(text), &said); err != nil || said.Next != next || said.Prompt.Text != long[:199]+"…" {
+		if err := json.Unmarshal([]byte(text), &said); err != nil || said.Next != next || said.Prompt.Text != "…"+long[len(long)-199:] {
 			t.Errorf("%s: %s, %v, want %q and 200 characters of the prompt", kind, text, err, next)
 		}
 	}

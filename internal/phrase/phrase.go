@@ -25,6 +25,21 @@ func Brief(s string, most int) string {
 	return s
 }
 
+// End returns the last characters of s, at most so many, and an ellipsis in the
+// place of the first one if there are more. It counts as [Brief] does.
+func End(s string, most int) string {
+	first := len(s) // where the first character begins that there is room for
+	for at, n := len(s), 0; at > 0; n++ {
+		if n == most {
+			return "…" + s[first:]
+		}
+		first = at
+		_, size := utf8.DecodeLastRuneInString(s[:at])
+		at -= size
+	}
+	return s
+}
+
 // Match reports whether all of s matches a pattern of ssh_config(5): * is any
 // text and ? any byte. Time is bounded by the product of the lengths: a star that
 // failed is never revisited once a later one was reached.

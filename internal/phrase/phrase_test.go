@@ -29,6 +29,27 @@ func TestBrief(t *testing.T) {
 	}
 }
 
+func TestEnd(t *testing.T) {
+	for _, tt := range []struct {
+		s    string
+		most int
+		want string
+	}{
+		{"", 3, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "…cd"},
+		{"äöü", 3, "äöü"},
+		{"äöüß", 3, "…üß"},
+		{"\xff\xfe\xfd", 3, "\xff\xfe\xfd"},
+		{"\xff\xfe\xfd\xfc", 3, "…\xfd\xfc"},
+		{strings.Repeat("a", 1<<20), 2, "…a"},
+	} {
+		if got := phrase.End(tt.s, tt.most); got != tt.want {
+			t.Errorf("End(%.20q, %d) = %.20q, want %q", tt.s, tt.most, got, tt.want)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, s string
