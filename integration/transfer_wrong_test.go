@@ -219,7 +219,11 @@ func TestTransferRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := run(t, transfer.Copy{From: m, To: local, Paths: []string{from + "/d"}, Into: there, Recursive: true})
-			if codes(r) != "file.special" || r.Files != 1 || !strings.Contains(r.Problems[0].Err.Error(), "d/fifo is no regular file (a FIFO)") {
+			if codes(r) != "file.special" || r.Files != 1 || !strings.Contains(r.Problems[0].Err.Error(), "d/fifo is no regular file (a FIFO)") || gateway.Hint(r.Problems[0].Err) == "" {
+				t.Errorf("%+v", r)
+			}
+			r = run(t, transfer.Copy{From: m, To: local, Paths: []string{from + "/d/fifo"}, Into: there})
+			if codes(r) != "file.special" || gateway.Hint(r.Problems[0].Err) != "" { // what was named can't be excluded
 				t.Errorf("%+v", r)
 			}
 		})

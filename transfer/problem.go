@@ -9,6 +9,9 @@ import (
 	"syscall"
 	"unicode"
 
+	"github.com/pkg/sftp"
+
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -55,7 +58,7 @@ func problem(machine, doing, path string, err error) error {
 		return &transport.Error{Code: "link.lost", Message: fmt.Sprintf("transfer: %s: link lost: %v", machine, err), Err: err}
 	}
 	e := &transport.Error{Code: codeFailed, Err: err}
-	text := err.Error()
+	text := told(err)
 	var inner *fs.PathError
 	if errors.As(err, &inner) {
 		text = inner.Err.Error()
@@ -68,6 +71,18 @@ func problem(machine, doing, path string, err error) error {
 	}
 	e.Message = fmt.Sprintf("transfer: %s %s: %s", doing, Show(machine, path), text)
 	return e
+}
+
+// maxTold bounds what a server says in a message, in characters.
+const maxTold = 300
+
+// told is the text of an error. What a server says may be as long as a packet.
+func told(err error) string {
+	var status *sftp.StatusError
+	if errors.As(err, &status) {
+		return phrase.Brief(err.Error(), maxTold)
+	}
+	return err.Error()
 }
 
 // refuse is the error of something that is not done.

@@ -219,8 +219,8 @@ func (r *Remote) replace(from, to string) error {
 		return fmt.Errorf("%w; what was there is called %s", r.link.in.explain(err), Show(r.name, aside))
 	}
 	if failed := r.link.Rename(aside, to); failed != nil {
-		return refuse(codeFailed, "rename it there", "%s is now called %s, and does not get its name back: %v",
-			Show(r.name, to), Show(r.name, aside), failed)
+		return refuse(codeFailed, "rename it there", "%s is now called %s, and does not get its name back: %s",
+			Show(r.name, to), Show(r.name, aside), told(failed))
 	}
 	return err
 }

@@ -254,7 +254,11 @@ func (w *walk) entry(ctx context.Context, t task) {
 		}
 	}
 	if !t.info.Mode.IsRegular() {
-		w.failed(ctx, t.from, t.to, refuse(codeSpecial, "leave it out with --exclude", "%s is no regular file (%s): it is not copied", Show(w.From.About().Name, t.from), kindOf(t.info.Mode)))
+		hint := "leave it out with --exclude"
+		if t.rel == "" { // it was named
+			hint = ""
+		}
+		w.failed(ctx, t.from, t.to, refuse(codeSpecial, hint, "%s is no regular file (%s): it is not copied", Show(w.From.About().Name, t.from), kindOf(t.info.Mode)))
 		return
 	}
 	w.file(ctx, t)
