@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gateway/hosts"
@@ -108,6 +109,9 @@ func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (trans
 			l.jump = hop.Name
 		}
 		hop.HostKeys.Policy, hop.Trace = ssh.Strict, l.trace
+		if n := len(legs); n > 0 {
+			legs[n-1].before = l
+		}
 		legs = append(legs, l)
 	}
 	t, err := ssh.Dial(ctx, *config)
@@ -125,16 +129,20 @@ type leg struct {
 	check  *check
 	config *ssh.Config
 	jump   string // see Step
+	before *leg   // nil: there is none
+	told   atomic.Bool
 	offers []string
 }
 
 func (l *leg) passed(layer, detail string) {
+	l.told.Store(true)
 	l.check.step(Step{Layer: layer, Jump: l.jump, OK: true, Detail: detail})
 }
 
 // trace takes a step. The server's version and the key exchange are told when the
 // login is over, although they come before it.
 func (l *leg) trace(s ssh.Step) {
+	l.joined()
 	switch s.Layer {
 	case "tcp":
 		if net.ParseIP(l.config.Addr) == nil && l.config.Jump == nil {
@@ -149,6 +157,15 @@ func (l *leg) trace(s ssh.Step) {
 		l.passed("auth", "accepted as "+l.config.User)
 	default:
 		l.passed(s.Layer, s.Detail)
+	}
+}
+
+// joined reports the machines on the way that were connected already: nothing else
+// is told of those.
+func (l *leg) joined() {
+	if l.before != nil && !l.before.told.Load() {
+		l.before.joined()
+		l.before.passed("tcp", "connected already, for another host")
 	}
 }
 

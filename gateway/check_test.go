@@ -59,29 +59,61 @@ hosts:
   lost: {%[1]s, jump: dead}
   far: {%[1]s, jump: lost}
   dead: {addr: 127.0.0.1, port: 1, user: me, identity: []}
+  shut: {%[1]s, jump: locked}
+  locked: {addr: 127.0.0.1, port: 1, user: me, identity: "env:GATEWAY_TEST_NO_KEY"}
 `, fields)
 	for _, test := range []struct {
 		host  string
 		steps []string // a layer, and of which jump
+		code  string
 		said  string
 	}{
 		{"inner", []string{
 			"tcp door", "hostkey door", "banner door", "kex door", "auth door", "auth door",
 			"tcp ", "hostkey ", "banner ", "kex ", "auth ", "auth ", "session ", "shell ", "sftp ",
-		}, ""},
-		{"lost", []string{"tcp dead"}, "ssh: jump of lost: ssh: dead (127.0.0.1:1): connection refused"},
-		{"far", []string{"tcp dead"}, "ssh: jump of far: ssh: jump of lost: ssh: dead (127.0.0.1:1): connection refused"},
+		}, "", ""},
+		{"lost", []string{"tcp dead"}, "tcp.refused", "ssh: jump of lost: ssh: dead (127.0.0.1:1): connection refused"},
+		{"far", []string{"tcp dead"}, "tcp.refused", "ssh: jump of far: ssh: jump of lost: ssh: dead (127.0.0.1:1): connection refused"},
+		{"shut", []string{"auth locked"}, "secret.unreadable", "ssh: jump of shut: gateway: secret env:GATEWAY_TEST_NO_KEY: the variable is not set"},
 	} {
 		t.Run(test.host, func(t *testing.T) {
 			var steps []string
-			said, code := "", ""
+			said := ""
 			err := with(t, inventory, nil).Check(t.Context(), test.host, func(s gateway.Step) { steps = append(steps, s.Layer+" "+s.Jump) })
 			if err != nil {
-				said, code = err.Error(), "tcp.refused"
+				said = err.Error()
 			}
-			if !slices.Equal(steps, test.steps) || said != test.said || gateway.Code(err) != code {
+			if !slices.Equal(steps, test.steps) || said != test.said || gateway.Code(err) != test.code {
 				t.Errorf("steps %q, %s: %v, want %q, %q", steps, gateway.Code(err), err, test.steps, test.said)
 			}
 		})
+	}
+}
+
+// A jump host that is connected already is told of as well.
+func TestCheckThroughSharedJump(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	fields := fmt.Sprintf("addr: %s, port: %d, user: %s, identity: %s, agent: false, host_key: %q",
+		server.Host, server.Port, server.User, server.KeyFile, gossh.FingerprintSHA256(server.HostKey))
+	g := with(t, fmt.Sprintf("hosts: {a: {%[1]s, jump: door}, b: {%[1]s, jump: door}, door: {%[1]s}}", fields), nil)
+	s, err := g.Open(t.Context(), "a", gateway.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var first gateway.Step
+	var jumps int
+	if err := g.Check(t.Context(), "b", func(s gateway.Step) {
+		if first.Layer == "" {
+			first = s
+		}
+		if s.Jump != "" {
+			jumps++
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if first.Layer != "tcp" || first.Jump != "door" || first.Detail != "connected already, for another host" || jumps != 1 {
+		t.Errorf("%+v, %d layers of the jump", first, jumps)
 	}
 }

@@ -145,8 +145,9 @@ func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, 
 	}
 	if target.Jump != nil {
 		var err error
-		config.Jump, err = sshConfig(ctx, *target.Jump, caller)
-		return config, err
+		if config.Jump, err = sshConfig(ctx, *target.Jump, caller); err != nil {
+			return nil, &ssh.JumpError{Host: target.Name, Jump: target.Jump.Name, Err: err}
+		}
 	}
 	return config, nil
 }
