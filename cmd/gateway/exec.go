@@ -103,6 +103,7 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	if err != nil {
 		return err
 	}
+	a.about.Command = c.Text
 	if err := a.load(); err != nil {
 		return err
 	}
@@ -227,7 +228,7 @@ func tooMany(cmd *cobra.Command, selector string) error {
 // An empty word without an error means that help was asked for, and given.
 func first(cmd *cobra.Command, args []string, what string) (word string, rest []string, err error) {
 	if len(args) == 0 || args[0] == "" {
-		return "", nil, usage(cmd, "", "no %s given", what)
+		return "", nil, &usageError{message: "no " + what + " given", hint: seeHelp(cmd), unread: true}
 	}
 	word, rest = args[0], args[1:]
 	flags := cmd.Flags()

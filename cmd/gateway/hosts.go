@@ -189,7 +189,10 @@ func shown(f hosts.Field) (value any, text string) {
 	case time.Duration:
 		value = v.String()
 	case hosts.Agent:
-		if value = string(v); v == hosts.AgentEnv {
+		switch value = string(v); v {
+		case hosts.AgentNone:
+			value = false
+		case hosts.AgentEnv:
 			if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
 				return true, "true (SSH_AUTH_SOCK: " + visible(socket) + ")"
 			}

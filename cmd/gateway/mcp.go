@@ -64,6 +64,9 @@ address without a host is this machine only.`,
 			if len(args) > 0 {
 				return unknownCommand(cmd, args)
 			}
+			if f.http == "" {
+				a.out.take() // the protocol's messages go there, and nothing else
+			}
 			if err := f.check(cmd); err != nil {
 				return err
 			}
@@ -77,7 +80,6 @@ address without a host is this machine only.`,
 			}
 			server := mcpserver.New(config, stdioScope)
 			defer server.Close()
-			a.out.take() // its messages go there, and nothing else
 			err = server.Run(cmd.Context(), mcpserver.Stdio(os.Stdin, os.Stdout))
 			if errors.Is(err, io.EOF) {
 				return nil

@@ -153,8 +153,8 @@ func stateOf(s api.Session) (state, since string) {
 // that it has drawn.
 const maxPrompt = 200
 
-// question returns what a command asks as it is shown.
-func question(p *api.Prompt) string { return phrase.Brief(visible(p.Text), maxPrompt) }
+// question returns what a command asks as it is shown: the end, where the choices are.
+func question(p *api.Prompt) string { return phrase.End(visible(p.Text), maxPrompt) }
 
 // draws reports whether a command waits for keys, and not for an answer.
 func draws(p *api.Prompt) bool { return p.Kind == string(session.ScreenPrompt) }

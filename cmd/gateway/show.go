@@ -102,7 +102,7 @@ func (s *show) asker(ask asker) asker {
 			if s.sees(q.Prompt) {
 				q.Prompt = ""
 			}
-			q.Prompt = phrase.Brief(q.Prompt, maxPrompt)
+			q.Prompt = phrase.End(q.Prompt, maxPrompt)
 		}
 		return ask(ctx, q)
 	}

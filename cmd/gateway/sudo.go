@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/pflag"
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+)
 
 // sudoFlag is --sudo[=USER].
 type sudoFlag struct {
@@ -32,9 +36,12 @@ func (f *sudoFlag) String() string { return f.user }
 func (f *sudoFlag) Type() string   { return "" } // its placeholder is NoOptDefVal
 
 func (f *sudoFlag) Set(s string) error {
-	f.set, f.user = true, s
-	if s == sudoAlone {
-		f.user = ""
+	switch s {
+	case "": // a variable that is not set; the default may be root
+		return errors.New("it names nobody")
+	case sudoAlone:
+		s = ""
 	}
+	f.set, f.user = true, s
 	return nil
 }

@@ -2,10 +2,11 @@ package main
 
 import (
 	"errors"
+	"os"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"gateway/gateway"
 	"gateway/internal/config"
@@ -32,30 +33,52 @@ func (a *app) tell(cmd *cobra.Command, args []string, err error) {
 // formatFor returns the format that was asked for, however far the settings have
 // been read when the error came.
 func (a *app) formatFor(args []string, err error) string {
-	flags := a.source.Flags
+	flag := a.source.Flags.Lookup("output")
+	words := config.Words(flag)
+	var format string
 	var wrong *usageError
-	if errors.As(err, &wrong) && wrong.unread {
-		// The flag may stand behind the one that is wrong. Where its own command
-		// begins is not known then, so a COMMAND's flag may be taken for it.
-		flags = pflag.NewFlagSet("", pflag.ContinueOnError)
-		flags.ParseErrorsAllowlist.UnknownFlags = true
-		flags.Usage = func() {}
-		config.Flags(flags)
-		_ = flags.Parse(args) // what can be read of it
+	switch {
+	case errors.As(err, &wrong) && wrong.unread:
+		format = asked(args, words)
+	case flag.Changed:
+		format = flag.Value.String()
 	}
-	output := flags.Lookup("output")
-	if output.Changed {
-		if slices.Contains(config.Words(output), output.Value.String()) {
-			return output.Value.String()
-		}
-		return a.out.format
-	}
-	if a.config == nil {
-		if c, err := config.Load(a.source); err == nil {
+	if format == "" && a.config == nil {
+		c, err := config.Load(a.source)
+		if err == nil {
 			return c.Output
 		}
+		format = os.Getenv("GATEWAY_OUTPUT") // it may be a file that is wrong
+	}
+	if slices.Contains(words, format) {
+		return format
 	}
 	return a.out.format
+}
+
+// outputFlag matches --output, with its value if that stands in the same word.
+var outputFlag = regexp.MustCompile(`^(?:--output(?:=|$)|-[a-z]?o=?)(.*)$`)
+
+// asked returns which of the words a command line gives to --output; empty if none.
+// The flag may stand behind one that is wrong. Where a COMMAND begins is not known
+// then, so a flag of its own may be taken for it.
+func asked(args, words []string) (format string) {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		found := outputFlag.FindStringSubmatch(arg)
+		if found == nil {
+			continue
+		}
+		if found[1] == "" && i+1 < len(args) {
+			found[1] = args[i+1]
+		}
+		if slices.Contains(words, found[1]) {
+			format = found[1]
+		}
+	}
+	return format
 }
 
 // taken reports whether something is on stdout, or will be from elsewhere.
