@@ -11,7 +11,6 @@ import (
 
 	"github.com/pkg/sftp"
 
-	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -80,7 +79,7 @@ const maxTold = 300
 func told(err error) string {
 	var status *sftp.StatusError
 	if errors.As(err, &status) {
-		return phrase.Brief(err.Error(), maxTold)
+		return fmt.Sprintf("%.*s", maxTold, err)
 	}
 	return err.Error()
 }
