@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -49,9 +48,6 @@ type Session struct {
 	connect   time.Duration    // of the first command
 	engine    *session.Session // nil: not opened
 }
-
-// SudoUser returns whom a session beside it becomes by Options.Sudo alone.
-func (s *Session) SudoUser() string { return cmp.Or(s.host.Sudo.User, "root") }
 
 // Open opens a session on a host. The context covers the opening only.
 func (g *Gateway) Open(ctx context.Context, name string, options Options) (*Session, error) {

@@ -15,6 +15,13 @@ import (
 // find the password first.
 const sudoTimeout = 2 * time.Minute
 
+// SudoUser returns whom a session on a host becomes under Options.Sudo, with this
+// Options.SudoUser.
+func SudoUser(host hosts.Host, user string) string { return cmp.Or(user, host.Sudo.User, "root") }
+
+// SudoUser returns whom a session beside it becomes by Options.Sudo alone.
+func (s *Session) SudoUser() string { return SudoUser(s.host, "") }
+
 // sudo returns how a session on the host becomes another user's.
 func (g *Gateway) sudo(host hosts.Host, options Options) *session.Sudo {
 	user := cmp.Or(options.SudoUser, host.Sudo.User)

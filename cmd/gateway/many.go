@@ -343,7 +343,7 @@ func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c ga
 		p.Port = gateway.DefaultPort
 	}
 	if c.Sudo {
-		p.Sudo = cmp.Or(c.SudoUser, host.Sudo.User, "root")
+		p.Sudo = gateway.SudoUser(host, c.SudoUser)
 	}
 	return p, nil
 }
