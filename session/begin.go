@@ -90,13 +90,13 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if r.rest != "" {
 		s.announce(r.rest, reply{kinds: "P"})
 	}
-	if s.dialect.draws && s.config.Term != "" {
-		r.draws = strings.Count(typed, "\n")
-	}
 	r.veil.echo = echo{typed: typed, traced: traced}
 	r.started = time.Now()
 	s.mu.Lock()
 	s.run = r
+	if s.dialect.draws && s.config.Term != "" {
+		s.draws += strings.Count(typed, "\n")
+	}
 	size := s.config.Size
 	s.mu.Unlock()
 	if command.TTY {

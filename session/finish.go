@@ -118,10 +118,8 @@ func (s *Session) drain(r *run) {
 	if r.keeper == nil {
 		return
 	}
-	nonce := newNonce()
-	flushed := s.expect(nonce, "F")
-	defer s.outlive(nonce, "F")
-	if r.keeper.flush(nonce) != nil {
+	flushed, err := s.flush(r.keeper)
+	if err != nil {
 		within(keeperGrace+s.trip, r.keeper.ended) // what it had sent may still come
 		return
 	}

@@ -26,7 +26,8 @@ func TestInterruptLevels(t *testing.T) {
 		{"a loop of the shell's own", "i=0; while :; do i=$((i+1)); [ $i != 99 ] || echo up; done", session.Int, 130},
 		{"one that ignores it", `sh -c 'trap "" INT; echo up; while :; do sleep 0.01; done'`, session.Term, 143},
 		{"one that ignores all", `sh -c 'trap "" INT TERM; echo up; while :; do sleep 0.01; done'`, session.Kill, 137},
-		{"a loop that starts programs", `echo up; while :; do /bin/sleep 0.02; done`, session.Kill, 130},
+		{"a loop that starts programs", `echo up; while :; do /bin/sleep 0.02; done`, session.Int, 130},
+		{"a loop that is killed", `echo up; while :; do /bin/sleep 0.02; done`, session.Kill, 130},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {

@@ -65,6 +65,7 @@ func (s *Session) newKeeper(pipe *transport.Pipe) *keeper {
 	done := func() {
 		if open.Add(-1) == 0 {
 			close(k.ended)
+			s.dropLate(k)
 		}
 	}
 	s.pump(pipe.Stdout, k, Stdout, done)
@@ -156,11 +157,12 @@ func (k *keeper) tell(line string) {
 	go func() { _ = k.control(line) }() // ends with the pipe
 }
 
-// flush asks for mark F in both streams, behind everything that was written to
-// them before. It is a background job: where nobody reads, it has to wait for room,
+// flush asks a keeper for mark F in both streams, behind everything that was written
+// to them before. It is a background job: where nobody reads, it has to wait for room,
 // and the keeper must not.
-func (k *keeper) flush(nonce string) error {
-	return k.control(`( printf ` + controlMark('F', nonce, "") + ` >&3; printf ` + controlMark('F', nonce, "") + ` >&4 ) &`)
+func (s *Session) flush(k *keeper) (<-chan mark, error) {
+	nonce, marks := s.expectLate(k, "F", 2)
+	return marks, k.control(`( printf ` + controlMark('F', nonce, "") + ` >&3; printf ` + controlMark('F', nonce, "") + ` >&4 ) &`)
 }
 
 // upload stores text in the keeper's directory; mark A tells whether it is
@@ -294,7 +296,7 @@ func signalWhere(condition, sig string, pid int, id string, age time.Duration) s
 			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*\) }; younger $j ${20} || continue; fi; ` +
 			`while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
 			condition + `a=1; k="$k $i"; done`,
-		`[ -z "$k" ] || kill -` + sig + ` $k`,
+		`[ -z "$a" ] || [ -z "$k" ] || kill -` + sig + ` $k`,
 	}, "; ") + `; fi`
 }
 

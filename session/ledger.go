@@ -108,15 +108,12 @@ func (s *Session) endAbandoned(k *keeper) {
 		closeAll(true)
 		return
 	}
-	nonce := newNonce()
-	answered := s.expect(nonce, "L")
+	nonce, answered := s.expectLate(k, "L", 1)
 	if k.control(endLine(nonce, names)) != nil {
-		s.forget(nonce)
 		closeAll(false)
 		return
 	}
 	s.spawn(func() {
-		defer s.forget(nonce)
 		select {
 		case <-answered:
 			closeAll(true)

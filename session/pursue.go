@@ -15,9 +15,8 @@ type pursuit struct {
 	level   Level // empty: none is on
 	timer   *time.Timer
 	pause   time.Duration
-	sent    time.Time // when it was sent last
-	nonce   string    // of the look on its way
-	told    <-chan mark
+	sent    time.Time   // when it was sent last
+	told    <-chan mark // nil: no look is on its way
 	roused  bool
 	left    int // how often it may yet be repeated
 }
@@ -53,18 +52,20 @@ func (r *run) pursue(level Level) {
 func (p *pursuit) begin(level Level) {
 	p.stop()
 	p.level, p.pause, p.roused, p.left, p.sent = level, arrival, false, 0, time.Now()
-	if p.run.isEarly(p.session) {
+	if p.run.isEarly(p.session) || p.insists() {
 		p.left = repeats
 	}
 	p.timer.Reset(p.pause + p.session.trip)
 }
 
+// insists: one interrupt may not be enough, although there was something to meet.
+func (p *pursuit) insists() bool {
+	return p.level == Int && p.session.dialect.persists && !p.run.command.TTY
+}
+
 func (p *pursuit) stop() {
 	p.timer.Stop()
-	if p.nonce != "" {
-		p.session.outlive(p.nonce, "I")
-	}
-	p.level, p.nonce, p.told = "", "", nil
+	p.level, p.told = "", nil
 }
 
 // look signals what has missed the interrupt, and asks what is there.
@@ -77,9 +78,9 @@ func (p *pursuit) look() {
 		p.stop()
 		return
 	}
-	p.nonce = newNonce()
-	p.told = s.expect(p.nonce, "I")
-	r.keeper.tell(pursueLine(p.nonce, p.level, time.Since(p.sent), s.pid, s.config.ID, s.age(r), s.tty))
+	nonce, told := s.expectLate(r.keeper, "I", 1)
+	p.told = told
+	r.keeper.tell(pursueLine(nonce, p.level, time.Since(p.sent), s.pid, s.config.ID, s.age(r), s.tty, p.insists()))
 }
 
 // isEarly reports whether the shell may not have begun the command yet.
@@ -88,8 +89,7 @@ func (r *run) isEarly(s *Session) bool { return time.Since(r.started) < beginnin
 // judge repeats what has met nothing.
 func (p *pursuit) judge(m mark) {
 	level := p.level
-	p.session.forget(p.nonce)
-	p.nonce, p.told = "", nil
+	p.told = nil
 	switch {
 	case m.payload == metPrompt && !p.roused:
 		p.rouse()
@@ -99,7 +99,7 @@ func (p *pursuit) judge(m mark) {
 		p.sent = time.Now()
 	case level == Kill:
 		if time.Since(p.sent) >= firmly { // what goes on is the shell's own
-			p.session.press(p.run, "\x03", "INT")
+			p.session.insist(p.run)
 			p.session.signalShell(p.run, "INT") // with job control, ^C does not meet it
 			p.begin(Int)
 			return
@@ -124,8 +124,8 @@ func (p *pursuit) rouse() {
 	p.session.typeKeys(d.gives + d.settles + "\nPS2=;" + prompt(p.run.nonce) + "\n")
 }
 
-// What a look has met, beside nothing: processes of the command, or the shell
-// at its prompt.
+// What a look has met, beside nothing and what is to have the interrupt once more:
+// processes of the command, or the shell at its prompt.
 const (
 	metSome   = "1"
 	metPrompt = "2"
@@ -151,8 +151,9 @@ func missed(mask string, since time.Duration) string {
 
 // pursueLine returns the control line that sends a level's signal to what has
 // missed it, since so long, and answers mark I. At its prompt, the shell has its
-// stdin back from the command.
-func pursueLine(nonce string, level Level, since time.Duration, pid int, id string, age time.Duration, tty string) string {
+// stdin back from the command. With spare, nothing is signaled if all has missed it,
+// and there is nothing to tell of: the shell has to have the next one, too.
+func pursueLine(nonce string, level Level, since time.Duration, pid int, id string, age time.Duration, tty string, spare bool) string {
 	sig, condition := "INT", missed("*[2367abef]", since)
 	switch {
 	case level == Term:
@@ -163,6 +164,9 @@ func pursueLine(nonce string, level Level, since time.Duration, pid int, id stri
 		sig, condition = "0", ""
 	case tty != "":
 		condition = `[ "$f" ] || { a=1; continue; }; ` + condition
+	}
+	if spare {
+		condition += `k="$k $i"; continue; `
 	}
 	prompted := `[ "$1" = S ]`
 	if tty != "" {

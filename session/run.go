@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,7 +29,6 @@ type run struct {
 	asking   bool     // it waits for input; guarded by Session.mu
 
 	started  time.Time
-	draws    int           // for how many of the frame's lines it still switches attributes off; used by the terminal's pump only
 	handed   chan struct{} // closed once Command.Started has been called
 	display  *display      // nil but for a command with TTY
 	activity atomic.Int64  // when the last byte came, in nanoseconds since started
@@ -83,9 +81,6 @@ func (r *run) write(from Stream, b []byte) {
 	defer r.delivering.Add(-1)
 	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
-	if from == Terminal {
-		b = r.undrawn(b)
-	}
 	if b = r.veil.over(from, b); len(b) > 0 {
 		r.deliver(from, b)
 	}
@@ -98,22 +93,6 @@ func (r *run) counts() (n [3]int64) {
 	}
 	return n
 }
-
-// undrawn takes off what the shell has said for each line of the frame, in front of
-// what the command says.
-func (r *run) undrawn(b []byte) []byte {
-	for r.draws > 0 && len(b) > 0 {
-		off := len(attributesOff.Find(b))
-		if r.draws--; off == 0 {
-			r.draws = 0
-		}
-		b = b[off:]
-	}
-	return b
-}
-
-// attributesOff matches what terminals take for it (sgr0 of terminfo(5)).
-var attributesOff = regexp.MustCompile(`\A(\x1b\(B)?(\x1b\[0?m)?\x0f?`)
 
 // unveil hands out what only looked like the beginning of a secret.
 func (r *run) unveil() {

@@ -101,6 +101,7 @@ type Session struct {
 	owed    string           // the nonce of the last command's prompt, if it is still to come
 	until   time.Time        // and for how long it may
 	ready   bool             // the first prompt has come
+	draws   int              // for how many of the frames' lines the shell still switches attributes off
 	noise   []byte           // the beginning of what the terminal said before it
 	names   []string         // what the ledger knows
 }

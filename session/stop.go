@@ -64,8 +64,6 @@ func (s *Session) vigil(r *run) (end func()) {
 	if r.keeper == nil {
 		return func() {}
 	}
-	nonce := newNonce()
-	s.expect(nonce, "F")
 	heard := s.heard.Load() + r.keeper.heard.Load()
 	timer := time.AfterFunc(lifeGrace+s.trip, func() {
 		// A caller that does not take the output keeps the answer from being read.
@@ -75,11 +73,8 @@ func (s *Session) vigil(r *run) (end func()) {
 			s.terminal.Close()
 		}
 	})
-	go func() { _ = r.keeper.flush(nonce) }() // ends with the pipe
-	return func() {
-		timer.Stop()
-		s.outlive(nonce, "F")
-	}
+	go func() { _, _ = s.flush(r.keeper) }() // ends with the pipe
+	return func() { timer.Stop() }
 }
 
 // errNothingAnswers is why an outcome is unknown where the link looks alive.

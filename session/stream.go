@@ -2,6 +2,8 @@ package session
 
 import (
 	"io"
+	"maps"
+	"regexp"
 	"strings"
 
 	"gateway/transport"
@@ -69,7 +71,7 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 	s.mu.Lock()
 	r := s.run
 	if k == nil && s.ready {
-		if b = s.withoutNoise(b); len(b) == 0 {
+		if b = s.withoutNoise(s.undrawn(b)); len(b) == 0 {
 			s.mu.Unlock()
 			return
 		}
@@ -90,6 +92,23 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 	s.mu.Unlock()
 	r.write(from, b)
 }
+
+// undrawn takes off what the shell has said for each line of a frame, in front of what
+// the command says. Over a slow link that may come when the command is over. The caller
+// holds Session.mu.
+func (s *Session) undrawn(b []byte) []byte {
+	for s.draws > 0 && len(b) > 0 {
+		off := len(attributesOff.Find(b))
+		if s.draws--; off == 0 {
+			s.draws = 0
+		}
+		b = b[off:]
+	}
+	return b
+}
+
+// attributesOff matches what terminals take for it (sgr0 of terminfo(5)).
+var attributesOff = regexp.MustCompile(`\A(\x1b\(B)?(\x1b\[0?m)?\x0f?`)
 
 // withoutNoise takes out what the shell says of no command. Where none runs, it
 // answers with an empty line, so that the shell stays. The caller holds
@@ -117,9 +136,16 @@ func (s *Session) found(from Stream, m mark) {
 		s.run.take(m)
 		return
 	}
+	r := s.replies[m.nonce]
 	select {
-	case s.replies[m.nonce].marks <- m:
+	case r.marks <- m:
 	default: // nobody waits (any more), or a forgery repeats itself
+	}
+	switch r.due--; {
+	case r.due == 0:
+		delete(s.replies, m.nonce)
+	case r.due > 0:
+		s.replies[m.nonce] = r
 	}
 }
 
@@ -128,12 +154,34 @@ func (s *Session) found(from Stream, m mark) {
 type reply struct {
 	kinds string
 	marks chan mark // nil: nobody waits any more
+	due   int       // so many come for sure, unless their keeper ends first
+	of    *keeper
+}
+
+// expectLate announces so many marks of a background job of a keeper. It may be late,
+// and commands may have come and gone: the marks are known until they are there, whoever
+// still waits for them.
+func (s *Session) expectLate(k *keeper, kind string, due int) (nonce string, marks <-chan mark) {
+	nonce, to := newNonce(), make(chan mark, due)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !closed(k.ended) {
+		s.replies[nonce] = reply{kinds: kind, marks: to, due: due, of: k}
+	}
+	return nonce, to
+}
+
+// dropLate forgets what a keeper that has ended did not bring.
+func (s *Session) dropLate(k *keeper) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.replies, func(_ string, r reply) bool { return r.of == k })
 }
 
 // expect announces a nonce and returns where its marks will come.
 func (s *Session) expect(nonce, kinds string) <-chan mark {
 	marks := make(chan mark, 8)
-	s.announce(nonce, reply{kinds, marks})
+	s.announce(nonce, reply{kinds: kinds, marks: marks})
 	return marks
 }
 
@@ -144,8 +192,7 @@ func (s *Session) announce(nonce string, r reply) {
 }
 
 // maxPast is how many nonces back a mark is still known as one: a prompt comes
-// on a stream of its own, behind the marks that end the command, and a probe's
-// answer may come when its command is over.
+// on a stream of its own, behind the marks that end the command.
 const maxPast = 16
 
 // outlive forgets a nonce after a while. Until then marks of these kinds are

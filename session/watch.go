@@ -20,11 +20,10 @@ type watch struct {
 	ctx     context.Context
 	run     *run
 	timer   *time.Timer
-	quiet   time.Duration // how long it is to be silent before the next look
-	last    int64         // when the last byte before it came, in run.activity's clock
-	nonce   string        // of the probe on its way
-	asked   int64         // when it was sent, in run.activity's clock
-	probed  <-chan mark
+	quiet   time.Duration      // how long it is to be silent before the next look
+	last    int64              // when the last byte before it came, in run.activity's clock
+	asked   int64              // when it was sent, in run.activity's clock
+	probed  <-chan mark        // nil: no probe is on its way
 	cancel  context.CancelFunc // ends the question that is open
 	answers chan answer
 	found   string   // what the probe has, while its other sign is awaited: that nothing comes
@@ -63,14 +62,11 @@ func (w *watch) stop() {
 	if w.cancel != nil {
 		w.cancel()
 	}
-	if w.nonce != "" {
-		w.session.outlive(w.nonce, "R")
-	}
 }
 
 // look asks the machine once the command has been silent for long enough.
 func (w *watch) look() {
-	if w.cancel != nil || w.nonce != "" {
+	if w.cancel != nil || w.probed != nil {
 		return // a question or a probe is open; both start the timer again
 	}
 	if w.left {
@@ -97,10 +93,10 @@ func (w *watch) look() {
 		return
 	}
 	w.quiet = min(2*w.quiet, lastLook)
-	w.nonce = newNonce()
-	w.probed = w.session.expect(w.nonce, "R")
+	nonce, probed := w.session.expectLate(w.run.keeper, "R", 1)
+	w.probed = probed
 	w.asked = w.run.activity.Load()
-	w.run.keeper.tell(probeLine(w.nonce, w.session.pid, w.session.tty))
+	w.run.keeper.tell(probeLine(nonce, w.session.pid, w.session.tty))
 }
 
 // suspicious reports whether the last thing that came may be a prompt.
@@ -122,8 +118,7 @@ func (w *watch) stillWaits() bool {
 // judge weighs the probe's answer. A shell at its prompt reads the terminal too,
 // and what it said on the terminal may still be on its way.
 func (w *watch) judge(m mark) {
-	w.session.forget(w.nonce)
-	w.nonce, w.probed = "", nil
+	w.probed = nil
 	code := m.payload[:1]
 	waiting := code == probeReads
 	switch code {

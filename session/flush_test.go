@@ -1,0 +1,67 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync/atomic"
+	"testing"
+
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// busy is a machine that, once it is told to, takes its time for the next flush that
+// a session asks for.
+type busy struct {
+	transport.Transport
+	slow *atomic.Bool
+}
+
+func (m busy) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err == nil {
+		pipe.Stdin = slowing{pipe.Stdin, m.slow}
+	}
+	return pipe, err
+}
+
+type slowing struct {
+	io.WriteCloser
+	slow *atomic.Bool
+}
+
+func (w slowing) Write(b []byte) (int, error) {
+	if flush := []byte("( printf \"\\036F"); bytes.HasPrefix(b, flush) && w.slow.CompareAndSwap(true, false) {
+		_, err := w.WriteCloser.Write(append([]byte("( sleep 0.3; "), b[2:]...))
+		return len(b), err
+	}
+	return w.WriteCloser.Write(b)
+}
+
+// TestFlushThatIsLate: the sign of life that a command's end asks for comes when other
+// commands have run since, and is none of their output.
+func TestFlushThatIsLate(t *testing.T) {
+	slow := new(atomic.Bool)
+	s, err := session.Open(t.Context(), busy{local.New(local.Config{}), slow}, session.Config{Shell: "sh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 1000 {
+		slow.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		r, _ := s.Run(ctx, session.Command{Text: ":", Started: func() { go cancel() }})
+		cancel()
+		if slow.Load() || r.Verdict != session.Exited { // it was not asked for, or has streams of its own now
+			continue
+		}
+		for range 20 {
+			want(t, run(t, s, ":"), 0, "", "")
+		}
+		want(t, run(t, s, "sleep 0.5"), 0, "", "")
+		return
+	}
+	t.Error("no command ended by itself as it was cancelled")
+}
