@@ -88,7 +88,7 @@ func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(a
 	if err := checkRun(run); err != nil {
 		return err
 	}
-	return stream(ctx, c, http.MethodPost, sessionPath(name)+"/commands?follow=1", run, each)
+	return stream(ctx, c, http.MethodPost, sessionPath(name)+"/commands?follow=1", run, decodeEvent, each)
 }
 
 // Command returns a command by its id, with its result if it is over. At most
@@ -154,14 +154,14 @@ func (c *Client) Reset(ctx context.Context, name string) error {
 // and its commands. It ends when each returns an error, which it returns, or
 // with the session, and returns nil then.
 func (c *Client) Follow(ctx context.Context, name string, since int64, each func(api.Event) error) error {
-	return stream(ctx, c, http.MethodGet, sessionPath(name)+"/stream?since="+strconv.FormatInt(since, 10), nil, each)
+	return stream(ctx, c, http.MethodGet, sessionPath(name)+"/stream?since="+strconv.FormatInt(since, 10), nil, decodeEvent, each)
 }
 
 // Events calls each with what happens to all sessions, from an event's number
 // on; negative means from now on. An event named dropped says that the caller
 // was too slow.
 func (c *Client) Events(ctx context.Context, since int64, each func(api.Event) error) error {
-	return stream(ctx, c, http.MethodGet, "/v1/events?since="+strconv.FormatInt(since, 10), nil, each)
+	return stream(ctx, c, http.MethodGet, "/v1/events?since="+strconv.FormatInt(since, 10), nil, decodeEvent, each)
 }
 
 // Attach takes a session's terminal over until ctx ends; the daemon refuses
@@ -245,30 +245,6 @@ func unreachable(err error) error {
 	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: %v", err), Hint: "see its log, or start it with gateway serve", Err: fmt.Errorf("%w: %w", ErrLost, err)}
 }
 
-// stream calls each with every line of an answer.
-func stream[T any](ctx context.Context, c *Client, method, path string, body any, each func(T) error) error {
-	response, err := c.do(ctx, method, path, body)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	lines := json.NewDecoder(response.Body)
-	for {
-		var line T
-		switch err := lines.Decode(&line); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return unreachable(err)
-		}
-		if err := each(line); err != nil {
-			return err
-		}
-	}
-}
-
 // hold sends a request that lasts until ctx ends, and returns its first line.
 func hold[T any](ctx context.Context, c *Client, path string) (first T, over <-chan struct{}, err error) {
 	response, err := c.do(ctx, http.MethodPost, path, nil)
@@ -307,7 +283,7 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 	var opened *api.Session
 	ctx, cancel := context.WithCancel(ctx) // ends the answers with the request
 	defer cancel()
-	err := stream(ctx, c, http.MethodPost, "/v1/sessions", open, func(e api.OpenEvent) error {
+	err := stream(ctx, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
 		switch {
 		case e.Question != nil:
 			go caller{c, who}.answer(ctx, *e.Question)
