@@ -26,7 +26,7 @@ import (
 // anything.
 var allowed = map[string][]string{
 	".":                       nil,
-	"hosts":                   {"internal/document", "internal/phrase"},
+	"hosts":                   {"internal/document", "internal/phrase", "internal/printed"},
 	"transport":               nil,
 	"transport/local":         {"transport"},
 	"transport/ssh":           {"internal/phrase", "transport"},
@@ -37,8 +37,9 @@ var allowed = map[string][]string{
 	"internal/transcript":     nil,
 	"internal/statements":     nil,
 	"internal/phrase":         nil,
+	"internal/printed":        nil,
 	"session/conformance":     {"session"},
-	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/statements"},
+	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/printed", "internal/statements"},
 	"daemon":                  {"daemon/api", "gateway", "hosts", "internal/fdpass", "internal/phrase", "internal/transcript", "session", "transport"},
 	"fleet":                   {"gateway", "hosts", "session", "transport"},
 	"runs":                    {"internal/phrase", "transport"},

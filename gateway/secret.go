@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"gateway/hosts"
+	"gateway/internal/printed"
 	"gateway/transport"
 )
 
@@ -57,15 +57,11 @@ func Secret(ctx context.Context, reference string) (string, error) {
 func secretFromCommand(ctx context.Context, command string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
-	cmd.WaitDelay = time.Second // a child of it may hold the pipe
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	err := cmd.Run()
+	out, _, err := printed.By(exec.CommandContext(ctx, "/bin/sh", "-c", command))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return out.Bytes(), err
+	return out, err
 }
 
 func unreadable(what, why string) error {

@@ -1,7 +1,6 @@
 package hosts
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"gateway/internal/printed"
 )
 
 // SSHConfig reads the user's ssh_config, afresh at every call. It may be used
@@ -109,22 +110,18 @@ func (c *SSHConfig) ask(ctx context.Context, file, name string) (map[string][]st
 	if file != "" {
 		args = append(args, "-F", file)
 	}
-	cmd := exec.CommandContext(ctx, c.ssh, append(args, "--", name)...)
-	// A child of a Match exec may hold the pipes open.
-	cmd.WaitDelay = time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
+	stdout, stderr, err := printed.By(exec.CommandContext(ctx, c.ssh, append(args, "--", name)...))
+	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 			return nil, errNoSSH
 		}
-		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + firstLine(stderr.String(), err), Err: err}
+		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + firstLine(string(stderr), err), Err: err}
 	}
 	values := make(map[string][]string)
-	for line := range strings.Lines(stdout.String()) {
+	for line := range strings.Lines(string(stdout)) {
 		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
 		switch key = strings.ToLower(key); key {
 		case "userknownhostsfile", "globalknownhostsfile":

@@ -195,6 +195,17 @@ func TestSSHConfigEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestSSHConfigLeavesAChild: what a Match exec has started may hold on to the output.
+func TestSSHConfigLeavesAChild(t *testing.T) {
+	ssh := sshPath(t)
+	file := writeFile(t, filepath.Join(t.TempDir(), "config"), "Match exec \"sleep 4 & exit 0\"\n User one\n")
+	began := time.Now()
+	s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a")
+	if err != nil || s.User != "one" || time.Since(began) > 3*time.Second {
+		t.Errorf("after %v: user %q, %v", time.Since(began), s.User, err)
+	}
+}
+
 func TestSSHConfigWithoutSSH(t *testing.T) {
 	dir := t.TempDir()
 	file := writeFile(t, filepath.Join(dir, "config"), "Match exec true host a\n User no\nMatch host b exec true\n User no\nHost *\n User yes\n")
