@@ -58,9 +58,11 @@ func (p *pursuit) begin(level Level) {
 	p.timer.Reset(p.pause + p.session.trip)
 }
 
-// insists: one interrupt may not be enough, although there was something to meet.
+// insists: one interrupt may not be enough, although there was something to meet. A
+// shell goes on with a loop whose program has not died of it, and one that is only about
+// to begin does not. bash must have had the same one as its program.
 func (p *pursuit) insists() bool {
-	return p.level == Int && p.session.dialect.persists && !p.run.command.TTY
+	return p.level == Int && !p.run.command.TTY
 }
 
 func (p *pursuit) stop() {
@@ -104,7 +106,7 @@ func (p *pursuit) judge(m mark) {
 			p.begin(Int)
 			return
 		}
-	case m.payload == metSome, p.left == 0:
+	case m.payload == metSome, p.left == 0, m.payload == metHidden && !p.run.isEarly(p.session):
 		p.stop()
 		return
 	case level == Int:
@@ -125,10 +127,12 @@ func (p *pursuit) rouse() {
 }
 
 // What a look has met, beside nothing and what is to have the interrupt once more:
-// processes of the command, or the shell at its prompt.
+// processes of the command, or the shell at its prompt. Where the system shows nobody
+// another user's processes (proc(5), hidepid), one that cleans up may be among those.
 const (
 	metSome   = "1"
 	metPrompt = "2"
+	metHidden = "3"
 )
 
 // nearly is how long before an interrupt a process may have started that was only
@@ -174,5 +178,6 @@ func pursueLine(nonce string, level Level, since time.Duration, pid int, id stri
 	}
 	return `( ` + signalWhere(condition, sig, pid, id, age) + `; ` +
 		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
+		`[ "$a" ] || { read -r l </proc/1/stat; } 2>/dev/null || a=3; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }

@@ -85,9 +85,6 @@ type dialect struct {
 	// in its handler of SIGCHLD, that one is left by a jump: the shell is deaf from
 	// then on, or ends (one pipeline in eighty).
 	leads bool
-	// persists: it goes on with a loop whose program has not died of the interrupt that
-	// it had itself. One that is only about to begin does not.
-	persists bool
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
 	// frame is put into every frame, before the text.
@@ -193,10 +190,9 @@ var dialects = map[string]dialect{
 		setup: `\command history -c;set +m;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt, and so does line editing
 		// behind --noediting. Whoever has made it readonly keeps it.
-		frame:    `[[ ${PROMPT_COMMAND[@]+x} ]]&&\command unset PROMPT_COMMAND 2>&-||:;\command set +o vi +o emacs;`,
-		sourced:  true,
-		unmask:   unmaskBash,
-		persists: true,
+		frame:   `[[ ${PROMPT_COMMAND[@]+x} ]]&&\command unset PROMPT_COMMAND 2>&-||:;\command set +o vi +o emacs;`,
+		sourced: true,
+		unmask:  unmaskBash,
 		profile: `[ -r /etc/profile ] && . /etc/profile; ` +
 			`for f in ~/.bash_profile ~/.bash_login ~/.profile; do [ -r "$f" ] && { . "$f"; break; }; done; unset f`,
 	},
