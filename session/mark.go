@@ -89,7 +89,7 @@ func (s *scanner) scan(chunk []byte, expected func(kind byte, nonce []byte) bool
 			break
 		}
 		at += next
-		m, size, state := parseMark(chunk[at:], expected)
+		m, size, state := parseMark(chunk[at:], expected, found)
 		switch state {
 		case isData:
 			at++
@@ -130,7 +130,7 @@ const (
 )
 
 // parseMark looks at b, which starts with RS.
-func parseMark(b []byte, expected func(kind byte, nonce []byte) bool) (m mark, size int, state markState) {
+func parseMark(b []byte, expected func(kind byte, nonce []byte) bool, found func(mark)) (m mark, size int, state markState) {
 	head := b[:min(len(b), headLen)]
 	for i, c := range head {
 		switch {
@@ -158,11 +158,28 @@ func parseMark(b []byte, expected func(kind byte, nonce []byte) bool) (m mark, s
 		}
 		return mark{}, 0, isUnfinished
 	}
-	m = mark{kind: kind, nonce: string(nonce), payload: string(b[headLen : headLen+payload])}
+	text, within := withoutMarks(b[headLen:headLen+payload], expected)
+	m = mark{kind: kind, nonce: string(nonce), payload: string(text)}
 	if !m.wellFormed() {
 		return mark{}, 0, isData
 	}
+	for _, m := range within {
+		found(m)
+	}
 	return m, headLen + payload + len(end), isMark
+}
+
+// withoutMarks takes out of a payload what the keeper has written meanwhile: busybox ash
+// writes what has a newline in two pieces, and a directory's name may have one.
+func withoutMarks(payload []byte, expected func(kind byte, nonce []byte) bool) (rest []byte, within []mark) {
+	if bytes.IndexByte(payload, rs) < 0 {
+		return payload, nil
+	}
+	var s scanner
+	keep := func(b []byte) { rest = append(rest, b...) }
+	s.scan(payload, expected, keep, func(m mark) { within = append(within, m) })
+	s.flush(keep)
+	return rest, within
 }
 
 // wellFormed reports whether the payload has the shape that its kind of mark

@@ -7,7 +7,13 @@ import (
 	"testing"
 )
 
-const testNonce = "0123456789abcdef"
+const (
+	testNonce   = "0123456789abcdef"
+	keeperNonce = "aaaaaaaaaaaaaaaa"
+)
+
+// kept is a mark of the keeper's.
+const kept = "\x1eA" + keeperNonce + ":\x1e" + keeperNonce + ";"
 
 func typed(kind byte, payload string) string {
 	return "\x1e" + string(kind) + testNonce + ":" + payload + "\x1e" + testNonce + ";"
@@ -18,7 +24,7 @@ func typed(kind byte, payload string) string {
 func scanAll(input []byte, sizes ...int) (data, marks string) {
 	var s scanner
 	var b bytes.Buffer
-	expected := func(_ byte, nonce []byte) bool { return string(nonce) == testNonce }
+	expected := func(_ byte, nonce []byte) bool { return string(nonce) == testNonce || string(nonce) == keeperNonce }
 	take := func(d []byte) { b.Write(d) }
 	found := func(m mark) { marks += fmt.Sprintf("[%c %q at %d]", m.kind, m.payload, b.Len()) }
 	for i := 0; len(input) > 0; i++ {
@@ -40,6 +46,8 @@ func TestScanner(t *testing.T) {
 		{"a prompt", typed('P', "130:#"), "", `[P "130:#" at 0]`},
 		{"two marks", typed('E', "1:12:/") + typed('P', "0:#"), "", `[E "1:12:/" at 0][P "0:#" at 0]`},
 		{"a directory with separators", typed('E', "0::/a\x1e:b;\n"), "", `[E "0::/a\x1e:b;\n" at 0]`},
+		{"a mark within another one", typed('E', "0::/a\n"+kept+"b"), "", `[A "" at 0][E "0::/a\nb" at 0]`},
+		{"a mark within none", typed('E', "%s"+kept+"b"), typed('E', "%sb"), `[A "" at 21]`},
 		{"a status that is none", typed('E', "%s:%s:%s"), typed('E', "%s:%s:%s"), ""},
 		{"a prompt that is not expanded", typed('P', "$?:#"), typed('P', "$?:#"), ""},
 		{"an answer that says nothing", typed('R', ""), typed('R', ""), ""},
