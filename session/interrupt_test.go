@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -223,8 +225,14 @@ func TestInterruptedLoops(t *testing.T) {
 				t.Parallel()
 				s := open(t, session.Config{Shell: shell})
 				for range 20 {
+					spun := watchSpin(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
 					timeout := time.Duration(1+rand.IntN(200)) * time.Millisecond
 					r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: timeout})
+					if spun() && shell == "bash" && r.Verdict == session.TimedOut && r.Ended {
+						t.Log("bash spins in its handler: a fresh one")
+						s = open(t, session.Config{Shell: shell})
+						continue
+					}
 					if r.Verdict != session.TimedOut || r.Ended || r.Duration > timeout+2*time.Second {
 						t.Fatalf("got %+v, %v, want timed_out in a session that lives, two seconds after %v", r, err, timeout)
 					}
@@ -232,6 +240,34 @@ func TestInterruptedLoops(t *testing.T) {
 			})
 		}
 	}
+}
+
+// watchSpin watches a shell for a fault of bash 5.2, which nothing but its end helps
+// against: an interrupt that comes while wait_for installs its handler, before that has
+// noted the one before it, is raised again by the handler, for ever (jobs.c). One in some
+// thousand deadlines of a tight loop meets it. The interrupt is pending then nearly
+// whenever one looks. The returned function ends the watch and reports whether it was seen.
+func watchSpin(pid string) (seen func() bool) {
+	stop, spun := make(chan struct{}), make(chan bool)
+	go func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for pending := 0; ; {
+			select {
+			case <-tick.C:
+			case <-stop:
+				spun <- pending >= 20 // of some sixty
+				return
+			}
+			status, _ := os.ReadFile("/proc/" + pid + "/status")
+			_, after, _ := strings.Cut(string(status), "\nShdPnd:\t")
+			mask, _, _ := strings.Cut(after, "\n")
+			if signals, _ := strconv.ParseUint(mask, 16, 64); signals&(1<<(syscall.SIGINT-1)) != 0 {
+				pending++
+			}
+		}
+	}()
+	return func() bool { close(stop); return <-spun }
 }
 
 // TestInterruptedFirstCommand: what the first frame sets up is there, also if a
