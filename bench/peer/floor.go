@@ -72,10 +72,13 @@ var floors = []Peer{
 		Name: ProcessName, How: "a process for each command, on this machine",
 		Version: func(*lab.Lab) string { return lab.Shell },
 		Local: func(_ context.Context, s *lab.Site) (Shell, error) {
-			return each{command: func(text string) *exec.Cmd { return s.Command(lab.Shell, "-c", text) }}, nil
+			return each{command: func(text string) *exec.Cmd { return process(s, text) }}, nil
 		},
+		Begin: begun(process),
 	},
 }
+
+func process(s *lab.Site, text string) *exec.Cmd { return s.Command(lab.Shell, "-c", text) }
 
 // A loop is a live shell that is typed to.
 type loop struct {

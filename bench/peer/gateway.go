@@ -110,8 +110,9 @@ var ours = []Peer{
 			return each{command: func(text string) *exec.Cmd { return cold(s, s.First().Name, text) }}, nil
 		},
 		Local: func(_ context.Context, s *lab.Site) (Shell, error) {
-			return each{command: func(text string) *exec.Cmd { return cold(s, "localhost", text) }}, nil
+			return each{command: func(text string) *exec.Cmd { return here(s, text) }}, nil
 		},
+		Begin: begun(here),
 		Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
 			return whole(output(ctx, cold(s, s.First().Name, command)))
 		},
@@ -133,6 +134,8 @@ func run(s *lab.Site, args ...string) *exec.Cmd { return s.Command(s.Program, ar
 func cold(s *lab.Site, host, text string) *exec.Cmd {
 	return run(s, "exec", host, "--no-daemon", "-q", "--shell", lab.Shell, "--", text)
 }
+
+func here(s *lab.Site, text string) *exec.Cmd { return cold(s, "localhost", text) }
 
 // selector names the first n hosts.
 func selector(n int) string { return fmt.Sprintf("h[000-%03d]", n-1) }

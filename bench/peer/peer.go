@@ -33,6 +33,9 @@ type Peer struct {
 	// Cold runs one command with everything that has to be made for it. Code leaves
 	// the cleaning up to Cold.Close; a program does its own, as its user waits for it.
 	Cold func(ctx context.Context, site *lab.Site, command string) (Cold, error)
+	// Begin starts a program for one command on this machine and returns with its first
+	// byte. Cold.Close waits for its end.
+	Begin func(ctx context.Context, site *lab.Site, command string) (Cold, error)
 	// Again prepares a warm connection; each call of what it returns opens one more
 	// session there, runs a command, and closes it.
 	Again func(context.Context, *lab.Site) (Again, error)
@@ -153,6 +156,28 @@ func output(ctx context.Context, cmd *exec.Cmd) (string, error) {
 		return out.String(), fmt.Errorf("%s: %w: %.300s", cmd.Args[0], err, errs.String())
 	}
 	return out.String(), nil
+}
+
+// begun is a Begin.
+func begun(program func(s *lab.Site, command string) *exec.Cmd) func(context.Context, *lab.Site, string) (Cold, error) {
+	return func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
+		cmd := program(s, command)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return Cold{}, err
+		}
+		if err := cmd.Start(); err != nil {
+			return Cold{}, err
+		}
+		stop := context.AfterFunc(ctx, func() { kill(cmd) })
+		defer stop()
+		first := make([]byte, len(command)) // more than comes of it
+		n, err := out.Read(first)
+		return Cold{Out: string(first[:n]), Close: func() {
+			_, _ = io.Copy(io.Discard, out)
+			_ = cmd.Wait() // what it said is looked at
+		}}, err
+	}
 }
 
 func kill(cmd *exec.Cmd) {

@@ -130,7 +130,7 @@ var Targets = []Target{
 	{"a connection with a session", 80, 0, " KiB", itself(work.IdleFirst, peer.LibraryName)},
 	{"each further session", 25, 0, " KiB", itself(work.IdleMore, peer.LibraryName)},
 	{"1,000 idle sessions", 100, 0, " MiB", itself(work.IdleAll, peer.LibraryName)},
-	{"`gateway exec localhost`, above `sh -c`", 15, 0, " ms", above(work.LocalBuiltin, peer.ExecName, peer.ProcessName, 1)},
+	{"`gateway exec localhost` to its first byte, above `sh -c`", 15, 0, " ms", above(work.FirstByte, peer.ExecName, peer.ProcessName, 1)},
 	{"a large file there, × `sftp`", 0, 1, " ×", rate(work.PutBig)},
 	{"a large file back, × `sftp`", 0, 1, " ×", rate(work.GetBig)},
 	{"small files there, × `sftp`", 0, 3, " ×", rate(work.PutSmall)},

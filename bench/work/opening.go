@@ -14,6 +14,7 @@ import (
 const (
 	ColdNear  = "a first command with everything to be made for it, loopback"
 	ColdFar   = "a first command with everything to be made for it, in round trips"
+	FirstByte = "on this machine, from a program's start to its first byte"
 	ReadyNear = "one more session on a warm connection, loopback: ready"
 	ReadyFar  = "one more session on a warm connection, in round trips: ready"
 	FirstNear = "one more session on a warm connection, loopback: its first result"
@@ -22,30 +23,39 @@ const (
 
 // opening is work (c).
 func opening(ctx context.Context, b *Bench) []Table {
-	tables := []Table{b.cold(ctx, b.Lab.Near, ColdNear, "ms", 1, rounds.Plan{Rounds: b.pick(15, 2), Block: 1, Warm: b.pick(1, 0), Budget: b.span(6*time.Second, time.Second)})}
+	tables := []Table{
+		b.cold(ctx, byCold, b.Lab.Near, ColdNear, "ms", 1, rounds.Plan{Rounds: b.pick(15, 2), Block: 1, Warm: b.pick(1, 0), Budget: b.span(6*time.Second, time.Second)}),
+		b.cold(ctx, byBegin, b.Lab.Near, FirstByte, "ms", 1, rounds.Plan{Rounds: b.pick(50, 3), Block: 1, Warm: 1, Budget: b.span(6*time.Second, time.Second)}),
+	}
 	tables = append(tables, b.more(ctx, b.Lab.Near, ReadyNear, FirstNear, "ms", 1, b.pick(30, 3))...)
+	near := len(tables)
 	real, err := b.farAway(Trips[b.pick(1, 0)])
 	if err != nil {
 		return append(tables, Table{Title: ColdFar, Unit: "round trips", Note: err.Error()})
 	}
 	defer b.Lab.SetTrip(0)
-	tables = append(tables, b.cold(ctx, b.Lab.Far, ColdFar, "round trips", 1/real, rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Warm: b.pick(1, 0), Budget: b.span(8*time.Second, time.Second)}))
+	tables = append(tables, b.cold(ctx, byCold, b.Lab.Far, ColdFar, "round trips", 1/real, rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Warm: b.pick(1, 0), Budget: b.span(8*time.Second, time.Second)}))
 	tables = append(tables, b.more(ctx, b.Lab.Far, ReadyFar, FirstFar, "round trips", 1/real, b.pick(8, 2))...)
-	for i := 3; i < len(tables); i++ {
+	for i := near; i < len(tables); i++ {
 		tables[i].Note = fmt.Sprintf("a round trip takes %.1f ms", real)
 	}
 	return tables
 }
 
-func (b *Bench) cold(ctx context.Context, site *lab.Site, title, unit string, scale float64, plan rounds.Plan) Table {
-	able, missing := b.able(func(p peer.Peer) bool { return p.Cold != nil })
+type start = func(ctx context.Context, site *lab.Site, command string) (peer.Cold, error)
+
+func byCold(p peer.Peer) start  { return p.Cold }
+func byBegin(p peer.Peer) start { return p.Begin }
+
+func (b *Bench) cold(ctx context.Context, how func(peer.Peer) start, site *lab.Site, title, unit string, scale float64, plan rounds.Plan) Table {
+	able, missing := b.able(func(p peer.Peer) bool { return how(p) != nil })
 	var contenders []rounds.Contender
 	for _, p := range able {
 		var c peer.Cold
 		contenders = append(contenders, rounds.Contender{
 			Name: p.Name,
 			Do: func(ctx context.Context) (err error) {
-				c, err = p.Cold(ctx, site, "echo hi")
+				c, err = how(p)(ctx, site, "echo hi")
 				return said("hi")(c.Out, err)
 			},
 			After: func() {
