@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -441,50 +440,6 @@ func TestTransferRefused(t *testing.T) {
 	})
 }
 
-// A disk that is full, and one that is read-only.
-func TestTransferDisk(t *testing.T) {
-	if os.Getuid() != 0 {
-		sshdtest.Skip(t, "mounting a small file system needs root")
-	}
-	large := largeFile(t, 4<<20)
-	tree := smallFiles(t, 500)
-	dirs := make(map[string]string) // mounted before the servers start, which see nothing of later mounts
-	for _, via := range []string{"local", "sftp", "shell"} {
-		dirs[via] = t.TempDir()
-		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "none", dirs[via]).CombinedOutput(); err != nil {
-			sshdtest.Skip(t, "mount: %v: %s", err, out)
-		}
-		t.Cleanup(func() { exec.Command("umount", "-l", dirs[via]).Run() })
-	}
-	onAll(t, func(t *testing.T, m transfer.Machine) {
-		dir := dirs[m.About().Via]
-		write(t, dir+"/large", "before", 0o600)
-		r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{large}, Into: dir})
-		if !strings.HasPrefix(codes(r), "file.no_space") || r.Files != 0 {
-			t.Errorf("large: %+v", r)
-		}
-		if b, err := os.ReadFile(dir + "/large"); err != nil || string(b) != "before" {
-			t.Errorf("%v, %d bytes", err, len(b))
-		}
-		holds(t, dir, "large")
-		r = run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{tree}, Into: dir, Recursive: true})
-		if !strings.HasPrefix(codes(r), "file.no_space") {
-			t.Errorf("tree: %s: %+v", codes(r), r)
-		}
-		parts, _ := filepath.Glob(dir + "/tree/*/.*.part")
-		if len(parts) > 0 {
-			t.Errorf("left behind: %q", parts)
-		}
-		if out, err := exec.Command("mount", "-o", "remount,ro", dir).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		r = run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{large}, Into: dir + "/other"})
-		if got := codes(r); got != "file.read_only" {
-			t.Errorf("read-only: %s: %v", got, r.Problems)
-		}
-	})
-}
-
 // TestManyLargeOverShell: a program that has written a file makes room for the
 // next one.
 func TestManyLargeOverShell(t *testing.T) {
@@ -558,22 +513,6 @@ func TestTransferReplaced(t *testing.T) {
 			})
 		}
 	})
-}
-
-// More zeros than the target hashes at a time.
-func TestTransferHole(t *testing.T) {
-	s := sshdtest.Start(t, sshdtest.Options{})
-	for name, head := range map[string]string{"all": "", "behind a head": "head"} {
-		t.Run(name, func(t *testing.T) {
-			there := t.TempDir()
-			path := write(t, t.TempDir()+"/sparse", head, 0o600)
-			if err := os.Truncate(path, 100<<20+17); err != nil {
-				t.Fatal(err)
-			}
-			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{path}, Into: there})
-			sameFiles(t, path, there+"/sparse")
-		})
-	}
 }
 
 // What not all may read is made like that: nobody can open it before.

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,11 @@ const (
 	laneSize = 16 << 20
 	laneFar  = 5 * time.Millisecond
 )
+
+// early is how much of a file is written before the disk is told of it: or all of
+// it would have to wait for the disk at the end. A server that writes to the disk
+// does nothing else meanwhile, so that is asked of a second channel, too.
+const early = 32 << 20
 
 // A secondLink is a second channel to the same server, for all files.
 type secondLink struct {
@@ -67,12 +73,14 @@ type lanes struct {
 	cancel  context.CancelFunc
 	opening sync.WaitGroup
 	turn    int
+	far     bool // the second one carries every other block
 }
 
 // widen opens a second lane, if it is worth it. check, if not nil, refuses what
 // was opened: another file may have the name since.
 func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, size int64, check func(context.Context, *sftp.File) error) {
-	if size < laneSize || time.Duration(r.link.far.Load()) < laneFar {
+	l.far = size >= laneSize && time.Duration(r.link.far.Load()) >= laneFar
+	if !l.far && (flags != os.O_WRONLY || size < 2*early) {
 		return
 	}
 	ctx, l.cancel = context.WithCancel(ctx)
@@ -104,7 +112,7 @@ func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, si
 // next returns the lanes in turn.
 func (l *lanes) next() lane {
 	l.turn++
-	if second := l.second.Load(); second != nil && l.turn%2 == 0 {
+	if second := l.second.Load(); second != nil && l.far && l.turn%2 == 0 {
 		return *second
 	}
 	return l.first

@@ -110,6 +110,7 @@ type localPart struct {
 	spec  Spec
 	perm  *fs.FileMode
 	holes bool // the last bytes may have been left out
+	dirty int  // bytes that the disk was not told about
 }
 
 // Path implements [Part].
@@ -125,6 +126,10 @@ func (p *localPart) Write(b []byte) (int, error) {
 	}
 	if err != nil {
 		return 0, p.local.problem("write", p.spec.Path, err)
+	}
+	if p.dirty += len(b); p.dirty >= early {
+		writeOut(p.file)
+		p.dirty = 0
 	}
 	return len(b), nil
 }

@@ -27,6 +27,12 @@ func settle(dir string) error {
 	return unix.Syncfs(int(f.Fd()))
 }
 
+// writeOut begins to write to the disk what a file has so far, and does not wait for
+// its end.
+func writeOut(f *os.File) {
+	_ = unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE) // what fails of it fails later, too
+}
+
 func accessed(info fs.FileInfo) time.Time {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(s.Atim.Unix())

@@ -106,6 +106,9 @@ type remotePart struct {
 	free   [][]byte
 	holes  bool   // the last bytes may have been left out
 	whole  []byte // all of a small file
+
+	dirty   int      // bytes that are there, and the disk was not told about
+	syncing *pending // the last time that it was
 }
 
 type write struct {
@@ -167,7 +170,36 @@ func (p *remotePart) settleFirst(ctx context.Context) error {
 		return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 	}
 	p.free = append(p.free, first.from)
+	p.dirty += len(first.from)
+	return p.syncEarly(ctx)
+}
+
+// syncEarly has what is there written to the disk while more comes. A second
+// channel that carries some of that has no time for it.
+func (p *remotePart) syncEarly(ctx context.Context) error {
+	second := p.lanes.second.Load()
+	if p.dirty < early || p.lanes.far || second == nil || !second.link.has(fsync) {
+		return nil
+	}
+	if p.syncing != nil && !p.syncing.over() {
+		return nil
+	}
+	if err := p.synced(ctx); err != nil {
+		return err
+	}
+	p.dirty = 0
+	p.syncing = second.link.begin(func() (int, error) { return 0, second.file.Sync() })
 	return nil
+}
+
+// synced waits for the last syncEarly. The system may tell only one of those who ask
+// that the disk has failed.
+func (p *remotePart) synced(ctx context.Context) error {
+	if p.syncing == nil {
+		return nil
+	}
+	_, err := p.syncing.wait(ctx)
+	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 
 // Finish implements [Part]. A small file is read back.
@@ -208,8 +240,11 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 	}
 	p.closed = true
-	return small, nil
+	return small, p.synced(ctx)
 }
+
+// fsync is OpenSSH's; its PROTOCOL, section 4.6.
+const fsync = "fsync@openssh.com"
 
 // end gives the file its attributes and closes it.
 func (p *remotePart) end(attr Attr, sync bool) error {
@@ -222,7 +257,7 @@ func (p *remotePart) end(attr Attr, sync bool) error {
 			return err
 		}
 	}
-	if sync && l.has("fsync@openssh.com") {
+	if sync && l.has(fsync) {
 		if err := p.file.Sync(); err != nil {
 			return err
 		}

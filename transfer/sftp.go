@@ -177,6 +177,16 @@ func (p *pending) wait(ctx context.Context) (int, error) {
 	}
 }
 
+// over reports whether it has been answered.
+func (p *pending) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // do makes a call and waits for its end, or the context's.
 func (l *link) do(ctx context.Context, call func() error) error {
 	_, err := l.begin(func() (int, error) { return 0, call() }).wait(ctx)
