@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"daemon":                  {"daemon/api", "gateway", "hosts", "internal/fdpass", "internal/phrase", "internal/transcript", "session", "transport"},
 	"fleet":                   {"gateway", "hosts", "session", "transport"},
 	"runs":                    {"internal/phrase", "transport"},
-	"transfer":                {"gateway", "transport"},
+	"transfer":                {"gateway", "internal/phrase", "transport"},
 	"daemon/api":              {"gateway", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "internal/phrase", "session", "transfer", "transport"},

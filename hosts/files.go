@@ -1,10 +1,11 @@
 package hosts
 
 import (
-	"path"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/internal/phrase"
 )
 
 // Files says which paths of a host an agent's file tool may touch: those that a
@@ -14,14 +15,14 @@ type Files struct{ Allow, Deny []string }
 
 // Covers reports whether a pattern stands for a path, or for a directory above
 // it. Both are absolute. In an element of the pattern, *, ? and [a-z] are as in
-// [path.Match]: none of them stands for a slash, each may stand for a dot.
+// [phrase.Glob]: none of them stands for a slash, each may stand for a dot.
 func Covers(pattern, name string) bool {
 	want, have := elements(pattern), elements(name)
 	if len(want) > len(have) {
 		return false
 	}
 	for i, element := range want {
-		if ok, _ := path.Match(element, have[i]); !ok { // what is no pattern matches nothing
+		if ok, _ := phrase.Glob(element, have[i]); !ok { // what is no pattern matches nothing
 			return false
 		}
 	}
@@ -42,8 +43,8 @@ func (r *reader) pathPattern(n *yaml.Node) (string, bool) {
 		if element == "." || element == ".." {
 			return "", r.fail(n, "name the directory itself", "%s: no . or .. in a pattern", brief(s))
 		}
-		if _, err := path.Match(element, ""); err != nil {
-			return "", r.fail(n, `a [ wants its ]; \[ stands for itself`, "%s is no pattern", brief(s))
+		if _, err := phrase.Glob(element, ""); err != nil {
+			return "", r.fail(n, `a [ wants its ], and a class is written as in [0-9]; \[ stands for itself`, "%s is no pattern", brief(s))
 		}
 	}
 	return s, true

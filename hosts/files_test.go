@@ -31,6 +31,9 @@ func TestCovers(t *testing.T) {
 		{"/srv/[a-c]?", "/srv/b1", true},
 		{"/srv/[a-c]?", "/srv/d1", false},
 		{`/srv/\[x]`, "/srv/[x]", true},
+		{"/srv/[!.]*", "/srv/app", true},
+		{"/srv/[!.]*", "/srv/.ssh", false},
+		{"/srv/[!.]*", "/srv/!", true},
 	} {
 		if got := hosts.Covers(c.pattern, c.path); got != c.want {
 			t.Errorf("Covers(%q, %q) = %v", c.pattern, c.path, got)
@@ -41,7 +44,7 @@ func TestCovers(t *testing.T) {
 func TestFilePatterns(t *testing.T) {
 	for pattern, refused := range map[string]string{
 		"/srv/app": "", "~/upload": "", "~": "", "/var/log/*.log": "",
-		"srv": "relative path", "/srv/../etc": "no . or ..", "~/./a": "no . or ..", "/srv/[a": "no pattern",
+		"srv": "relative path", "/srv/../etc": "no . or ..", "~/./a": "no . or ..", "/srv/[a": "no pattern", "/srv/[[:digit:]]": "no pattern",
 	} {
 		file := filepath.Join(t.TempDir(), "hosts.yaml")
 		text := "hosts:\n  web1: {files: {allow: ['" + pattern + "']}}\n"

@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/phrase"
 	"gateway/transfer"
 )
 
@@ -26,7 +27,7 @@ type Copy struct {
 	Mode *fs.FileMode
 	// Links is what becomes of symlinks in directories.
 	Links transfer.Links
-	// Exclude are patterns of [transfer.Match].
+	// Exclude are patterns of [phrase.Glob].
 	Exclude []string
 
 	srcAt, dstAt Place
@@ -133,7 +134,7 @@ func (r *reader) exclude(n *yaml.Node) ([]string, bool) {
 		s, ok := r.template(item)
 		if ok {
 			shape := expand(s, func(string) string { return "x" })
-			if _, err := transfer.Match(shape, ""); err != nil || strings.Trim(shape, "/") == "" {
+			if _, err := phrase.Glob(shape, ""); err != nil || strings.Trim(shape, "/") == "" {
 				ok = r.fail(item, `such as .git or "*.tmp"`, "%s is no pattern", brief(s))
 			}
 		}

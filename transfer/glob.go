@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
+
+	"gateway/internal/phrase"
 )
 
 // maxMatches bounds what a pattern stands for.
@@ -23,8 +24,8 @@ func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if _, err := Match(pattern, ""); err != nil {
-		return nil, refuse(codeNotFound, "", "%s: a [ without a ]", printable(pattern))
+	if _, err := phrase.Glob(pattern, ""); err != nil {
+		return nil, refuse(codeNotFound, "a [ wants its ], and a class is written as in [0-9]", "%s: nothing has that name, and it is no pattern", printable(pattern))
 	}
 	found := []string{""}
 	rest := strings.TrimRight(pattern, "/")
@@ -64,7 +65,7 @@ func expandElement(ctx context.Context, on Tree, dirs []string, element string) 
 			if strings.HasPrefix(info.Name, ".") && !strings.HasPrefix(element, ".") {
 				return nil
 			}
-			if ok, _ := Match(element, info.Name); ok { // the pattern is a good one
+			if ok, _ := phrase.Glob(element, info.Name); ok { // the pattern is a good one
 				found = append(found, Join(dir, info.Name))
 			}
 			if len(found) > maxMatches {
@@ -94,25 +95,6 @@ func directories(ctx context.Context, on Tree, paths []string) ([]string, error)
 		}
 	}
 	return found, nil
-}
-
-// Match is [path.Match] where, as in a shell, [!x] is what [^x] is.
-func Match(pattern, name string) (bool, error) {
-	p := []byte(pattern)
-	within := false // of the brackets
-	for i := 0; i < len(p); i++ {
-		switch {
-		case p[i] == '\\':
-			i++
-		case p[i] == ']':
-			within = false
-		case p[i] == '[' && !within:
-			if within = true; i+1 < len(p) && p[i+1] == '!' {
-				p[i+1] = '^'
-			}
-		}
-	}
-	return path.Match(string(p), name)
 }
 
 func exists(ctx context.Context, on Tree, name string) bool {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+
+	"gateway/internal/phrase"
 )
 
 const (
@@ -230,7 +232,7 @@ func (r *run) excluded(rel, name string) bool {
 		if strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
 			subject = rel
 		}
-		if ok, _ := Match(strings.Trim(pattern, "/"), subject); ok { // checked when it was parsed
+		if ok, _ := phrase.Glob(strings.Trim(pattern, "/"), subject); ok { // checked when it was parsed
 			return true
 		}
 	}

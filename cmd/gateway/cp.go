@@ -15,6 +15,7 @@ import (
 	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/internal/phrase"
 	"gateway/runs"
 	"gateway/transfer"
 )
@@ -157,7 +158,7 @@ func (a *app) newCopying(cmd *cobra.Command, args []string, f *cpFlags) (*copyin
 		return nil, usage(cmd, "", "--forks: at least 1")
 	}
 	for _, pattern := range f.exclude {
-		if _, err := transfer.Match(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
+		if _, err := phrase.Glob(pattern, ""); err != nil || strings.Trim(pattern, "/") == "" {
 			return nil, usage(cmd, "", "--exclude: %q is no pattern", pattern)
 		}
 	}
