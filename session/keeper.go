@@ -274,19 +274,21 @@ const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && co
 // milliseconds, and younger than the keeper: a command that left a job behind
 // is followed by a new keeper, and process numbers tell apart what the clock's
 // ticks of 10 ms can't. The age is subtracted from the far clock there, so both
-// clocks may differ. A link that has become slower since makes the age too
-// short by as much; the caller adds what it may be. Without the shell nobody
-// knows its session, and nothing is signaled.
-func signalLine(sig string, pid int, id string, age time.Duration) string {
-	return signalWhere("", sig, pid, id, age)
+// clocks may differ. A keeper that is busy with earlier lines comes late to this
+// one, so the earliest beginning counts that a line of the same run came to. A link
+// that has become slower since makes the age too short by as much; the caller adds
+// what it may be. Without the shell nobody knows its session, and nothing is signaled.
+func signalLine(sig, run string, pid int, id string, age time.Duration) string {
+	return signalWhere("", sig, run, pid, id, age)
 }
 
 // signalWhere is [signalLine] for those of the processes that a piece of shell
 // does not pass over, which may also ask for $f, the foreground, and for $u, the
 // uptime in ticks. $a is what it does not pass over or has set.
-func signalWhere(condition, sig string, pid int, id string, age time.Duration) string {
+func signalWhere(condition, sig, run string, pid int, id string, age time.Duration) string {
 	return `a=; if ` + strings.Join([]string{
-		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; t0=$((u - %d))`, pid, age.Milliseconds()/10+1),
+		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, pid, age.Milliseconds()/10+1),
+		`[ "$r0" = ` + run + ` ] && [ $t0 -le $q ] || t0=$q r0=` + run,
 		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
 		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,

@@ -132,14 +132,41 @@ func (s *Session) climb(r *run) bool {
 
 // insist interrupts until that meets a loop of short programs: bash goes on with it
 // where the program has not died of the interrupt, and one that is only about to begin
-// does not. One in ten is lost on that.
+// does not. One in ten is lost on that. Where the keeper has to look for what there is to
+// signal, a busy machine gets fewer of them: what follows would have to wait for each.
 func (s *Session) insist(r *run) {
-	for range 8 {
-		if s.press(r, "\x03", "INT"); s.ends(r, 20*time.Millisecond) {
+	const times, pause = 8, 20 * time.Millisecond
+	begun := time.Now()
+	for range times {
+		typed := s.press(r, "\x03", "INT")
+		if s.ends(r, pause) {
+			return
+		}
+		if typed {
+			continue
+		}
+		if s.heed(r); time.Since(begun) > times*pause {
 			return
 		}
 	}
 }
+
+// heed waits until the keeper has done what it was told.
+func (s *Session) heed(r *run) {
+	if r.keeper == nil {
+		return
+	}
+	if answered, err := s.flush(r.keeper); err == nil {
+		select {
+		case <-answered:
+		case <-r.keeper.ended:
+		case <-time.After(heedGrace + s.trip):
+		}
+	}
+}
+
+// heedGrace is enough for a look at the processes of a machine that is busy.
+const heedGrace = 500 * time.Millisecond
 
 // recall types the line that brings the prompt back, which the text may have
 // changed, if the shell reads lines.
@@ -153,13 +180,13 @@ func (s *Session) recall(r *run) {
 
 // press types control characters, or sends the signal where there is no
 // terminal to do it, or where the terminal's would meet the shell together with
-// its programs and must not; see [dialect.leads].
-func (s *Session) press(r *run, keys, signal string) {
+// its programs and must not; see [dialect.leads]. It reports whether it has typed.
+func (s *Session) press(r *run, keys, signal string) (typed bool) {
 	r.pressed.Store(true)
 	leads := signal == "INT" && s.dialect.leads
 	if s.tty != "" && !(leads && r.keeper != nil && !r.command.TTY) {
 		s.typeKeys(keys)
-		return
+		return true
 	}
 	if leads {
 		s.signalShell(r, signal)
@@ -168,6 +195,7 @@ func (s *Session) press(r *run, keys, signal string) {
 	if signal == "INT" && !s.dialect.leads {
 		s.signalShell(r, signal)
 	}
+	return false
 }
 
 // typeKeys types, if the terminal is there; if not, its end is noticed. Nobody may
@@ -193,7 +221,7 @@ const unevenness = time.Second
 // has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
 	if r.keeper != nil {
-		_ = r.keeper.control(signalLine(name, s.pid, s.config.ID, s.age(r)))
+		_ = r.keeper.control(signalLine(name, r.nonce, s.pid, s.config.ID, s.age(r)))
 	}
 }
 
