@@ -17,7 +17,7 @@ import (
 // titles are those of all tables that targets speak of.
 var titles = []string{
 	work.Builtin, work.Program, work.LocalBuiltin, work.LocalProgram, work.RoundTrips(work.Trips[0]), work.RoundTrips(work.Trips[1]),
-	work.ColdNear, work.ColdFar, work.ReadyNear, work.ReadyFar, work.FirstNear, work.FirstFar,
+	work.ColdNear, work.FirstByte, work.ColdFar, work.ReadyNear, work.ReadyFar, work.FirstNear, work.FirstFar,
 	work.FloodBytes, work.FloodLines, work.FloodMemory, work.Crowd, work.FanTitle(500, false), work.FanTitle(500, true), work.Refused,
 	work.IdleFirst, work.IdleMore, work.IdleAll, work.FanMemory,
 	work.PutBig, work.GetBig, work.PutSmall, work.GetSmall,
