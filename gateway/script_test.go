@@ -210,3 +210,29 @@ func readSpool(t *testing.T, file string) string {
 	}
 	return string(text)
 }
+
+// TestScriptIsLeft: a script whose session ends behind one of its statements has not
+// run to its end, whatever that statement's status was.
+func TestScriptIsLeft(t *testing.T) {
+	for range 5 {
+		g := gateway.New(gateway.Config{})
+		begun := false
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "echo a\necho b\necho c\n", Script: true, Shell: "sh", Output: func(_ session.Stream, b []byte) {
+			if !begun && strings.Contains(string(b), "b") {
+				begun = true
+				closed := make(chan struct{})
+				go func() { defer close(closed); g.Close() }()
+				select {
+				case <-closed:
+				case <-time.After(200 * time.Millisecond):
+				}
+			}
+		}})
+		behind := r.Verdict == session.Unknown && r.ExitCode == -1 && r.Line == 3 && gateway.Code(r.Err) == "link.lost"
+		within := r.Verdict == session.Signaled && r.Line == 2 // the shell had not said yet that it was over
+		if !behind && !within {
+			t.Errorf("got %s %d %q, line %d, %v, want unknown before line 3", r.Verdict, r.ExitCode, r.Stdout, r.Line, r.Err)
+		}
+		g.Close()
+	}
+}

@@ -166,7 +166,7 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	result.Ended = true
 	switch {
 	case r.complete(p) && p.verdict() == Exited: // it was over before its shell was
-		result.Verdict = Exited
+		result.Verdict, result.EndedBehind = Exited, true
 		return result, nil
 	case lost != nil:
 		result.ExitCode = -1

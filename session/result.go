@@ -77,6 +77,8 @@ type Result struct {
 	Prompt string
 	// Ended: the session's shell is gone, and the session with it.
 	Ended bool
+	// EndedBehind: Ended, but not by this command, which was over before.
+	EndedBehind bool
 }
 
 // What errors of a session wrap, if not an error of the transport. All of them
