@@ -32,11 +32,8 @@ func (s *Session) RunScript(ctx context.Context, command Command) Result {
 		return r
 	}
 	run := newScriptRun(s, command)
-	for i, piece := range pieces {
+	for _, piece := range pieces {
 		if run.step(ctx, piece) {
-			if i+1 < len(pieces) {
-				run.left(ctx, pieces[i+1])
-			}
 			break
 		}
 	}
@@ -98,20 +95,8 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 	r := run.session.Run(ctx, c)
 	run.add(ctx, r)
 	run.result.Line = failedLine(r, piece)
-	return run.result.Line > 0 || r.Ended
-}
-
-// errLeft is why a statement did not run.
-var errLeft = errors.New("the session's shell is gone")
-
-// left notes that the session has ended behind a statement that did not end the script,
-// so that the next one did not run.
-func (run *scriptRun) left(ctx context.Context, next statements.Statement) {
-	r := &run.result
-	if r.EndedBehind && r.Line == 0 {
-		r.Verdict, r.Err = broken(ctx, errLeft)
-		r.ExitCode, r.Line = -1, next.Line
-	}
+	// Where the session ended behind the statement, the next one finds that out.
+	return run.result.Line > 0 || r.Ended && !r.EndedBehind
 }
 
 // add takes over what a statement's result says about the script's.
