@@ -123,11 +123,12 @@ func (p *localPart) Write(b []byte) (int, error) {
 		_, err = p.file.Seek(int64(len(b)), io.SeekCurrent)
 	} else {
 		_, err = p.file.Write(b)
+		p.dirty += len(b)
 	}
 	if err != nil {
 		return 0, p.local.problem("write", p.spec.Path, err)
 	}
-	if p.dirty += len(b); p.dirty >= early {
+	if p.dirty >= early {
 		writeOut(p.file)
 		p.dirty = 0
 	}
