@@ -265,6 +265,14 @@ func (k *keeper) disarm() error {
 // $3 process group, $4 session, $6 foreground group, ${20} start time.
 const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; `
 
+// A scope is what the processes of a command are known by.
+type scope struct {
+	run string // the command's nonce
+	pid int    // the shell's
+	id  string // the session's
+	age time.Duration
+}
+
 // signalLine returns the control line that sends sig to what a command has
 // started: the processes of the shell's session, and those that carry its name
 // in their environment. The shell is spared, and so are older jobs, together
@@ -278,20 +286,18 @@ const eachProcess = `for p in /proc/[0-9]*; do i=${p#/proc/}; [ $i = $sh ] && co
 // one, so the earliest beginning counts that a line of the same run came to. A link
 // that has become slower since makes the age too short by as much; the caller adds
 // what it may be. Without the shell nobody knows its session, and nothing is signaled.
-func signalLine(sig, run string, pid int, id string, age time.Duration) string {
-	return signalWhere("", sig, run, pid, id, age)
-}
+func signalLine(sig string, of scope) string { return signalWhere("", sig, of) }
 
 // signalWhere is [signalLine] for those of the processes that a piece of shell
 // does not pass over, which may also ask for $f, the foreground, and for $u, the
 // uptime in ticks. $a is what it does not pass over or has set.
-func signalWhere(condition, sig, run string, pid int, id string, age time.Duration) string {
+func signalWhere(condition, sig string, of scope) string {
 	return `a=; if ` + strings.Join([]string{
-		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, pid, age.Milliseconds()/10+1),
-		`[ "$r0" = ` + run + ` ] && [ $t0 -le $q ] || t0=$q r0=` + run,
+		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, of.pid, of.age.Milliseconds()/10+1),
+		`[ "$r0" = ` + of.run + ` ] && [ $t0 -le $q ] || t0=$q r0=` + of.run,
 		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
-		`g=$(grep -lF GATEWAY_SESSION=` + id + ` /proc/[0-9]*/environ 2>/dev/null)`,
+		`g=$(grep -lF GATEWAY_SESSION=` + of.id + ` /proc/[0-9]*/environ 2>/dev/null)`,
 		`k=; ` + eachProcess +
 			`if [ "$4" != $sid ]; then case "$g" in *"$p/environ"*) ;; *) continue;; esac; fi; ` +
 			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +

@@ -82,7 +82,7 @@ func (p *pursuit) look() {
 	}
 	nonce, told := s.expectLate(r.keeper, "I", 1)
 	p.told = told
-	r.keeper.tell(pursueLine(nonce, p.level, time.Since(p.sent), r.nonce, s.pid, s.config.ID, s.age(r), s.tty, p.insists()))
+	r.keeper.tell(pursueLine(nonce, p.level, time.Since(p.sent), s.scope(r), s.tty, p.insists()))
 }
 
 // isEarly reports whether the shell may not have begun the command yet.
@@ -157,7 +157,7 @@ func missed(mask string, since time.Duration) string {
 // missed it, since so long, and answers mark I. At its prompt, the shell has its
 // stdin back from the command. With spare, nothing is signaled if all has missed it,
 // and there is nothing to tell of: the shell has to have the next one, too.
-func pursueLine(nonce string, level Level, since time.Duration, run string, pid int, id string, age time.Duration, tty string, spare bool) string {
+func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
 	sig, condition := "INT", missed("*[2367abef]", since)
 	switch {
 	case level == Term:
@@ -174,10 +174,10 @@ func pursueLine(nonce string, level Level, since time.Duration, run string, pid 
 	}
 	prompted := `[ "$1" = S ]`
 	if tty != "" {
-		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, quote(tty))
+		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, of.pid, quote(tty))
 	}
-	return `( ` + signalWhere(condition, sig, run, pid, id, age) + `; ` +
-		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
+	return `( ` + signalWhere(condition, sig, of) + `; ` +
+		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
 		`[ "$a" ] || { read -r l </proc/1/stat; } 2>/dev/null || a=3; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }

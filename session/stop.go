@@ -221,8 +221,12 @@ const unevenness = time.Second
 // has started, but for the shell.
 func (s *Session) signal(r *run, name string) {
 	if r.keeper != nil {
-		_ = r.keeper.control(signalLine(name, r.nonce, s.pid, s.config.ID, s.age(r)))
+		_ = r.keeper.control(signalLine(name, s.scope(r)))
 	}
+}
+
+func (s *Session) scope(r *run) scope {
+	return scope{run: r.nonce, pid: s.pid, id: s.config.ID, age: s.age(r)}
 }
 
 // age is how old what the command has started may be.
