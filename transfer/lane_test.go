@@ -2,11 +2,13 @@ package transfer
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -100,4 +102,43 @@ func TestSecondLaneOfAnother(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSecondLaneIsLeft: what was asked of a second lane is sent before its file is
+// closed, however late that is.
+func TestSecondLaneIsLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		s, err := sftp.NewServer(far)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := linkTo(t, s, near, near)
+		file, err := l.OpenFile(path, os.O_WRONLY)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &remotePart{}
+		p.lanes.second.Store(&lane{l, file})
+		p.lanes.cancel = func() {}
+		late := make(chan struct{})
+		p.syncing = l.begin(func() (int, error) {
+			<-late
+			_, err := file.Stat() // this server knows no fsync
+			return 0, err
+		})
+		p.leaveSecond()
+		synctest.Wait()
+		close(late)
+		if _, err := p.syncing.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if l.calls.Wait(); !errors.Is(file.Close(), os.ErrClosed) {
+			t.Error("the file is not closed")
+		}
+	})
 }

@@ -202,6 +202,21 @@ func (p *remotePart) synced(ctx context.Context) error {
 	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 
+// leaveSecond closes the second lane's file, behind the last syncEarly: that may
+// be begun and not sent yet.
+func (p *remotePart) leaveSecond() {
+	second, syncing := p.lanes.settle(), p.syncing
+	if second == nil {
+		return
+	}
+	second.link.begin(func() (int, error) {
+		if syncing != nil {
+			<-syncing.done
+		}
+		return 0, second.file.Close()
+	})
+}
+
 // Finish implements [Part]. A small file is read back.
 func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	for len(p.calls) > 0 {
@@ -210,9 +225,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		}
 	}
 	link := p.remote.link
-	if second := p.lanes.settle(); second != nil {
-		second.link.begin(func() (int, error) { return 0, second.file.Close() })
-	}
+	p.leaveSecond()
 	if p.holes {
 		if err := link.do(ctx, func() error { return p.file.Truncate(p.offset) }); err != nil {
 			return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
@@ -279,9 +292,7 @@ func (p *remotePart) Abandon(keep bool) {
 	// Over a slow link this comes behind what was written last.
 	ctx, cancel := context.WithTimeout(context.Background(), committing)
 	defer cancel()
-	if second := p.lanes.settle(); second != nil {
-		second.link.begin(func() (int, error) { return 0, second.file.Close() })
-	}
+	p.leaveSecond()
 	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell
 		if !p.closed {
 			_ = p.file.Close()
