@@ -118,12 +118,22 @@ func (l *lanes) next() lane {
 	return l.first
 }
 
-// settle ends the opening of a second lane, and returns it if there is one.
-func (l *lanes) settle() *lane {
+// leave closes the second lane's file, if there is one, behind a call to it that
+// may be begun and not sent yet. Nobody waits for that.
+func (l *lanes) leave(last *pending) {
 	if l.cancel == nil {
-		return nil
+		return
 	}
 	l.cancel()
 	l.opening.Wait()
-	return l.second.Swap(nil)
+	second := l.second.Swap(nil)
+	if second == nil {
+		return
+	}
+	second.link.begin(func() (int, error) {
+		if last != nil {
+			<-last.done
+		}
+		return 0, second.file.Close()
+	})
 }

@@ -122,19 +122,18 @@ func TestSecondLaneIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &remotePart{}
-		p.lanes.second.Store(&lane{l, file})
-		p.lanes.cancel = func() {}
+		open := lanes{cancel: func() {}}
+		open.second.Store(&lane{l, file})
 		late := make(chan struct{})
-		p.syncing = l.begin(func() (int, error) {
+		last := l.begin(func() (int, error) {
 			<-late
 			_, err := file.Stat() // this server knows no fsync
 			return 0, err
 		})
-		p.leaveSecond()
+		open.leave(last)
 		synctest.Wait()
 		close(late)
-		if _, err := p.syncing.wait(t.Context()); err != nil {
+		if _, err := last.wait(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if l.calls.Wait(); !errors.Is(file.Close(), os.ErrClosed) {

@@ -157,9 +157,7 @@ func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
 // Close implements [io.Closer]. Nobody waits for the server.
 func (c *remoteContent) Close() error {
 	c.ended, c.reads = true, nil
-	if second := c.lanes.settle(); second != nil {
-		second.link.begin(func() (int, error) { return 0, second.file.Close() })
-	}
+	c.lanes.leave(nil)
 	c.remote.link.begin(func() (int, error) { return 0, c.file.Close() })
 	return nil
 }

@@ -202,21 +202,6 @@ func (p *remotePart) synced(ctx context.Context) error {
 	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 
-// leaveSecond closes the second lane's file, behind the last syncEarly: that may
-// be begun and not sent yet.
-func (p *remotePart) leaveSecond() {
-	second, syncing := p.lanes.settle(), p.syncing
-	if second == nil {
-		return
-	}
-	second.link.begin(func() (int, error) {
-		if syncing != nil {
-			<-syncing.done
-		}
-		return 0, second.file.Close()
-	})
-}
-
 // Finish implements [Part]. A small file is read back.
 func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	for len(p.calls) > 0 {
@@ -225,7 +210,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		}
 	}
 	link := p.remote.link
-	p.leaveSecond()
+	p.lanes.leave(p.syncing)
 	if p.holes {
 		if err := link.do(ctx, func() error { return p.file.Truncate(p.offset) }); err != nil {
 			return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
@@ -292,7 +277,7 @@ func (p *remotePart) Abandon(keep bool) {
 	// Over a slow link this comes behind what was written last.
 	ctx, cancel := context.WithTimeout(context.Background(), committing)
 	defer cancel()
-	p.leaveSecond()
+	p.lanes.leave(p.syncing)
 	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell
 		if !p.closed {
 			_ = p.file.Close()
