@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gateway/internal/sshdtest"
 	"gateway/session"
@@ -118,5 +120,24 @@ func TestC70PlaceFills(t *testing.T) {
 		repliesToStdin(t, s, "pwd", "/usr\n", "")
 		replies(t, s, "rm /dev/shm/x; pwd", "/usr\n")
 		repliesBig(t, s)
+	})
+}
+
+// TestNoTTYInDev: a /dev that somebody has made has none, and must not get a file of
+// this name. What a command writes to the terminal is its output all the same.
+func TestNoTTYInDev(t *testing.T) {
+	tr := mounted(t, "mount -t tmpfs none $0 && mknod -m 666 $0/null c 1 3 && mkdir $0/pts $0/shm && mount --rbind /dev/pts $0/pts && mount --rbind /dev/shm $0/shm && mount --rbind $0 /dev", t.TempDir())
+	eachConformantOn(t, func(*testing.T) transport.Transport { return tr }, func(t *testing.T, s *session.Session) {
+		for range 2 {
+			r, err := s.Run(t.Context(), session.Command{Text: "echo yes; (exit 9)", TTY: true})
+			out := string(r.Stdout)
+			if filepath.Base(s.Shell()) == "mksh" { // it stops what sets the terminal's modes, and says so
+				out, _, _ = strings.Cut(out, "[")
+			}
+			if err != nil || r.ExitCode != 9 || out != "yes\n" || r.Duration > time.Second {
+				t.Errorf("got %d %q after %v, %v", r.ExitCode, r.Stdout, r.Duration, err)
+			}
+		}
+		replies(t, s, "[ -e /dev/tty ] || echo on", "on\n")
 	})
 }

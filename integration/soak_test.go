@@ -186,10 +186,6 @@ func (d *deed) wrong(format string, args ...any) {
 	d.dead = true
 }
 
-// notice matches what a shell says on its terminal when a job has ended, and
-// what busybox ash takes that for.
-var notice = regexp.MustCompile(`(?mi)^\[\d+\] *[+-]? +done .*\n|\nUse "exit" to leave shell\.\n`)
-
 // remarks matches what ksh93 and mksh say on stderr when they start a job; mksh
 // also counts those that it has forgotten.
 var remarks = regexp.MustCompile(`(?m)^\[\d+\]\s+\d+\n|^internal warning: j_async: bad nzombie \(\d+\)\n`)
@@ -296,7 +292,6 @@ var deeds = map[string]struct {
 	}},
 	"terminal": {do: func(d *deed) {
 		d.run(session.Command{Text: "test -t 0 && test -t 1 && test -t 2 && echo yes; (exit 9)", TTY: true})
-		d.result.Stdout = notice.ReplaceAll(d.result.Stdout, nil)
 		d.want(session.Exited, 9, "yes\n", "")
 	}},
 	"syntax error": {do: func(d *deed) {

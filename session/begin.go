@@ -83,6 +83,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if command.Stdin != nil {
 		kinds += "B"
 	}
+	if command.TTY {
+		kinds += "S"
+	}
 	if f.cuts() {
 		kinds += "T"
 	}

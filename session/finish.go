@@ -194,8 +194,12 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 
 // leftBefore reports whether the shell may have ended before it read the command:
 // at once, without a byte of it, and killed, by a text that has no word for that,
-// or saying that it waited for too long (TMOUT).
+// or saying that it waited for too long (TMOUT). A command with TTY has a mark in
+// front, which did not come then.
 func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
+	if r.command.TTY {
+		return !p.begun
+	}
 	silent, said := result.StdoutBytes+result.StderrBytes == 0, result.Terminal
 	if r.shown() == Stdout {
 		said = result.Stdout

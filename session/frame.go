@@ -118,10 +118,16 @@ func (f frame) body() string {
 	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
 		rest += f.keeper.saveExports()
 	}
-	if len(body)+len(rest) > maxLine {
-		return body + "\n" + rest + f.discard()
+	return onLines(body, rest) + f.discard()
+}
+
+// onLines returns what runs a and then b, on two lines if one is too long for what
+// may stand around them.
+func onLines(a, b string) string {
+	if len(a)+len(b) > maxLine-100 {
+		return a + "\n" + b
 	}
-	return body + ";" + rest + f.discard()
+	return a + ";" + b
 }
 
 // after sets the prompt behind the marks: it says nothing any more once they
@@ -135,7 +141,7 @@ func (f frame) after() string {
 
 // inDirectory returns the text and the marks, in the command's directory.
 func (f frame) inDirectory() string {
-	run := f.run() + ";" + f.marks()
+	run := onLines(f.run(), f.marks())
 	if f.command.Cwd == "" {
 		return run
 	}
@@ -265,12 +271,11 @@ func (f frame) marks() string {
 func (f frame) noDirectory() string { return f.ends(noCwd) }
 
 func (f frame) ends(status string) string {
-	out, err := "/dev/tty", "/dev/tty"
+	out, err, mark := "/dev/tty", "/dev/tty", f.dialect.shownMark
 	if f.keeper != nil {
-		out, err = f.keeper.stdout, f.keeper.stderr
+		out, err, mark = f.keeper.stdout, f.keeper.stderr, f.dialect.mark
 	}
-	marks := "{ " + f.dialect.mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + "&&" +
-		f.dialect.mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
+	marks := "{ " + mark('E', f.nonce, `"`+status+`:${!-}:${PWD-}"`) + "&&" + mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
 	if f.loud {
 		return marks
 	}

@@ -57,6 +57,15 @@ func (d dialect) mark(kind byte, nonce, payload string) string {
 	return d.printf + ` '\036'` + string(kind) + nonce + `':%s\036'` + nonce + `\; ` + payload
 }
 
+// shownMark returns the same for the terminal.
+func (d dialect) shownMark(kind byte, nonce, payload string) string {
+	mark := d.mark(kind, nonce, payload)
+	if d.loses {
+		return "{ " + mark + "||" + mark + "||" + mark + ";}"
+	}
+	return mark
+}
+
 // storedMark returns the same for a file, which nobody types or sees: the nonce
 // is in _gwn, and the payload may stand within double quotes.
 func (d dialect) storedMark(kind byte, payload string) string {

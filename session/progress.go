@@ -10,7 +10,7 @@ type progress struct {
 	closed         [3]bool // mark T or E has come on that stream: what follows is not the command's
 	ended          [3]bool // mark E has
 	stdout, stderr bool    // the end of that stream is here
-	begun          bool    // its stdin is open
+	begun          bool    // mark B or S has come: its stdin is open, or the terminal is its own
 	prompted       bool    // the shell reads commands again
 	status         string  // of mark E
 	promptStatus   string
@@ -22,7 +22,7 @@ type progress struct {
 func (r *run) take(m mark) {
 	p := &r.progress
 	switch m.kind {
-	case 'B':
+	case 'B', 'S':
 		p.begun = true
 	case 'P':
 		if !p.prompted { // the prompts of lines typed to bring it back say nothing of the text

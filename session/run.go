@@ -69,7 +69,9 @@ func (r *run) moves(heard *atomic.Int64, since *int64) bool {
 
 // takes reports whether bytes of a stream are the command's. The caller holds
 // Session.mu.
-func (r *run) takes(from Stream) bool { return !r.progress.closed[from] }
+func (r *run) takes(from Stream) bool {
+	return !r.progress.closed[from] && (from != Terminal || !r.command.TTY || r.progress.begun)
+}
 
 // cut reports whether bytes of a stream are a trace of the frame. The caller
 // holds Session.mu.
@@ -223,7 +225,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 				grace = time.After(promptGrace)
 			case p.stdout && p.stderr && hidden == nil:
 				shown, hidden = s.heard.Load(), time.After(owedGrace+s.trip)
-			case p.begun && !fed:
+			case p.begun && !fed && r.feeder != nil:
 				fed = true
 				go r.feeder.feed(r.command.Stdin) // ends with the stdin, or with the feeder
 			}

@@ -345,24 +345,27 @@ func TestCloseLeavesSubshells(t *testing.T) {
 
 // TestShellThatEndedBefore: the shell is killed before it has read the command.
 func TestShellThatEndedBefore(t *testing.T) {
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			file := filepath.Join(t.TempDir(), "ran")
-			s := open(t, session.Config{Shell: shell})
-			pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			syscall.Kill(pid, syscall.SIGSTOP)
-			r, err := s.Run(t.Context(), session.Command{Text: "touch " + file, Started: func() { syscall.Kill(pid, syscall.SIGKILL) }})
-			if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || !r.Ended || r.ExitCode != -1 {
-				t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
-			}
-			if _, err := os.Stat(file); err == nil {
-				t.Error("it ran")
-			}
-		})
+	for _, onTerminal := range []bool{false, true} {
+		for _, shell := range shells {
+			t.Run(shell+map[bool]string{true: " on the terminal"}[onTerminal], func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "ran")
+				s := open(t, session.Config{Shell: shell})
+				pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				syscall.Kill(pid, syscall.SIGSTOP)
+				command := session.Command{Text: "touch " + file, TTY: onTerminal, Started: func() { syscall.Kill(pid, syscall.SIGKILL) }}
+				r, err := s.Run(t.Context(), command)
+				if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || !r.Ended || r.ExitCode != -1 {
+					t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
+				}
+				if _, err := os.Stat(file); err == nil {
+					t.Error("it ran")
+				}
+			})
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"regexp"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,5 +60,67 @@ func TestDrawnLate(t *testing.T) {
 		runCommand(t, s, session.Command{Text: "echo on", TTY: true})
 		want(t, run(t, s, "echo on"), 0, "on\n", "")
 		want(t, run(t, s, "sleep 0.1; echo on"), 0, "on\n", "")
+	}
+}
+
+// TestNoticesOnTheTerminal: what a shell says of the jobs of earlier commands, whenever
+// they end, is not what a command writes to the terminal. Nor is anything of that
+// lost, where the end of a job meets the engine's own words.
+func TestNoticesOnTheTerminal(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+			run(t, s, "for i in 0 1 2 3 4 5 6 7 8 9; do for j in 1 3 5 7 9; do sleep 0.00$i$j & done; done >/dev/null 2>&1")
+			for range 5 {
+				if r := runCommand(t, s, session.Command{Text: "echo yes; (exit 9)", TTY: true}); r.ExitCode != 9 || string(r.Stdout) != "yes\n" {
+					t.Fatalf("status %d, %q", r.ExitCode, r.Stdout)
+				}
+			}
+		}
+	})
+}
+
+// promptless is a machine whose terminal loses prompts while lose is set.
+type promptless struct {
+	transport.Transport
+	lose *atomic.Bool
+}
+
+func (m promptless) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	t, err := m.Transport.Terminal(ctx, command, options)
+	if err != nil {
+		return nil, err
+	}
+	return promptlessTerminal{t, m.lose}, nil
+}
+
+type promptlessTerminal struct {
+	transport.Terminal
+	lose *atomic.Bool
+}
+
+var promptMark = regexp.MustCompile("\x1eP[0-9a-f]{16}:0:#\x1e[0-9a-f]{16};")
+
+func (t promptlessTerminal) Read(b []byte) (int, error) {
+	n, err := t.Terminal.Read(b)
+	if !t.lose.Load() {
+		return n, err
+	}
+	return copy(b, promptMark.ReplaceAll(b[:n], nil)), err
+}
+
+// TestPromptThatIsLost: a prompt that has not come may have met a signal. What the next
+// command writes to the terminal is its own all the same.
+func TestPromptThatIsLost(t *testing.T) {
+	var lose atomic.Bool
+	s, err := session.Open(t.Context(), promptless{local.New(local.Config{}), &lose}, session.Config{Shell: "dash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 3 {
+		lose.Store(true)
+		want(t, run(t, s, "ls /dev/null"), 0, "/dev/null\n", "")
+		time.AfterFunc(300*time.Millisecond, func() { lose.Store(false) })
+		want(t, runCommand(t, s, session.Command{Text: "echo yes; sleep 0.4", TTY: true}), 0, "yes\n", "")
 	}
 }

@@ -97,6 +97,9 @@ type dialect struct {
 	untrace, retrace string
 	// traceStays: what it traces goes where stderr was when it began; see [frame.cut].
 	traceStays bool
+	// loses: what printf writes to the terminal in the moment when a job ends is
+	// gone, and it says so: the write returns EINTR.
+	loses bool
 	// draws: having read a line, it switches the terminal's attributes off.
 	draws bool
 	// profile reads what a login shell of this family reads.
@@ -158,7 +161,7 @@ var ash = func() dialect {
 	d.checked = `\eval "${_gwc-}";`
 	d.stored = `_gwd=;\command . %[1]s;case $_gwd in 1)\command . %[1]s;;esac`
 	d.evalInFile = `\eval`
-	d.returns, d.leaves = false, true
+	d.returns, d.leaves, d.loses = false, true, true
 	d.settles = ":"
 	// With ECHO off, the end of a background job is the end of its input, and
 	// without ignoreeof it would leave at once.
@@ -243,8 +246,9 @@ var dialects = map[string]dialect{
 	},
 	"zsh": {
 		// PROMPT_SP and PROMPT_CR would draw around the prompt; CHECK_JOBS refuses
-		// the first exit while jobs run; HUP kills them.
-		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup -o hist_ignore_space",
+		// the first exit while jobs run; HUP kills them; NOTIFY says which have ended
+		// amid what a command writes to the terminal.
+		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup +o notify -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		// The line that runs is in the history as long as nothing else is.

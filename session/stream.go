@@ -129,8 +129,8 @@ func (s *Session) found(from Stream, m mark) {
 	m.from = from
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.kind == 'P' {
-		s.owed = "" // or a later one has come
+	if m.kind == 'P' || m.kind == 'S' {
+		s.owed = "" // or will not come any more: this stands behind it
 	}
 	if s.run != nil && m.nonce == s.run.nonce {
 		s.run.take(m)

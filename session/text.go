@@ -40,7 +40,11 @@ func (f frame) typedEnvironment() bool {
 }
 
 // run returns the text as it runs. A command with a stdin of its own says with
-// mark B that it has the FIFO open: only then may the feeder let go of it.
+// mark B that it has the FIFO open: only then may the feeder let go of it. One on
+// the terminal says with mark S that what comes there is its own from now on: in
+// front of it may be what the shell says of jobs that have ended, in as many writes
+// as it likes. Where /dev has no tty, which it must not make, the text's stdout is the
+// best guess.
 func (f frame) run() string {
 	var run string
 	switch {
@@ -61,8 +65,13 @@ func (f frame) run() string {
 	case f.command.Stdin != nil:
 		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout
 		return "{ " + begun + ";" + run + ";} <" + f.stdin
-	case f.command.TTY && f.command.Echo:
-		return "\\command stty " + personModes + ";" + run
+	case f.command.TTY:
+		begun := f.dialect.shownMark('S', f.nonce, "")
+		begun = "{ " + begun + " </dev/tty >|/dev/tty||" + begun + ";} 2>/dev/null||:;"
+		if f.command.Echo {
+			begun += "\\command stty " + personModes + ";"
+		}
+		return begun + run
 	}
 	return run
 }

@@ -30,8 +30,8 @@ func (f frame) discard() string {
 		return ""
 	}
 	read := "grep -q " + f.rest
-	return "\n{ " + f.dialect.mark('P', f.nonce, `"0:#"`) + "&&_gwn=" + f.rest +
-		"&&{ " + strings.Repeat(`\command -p `+read+"||", 3) + `\command ` + read + ";};} 2>/dev/null </dev/tty >|/dev/tty||:;"
+	return "\n{ { " + f.dialect.shownMark('P', f.nonce, `"0:#"`) + "&&_gwn=" + f.rest +
+		"&&{ " + strings.Repeat(`\command -p `+read+"||", 3) + `\command ` + read + ";};} </dev/tty >|/dev/tty;} 2>/dev/null||:;"
 }
 
 // endOfRest is the line that ends the reading, with a newline for what was left
