@@ -318,5 +318,5 @@ func closedError(s api.Session) error {
 	case s.ExitCode != nil:
 		text = fmt.Sprintf("daemon: session %s is closed: its shell ended with status %d", s.Name, *s.ExitCode)
 	}
-	return &transport.Error{Code: "session.closed", Message: text, Hint: "its output is still there: gateway session read " + s.ID}
+	return &transport.Error{Code: "session.closed", Message: text, Hint: "its output is still there: gateway session read " + s.ID + "; another one: gateway session open " + s.Host}
 }
