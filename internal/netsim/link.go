@@ -20,8 +20,9 @@ const chunkSize = 64 << 10
 type link struct {
 	ends [2]*net.TCPConn
 	once sync.Once
-	done chan struct{} // closed when the link is cut: what is under way is lost
-	hung atomic.Bool   // what comes is dropped
+	done chan struct{}    // closed when the link is cut: what is under way is lost
+	hung atomic.Bool      // what comes is dropped
+	over [2]chan struct{} // closed when nothing more is passed in the direction
 }
 
 // cut ends the link for both ends. One that hangs may be cut for good.
@@ -53,10 +54,11 @@ func (l *link) close() {
 }
 
 // chunk is what one read brought, and when it may leave. Without data it is
-// the end of file.
+// the end of file, or a reset, which does not overtake what was sent before it.
 type chunk struct {
-	data []byte
-	due  time.Time
+	data  []byte
+	due   time.Time
+	reset bool
 }
 
 // forward moves one direction until its source ends or the link is cut. An
@@ -65,7 +67,15 @@ func (p *Proxy) forward(l *link, d Direction) {
 	queue := make(chan chunk, window/chunkSize)
 	var reader sync.WaitGroup
 	reader.Go(func() { p.read(l, d, queue) })
-	p.write(l, d, queue)
+	err := p.write(l, d, queue)
+	close(l.over[d])
+	if err != nil { // that end is gone, and what it said before is under way
+		select {
+		case <-l.over[1-d]:
+		case <-l.done:
+		}
+		l.cut(RST)
+	}
 	reader.Wait()
 }
 
@@ -75,50 +85,50 @@ func (p *Proxy) read(l *link, d Direction, queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := l.ends[d].Read(buf)
-		if err != nil && err != io.EOF {
-			l.cut(RST) // the one end's reset is the other's
-			return
-		}
-		c := chunk{data: append([]byte(nil), buf[:n]...), due: time.Now().Add(p.currentDelay())}
+		c := chunk{data: append([]byte(nil), buf[:n]...), due: time.Now().Add(p.currentDelay()), reset: err != nil && err != io.EOF}
 		select {
 		case queue <- c:
 		case <-l.done:
 		}
-		if err == io.EOF {
+		if err != nil {
 			return
 		}
 	}
 }
 
-// write ends behind the end of file, or when the link is cut.
-func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) {
+// write ends behind the end of file, or when the link is cut. Its error is that the
+// end that it writes to is gone.
+func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) error {
 	to := l.ends[1-d]
 	for {
 		var c chunk
 		select {
 		case c = <-queue:
 		case <-l.done:
-			return
+			return nil
 		}
 		if !p.wait(l, d, c.due) {
-			return
+			return nil
+		}
+		if c.reset {
+			l.cut(RST) // the one end's reset is the other's
+			return nil
 		}
 		if l.hung.Load() {
 			continue // until the link is cut or closed by an end
 		}
 		if len(c.data) == 0 {
 			to.CloseWrite()
-			return
+			return nil
 		}
 		n, cut, how := p.passed(d, len(c.data))
 		if _, err := to.Write(c.data[:n]); err != nil {
-			l.cut(RST)
-			return
+			return err
 		}
 		if cut {
 			l.cut(how)
 			if how != Hang {
-				return
+				return nil
 			}
 		}
 	}

@@ -185,7 +185,7 @@ func (p *Proxy) serve(client *net.TCPConn) {
 		client.Close()
 		return
 	}
-	l := &link{ends: [2]*net.TCPConn{client, conn.(*net.TCPConn)}, done: make(chan struct{})}
+	l := &link{ends: [2]*net.TCPConn{client, conn.(*net.TCPConn)}, done: make(chan struct{}), over: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
 	p.mu.Lock()
 	p.conns++
 	p.links[l] = true

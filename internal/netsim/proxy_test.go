@@ -130,6 +130,31 @@ func TestCut(t *testing.T) {
 	trip(t, connect(t, p), "a later connection")
 }
 
+// A server that closes with bytes unread sends a reset (RFC 1122, 4.2.2.13), and
+// what it has said before comes all the same: sshd turns connections away so.
+func TestResetDoesNotOvertake(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // ends with the connection
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.Read(make([]byte, 1))
+		io.WriteString(c, "full")
+	}()
+	c := connect(t, netsim.Start(t, l.Addr().String(), 20*time.Millisecond))
+	io.WriteString(c, "two")
+	got, err := io.ReadAll(c)
+	if string(got) != "full" || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("read %q, %v, want the word and ECONNRESET", got, err)
+	}
+}
+
 func TestStallOneDirection(t *testing.T) {
 	p := netsim.Start(t, echo(t), 0)
 	c := connect(t, p)
