@@ -292,11 +292,11 @@ func TestParseJump(t *testing.T) {
 // No file makes the parser stumble.
 func FuzzSSHConfig(f *testing.F) {
 	f.Add("Host a\n User x\nMatch final all\n Port 7\n", "a")
-	f.Add("Match host \"a\" !user b,c exec \"x y\"\nInclude \"/nonexistent/*\"\n", "b")
+	f.Add("Match host \"a\" !user b,c exec \"x y\"\n IdentityFile \"%d/*\"\n", "b")
 	f.Add("=\n\"\nHost=\\\n", "c")
 	f.Fuzz(func(t *testing.T, text, name string) {
 		if strings.Contains(strings.ToLower(text), "include") {
-			t.Skip("reads files of this machine")
+			return // it would read files of this machine
 		}
 		c := hosts.NewSSHConfig(writeFile(t, filepath.Join(t.TempDir(), "config"), text), "")
 		if _, err := c.Resolve(t.Context(), name); err != nil {
