@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"gateway/bench/lab"
@@ -66,7 +67,7 @@ func (b *Bench) copyAll(ctx context.Context, site *lab.Site, suffix, dir, big st
 func (b *Bench) copying(ctx context.Context, site *lab.Site, title, unit string, amount float64, dir string, job peer.Copy) Table {
 	b.Log("  %s", title)
 	able, missing := b.able(func(p peer.Peer) bool { return p.Copy != nil })
-	plan := rounds.Plan{Rounds: b.pick(3, 1), Block: 1, Budget: b.span(20*time.Second, 2*time.Second), Limit: 5 * time.Minute}
+	plan := rounds.Plan{Rounds: b.pick(5, 1), Block: 1, Budget: b.span(20*time.Second, 2*time.Second), Limit: 5 * time.Minute}
 	series := make([]rounds.Series, len(able))
 	spent := make([]time.Duration, len(able))
 	for round := range plan.Rounds {
@@ -76,6 +77,7 @@ func (b *Bench) copying(ctx context.Context, site *lab.Site, title, unit string,
 				continue
 			}
 			job.To = filepath.Join(dir, fmt.Sprintf("to-%d-%d", i, round))
+			syscall.Sync() // nobody is to wait for what another one has left to the disk
 			within, cancel := context.WithTimeout(ctx, plan.Limit)
 			begun := time.Now()
 			err := p.Copy(within, site, job)
