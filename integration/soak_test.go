@@ -74,11 +74,7 @@ func TestSoak(t *testing.T) {
 		total += counts[kind]
 	}
 	t.Logf("%8d in all, seed %d", total, seed)
-	eventually(t, "no process of a session left", func() bool { return len(withSession("soak-"+strconv.Itoa(os.Getpid()))) == 0 })
-	for _, pid := range withSession("soak-" + strconv.Itoa(os.Getpid())) {
-		words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-		t.Logf("left: %s %q", pid, words)
-	}
+	noneLeft(t, "soak-"+strconv.Itoa(os.Getpid()))
 	eventually(t, "no process of the server left", func() bool { return len(server.Processes()) == 0 })
 	eventually(t, "no keeper's directory left", func() bool { return empty(dir) })
 	eventually(t, "no descriptor left", func() bool { return len(descriptors(os.Getpid())) <= before.descriptors })
@@ -87,6 +83,19 @@ func TestSoak(t *testing.T) {
 	t.Logf("a heap of %d KiB, %d at first", after.heap>>10, before.heap>>10)
 	if after.heap > before.heap+4<<20 {
 		t.Errorf("the heap has grown from %d to %d KiB", before.heap>>10, after.heap>>10)
+	}
+}
+
+// noneLeft waits until no process of sessions is left whose name starts like
+// this.
+func noneLeft(t *testing.T, prefix string) {
+	t.Helper()
+	eventually(t, "no process of a session left", func() bool { return len(withSession(prefix)) == 0 })
+	for _, pid := range withSession(prefix) {
+		words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		env, _ := os.ReadFile("/proc/" + pid + "/environ")
+		status, _ := os.ReadFile("/proc/" + pid + "/stat")
+		t.Logf("left: %q, %q, stat %q", words, env, status)
 	}
 }
 

@@ -12,6 +12,12 @@ import (
 // finish makes the result, with the verdict that the marks tell if there is no
 // other, and notes what the session has learnt.
 func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
+	for _, told := range r.looks {
+		if r.deaf.Load() || r.cutShort.Load() {
+			break
+		}
+		s.awaitLook(r, told)
+	}
 	p := s.detach(r)
 	s.release(r)
 	if verdict == "" {

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"gateway/transport"
 )
@@ -25,6 +26,12 @@ const (
 // ended.
 var ErrInterrupted = errors.New("interrupted")
 
+// An order is an interrupt, and when it came.
+type order struct {
+	level Level
+	at    time.Time
+}
+
 // Interrupt asks the command that runs to end, once. It does not wait: Run
 // returns when the command has ended, with verdict interrupted and the status
 // that it ended with. One that goes on regardless goes on; ask again, with
@@ -41,6 +48,9 @@ func (s *Session) Interrupt(level Level) error {
 	over := r != nil && (r.progress.prompted || r.complete(r.progress))
 	if r != nil && !over {
 		r.ordered.Store(true) // or Run could be through before it looks
+		if level != Int || !s.interruptsByKey(r) {
+			r.swept.Store(&order{level, time.Now()})
+		}
 	}
 	s.mu.Unlock()
 	if over {
@@ -69,6 +79,9 @@ func (s *Session) over(r *run) (Result, error) {
 			return s.giveUp(r, "", nil)
 		}
 		return s.finish(r, "", nil)
+	}
+	if o := r.swept.Load(); o != nil && r.keeper != nil {
+		s.sweep(r, o.level, o.at)
 	}
 	s.drain(r)
 	cause := &transport.Error{Code: "cmd.interrupted", Message: "session: command interrupted", Err: ErrInterrupted}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -311,4 +312,46 @@ func TestInterruptMeetsAHandler(t *testing.T) {
 		}
 		run(t, s, ":")
 	})
+}
+
+// TestInterruptMissesNoChild interrupts programs that start their own in that
+// moment. One that is signaled between the look for whom to signal and its turn
+// may have started another meanwhile, which nobody waits for.
+func TestInterruptMissesNoChild(t *testing.T) {
+	const text = `/bin/sh -c 'n=0; while [ $n -lt 20 ]; do /bin/sh -c "echo up; /bin/sleep 987; :" & n=$((n+1)); done; wait'`
+	const deadline session.Level = "deadline"
+	for _, level := range []session.Level{session.Term, session.Kill, deadline} {
+		t.Run(string(level), func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				for range 3 {
+					var up atomic.Int64
+					after := rand.Int64N(20)
+					want, timeout := session.Interrupted, 10*time.Second
+					if level == deadline {
+						want, timeout = session.TimedOut, time.Duration(1+rand.IntN(200))*time.Millisecond
+					}
+					r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: timeout, Output: func(from session.Stream, b []byte) {
+						if level == deadline {
+							return
+						}
+						if n := int64(bytes.Count(b, []byte("up\n"))); from == session.Stdout && up.Add(n) > after && up.Load()-n <= after {
+							go s.Interrupt(level)
+						}
+					}})
+					if r.Verdict != want || r.Ended {
+						t.Fatalf("got %s, ended %v, terminal %q, after %v, %v", r.Verdict, r.Ended, r.Terminal, r.Duration, err)
+					}
+					var left []string
+					for _, pid := range processes(s.ID()) {
+						if words, _ := os.ReadFile("/proc/" + pid + "/cmdline"); strings.HasPrefix(string(words), "/bin/") {
+							left = append(left, string(words))
+						}
+					}
+					if len(left) > 0 {
+						t.Fatalf("left of it: %q", left)
+					}
+				}
+			})
+		})
+	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -82,6 +83,7 @@ func (p *pursuit) look() {
 	}
 	nonce, told := s.expectLate(r.keeper, "I", 1)
 	p.told = told
+	r.looks = append(r.looks, told)
 	r.keeper.tell(pursueLine(nonce, p.level, time.Since(p.sent), s.scope(r), s.tty, p.insists()))
 }
 
@@ -91,6 +93,7 @@ func (r *run) isEarly(s *Session) bool { return time.Since(r.started) < beginnin
 // judge repeats what has met nothing.
 func (p *pursuit) judge(m mark) {
 	level := p.level
+	p.run.looks = slices.DeleteFunc(p.run.looks, func(told <-chan mark) bool { return told == p.told })
 	p.told = nil
 	switch {
 	case m.payload == metPrompt && !p.roused:
@@ -153,20 +156,71 @@ func missed(mask string, since time.Duration) string {
 		fmt.Sprintf(`[ ${20} -lt $((u - %d)) ] && has "[CI]" $q && { a=1; continue 2; }; q=$n; done; `, (since+nearly).Milliseconds()/10)
 }
 
+// passedBy returns a level's signal, and which processes it has passed by, since so
+// long.
+func passedBy(level Level, since time.Duration) (sig, condition string) {
+	switch level {
+	case Term:
+		return "TERM", missed("*[4567cdef]???", since)
+	case Kill:
+		return "KILL", ""
+	case typedLevel:
+		return "0", ""
+	}
+	return "INT", missed("*[2367abef]", since)
+}
+
+// sweeps bounds how often is looked for what a signal has passed by.
+const sweeps = 5
+
+// sweep is for a command that is over, and a signal that went to one process after
+// the other. Each may have started another between the look for whom to signal and
+// its own turn, and nobody waits for that one. So it is signaled, until a look
+// finds nobody.
+func (s *Session) sweep(r *run, level Level, since time.Time) {
+	for range sweeps {
+		if r.keeper.isGone() {
+			return
+		}
+		nonce, told := s.expectLate(r.keeper, "I", 1)
+		if r.keeper.control(sweepLine(nonce, level, time.Since(since), s.scope(r))) != nil {
+			return
+		}
+		if m, came := s.awaitLook(r, told); !came || m.payload != metSome {
+			return
+		}
+	}
+}
+
+// awaitLook waits for a look that is on its way: one that is late would signal what
+// the next command has started.
+func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
+	timeout := time.NewTimer(drainGrace)
+	defer timeout.Stop()
+	select {
+	case m = <-told:
+		return m, true
+	case <-r.keeper.ended:
+	case <-timeout.C:
+	}
+	return mark{}, false
+}
+
+// sweepLine returns the control line of one look, which answers mark I. Of what
+// has ended, somebody may not have taken notice yet.
+func sweepLine(nonce string, level Level, since time.Duration, of scope) string {
+	const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && [ $1 != Z ] || continue; `
+	sig, condition := passedBy(level, since)
+	return `( ` + signalWhere(lives+condition, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+}
+
 // pursueLine returns the control line that sends a level's signal to what has
 // missed it, since so long, and answers mark I. At its prompt, the shell has its
 // stdin back from the command. With spare, nothing is signaled if all has missed it,
 // and there is nothing to tell of: the shell has to have the next one, too.
 func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
-	sig, condition := "INT", missed("*[2367abef]", since)
-	switch {
-	case level == Term:
-		sig, condition = "TERM", missed("*[4567cdef]???", since)
-	case level == Kill:
-		sig, condition = "KILL", ""
-	case level == typedLevel:
-		sig, condition = "0", ""
-	case tty != "":
+	sig, condition := passedBy(level, since)
+	if level == Int && tty != "" {
 		condition = `[ "$f" ] || { a=1; continue; }; ` + condition
 	}
 	if spare {

@@ -29,17 +29,18 @@ type run struct {
 	asking   bool     // it waits for input; guarded by Session.mu
 
 	started  time.Time
-	handed   chan struct{} // closed once Command.Started has been called
-	display  *display      // nil but for a command with TTY
-	activity atomic.Int64  // when the last byte came, in nanoseconds since started
-	pressed  atomic.Bool   // ^C was typed: the shell starts a new line on the terminal
-	stopped  atomic.Bool   // it is to end
-	keyed    atomic.Bool   // Session.Write typed to it: it may have left some of that to the shell
-	ordered  atomic.Bool   // Session.Interrupt ended it
-	deaf     atomic.Bool   // the far side did not answer in time
-	cutShort atomic.Bool   // the caller did not take what was still to come
-	typed    chan [3]int64 // something was typed to it, when so many bytes had come
-	typing   sync.Mutex    // by Session.Write, or what ends that
+	handed   chan struct{}         // closed once Command.Started has been called
+	display  *display              // nil but for a command with TTY
+	activity atomic.Int64          // when the last byte came, in nanoseconds since started
+	pressed  atomic.Bool           // ^C was typed: the shell starts a new line on the terminal
+	stopped  atomic.Bool           // it is to end
+	keyed    atomic.Bool           // Session.Write typed to it: it may have left some of that to the shell
+	ordered  atomic.Bool           // Session.Interrupt ended it
+	swept    atomic.Pointer[order] // the last one that went to one process after the other
+	deaf     atomic.Bool           // the far side did not answer in time
+	cutShort atomic.Bool           // the caller did not take what was still to come
+	typed    chan [3]int64         // something was typed to it, when so many bytes had come
+	typing   sync.Mutex            // by Session.Write, or what ends that
 	veil     veil
 	pursued  chan Level // see pursuit
 
@@ -50,7 +51,8 @@ type run struct {
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	feeder   *feeder
-	left     time.Time // when the shell was seen to be gone
+	left     time.Time     // when the shell was seen to be gone
+	looks    []<-chan mark // those of a pursuit that have not answered
 }
 
 // quiet returns for how long nothing has come.

@@ -41,7 +41,7 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	}
 	// What it had started must not outlive it, and what that had written is the
 	// command's.
-	s.signal(r, "KILL")
+	s.sweep(r, Kill, r.started)
 	s.drain(r)
 	switch {
 	case r.cutShort.Load(): // as where it is gone
@@ -183,12 +183,11 @@ func (s *Session) recall(r *run) {
 // its programs and must not; see [dialect.leads]. It reports whether it has typed.
 func (s *Session) press(r *run, keys, signal string) (typed bool) {
 	r.pressed.Store(true)
-	leads := signal == "INT" && s.dialect.leads
-	if s.tty != "" && !(leads && r.keeper != nil && !r.command.TTY) {
+	if signal == "INT" && s.interruptsByKey(r) || signal != "INT" && s.tty != "" {
 		s.typeKeys(keys)
 		return true
 	}
-	if leads {
+	if signal == "INT" && s.dialect.leads {
 		s.signalShell(r, signal)
 	}
 	s.signal(r, signal)
@@ -196,6 +195,12 @@ func (s *Session) press(r *run, keys, signal string) (typed bool) {
 		s.signalShell(r, signal)
 	}
 	return false
+}
+
+// interruptsByKey reports whether an interrupt is a ^C: the terminal sends that to
+// all of the foreground at once.
+func (s *Session) interruptsByKey(r *run) bool {
+	return s.tty != "" && (!s.dialect.leads || r.keeper == nil || r.command.TTY)
 }
 
 // typeKeys types, if the terminal is there; if not, its end is noticed. Nobody may
