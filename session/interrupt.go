@@ -80,7 +80,7 @@ func (s *Session) over(r *run) (Result, error) {
 		}
 		return s.finish(r, "", nil)
 	}
-	if o := r.swept.Load(); o != nil && r.keeper != nil {
+	if o := r.swept.Load(); o != nil {
 		s.sweep(r, o.level, o.at)
 	}
 	s.drain(r)

@@ -179,7 +179,7 @@ const sweeps = 5
 // finds nobody.
 func (s *Session) sweep(r *run, level Level, since time.Time) {
 	for range sweeps {
-		if r.keeper.isGone() {
+		if r.keeper == nil || r.keeper.isGone() { // nobody sends signals
 			return
 		}
 		nonce, told := s.expectLate(r.keeper, "I", 1)
