@@ -13,10 +13,9 @@ import (
 // other, and notes what the session has learnt.
 func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	for _, told := range r.looks {
-		if r.deaf.Load() || r.cutShort.Load() {
-			break
+		if !r.heldUp() {
+			s.awaitLook(r, told)
 		}
-		s.awaitLook(r, told)
 	}
 	p := s.detach(r)
 	s.release(r)

@@ -30,6 +30,7 @@ var ErrInterrupted = errors.New("interrupted")
 type order struct {
 	level Level
 	at    time.Time
+	typed bool // the terminal sends it to all at once, and not one after the other
 }
 
 // Interrupt asks the command that runs to end, once. It does not wait: Run
@@ -47,9 +48,9 @@ func (s *Session) Interrupt(level Level) error {
 	r := s.run
 	over := r != nil && (r.progress.prompted || r.complete(r.progress))
 	if r != nil && !over {
-		r.ordered.Store(true) // or Run could be through before it looks
-		if level != Int || !s.interruptsByKey(r) {
-			r.swept.Store(&order{level, time.Now()})
+		o := &order{level: level, at: time.Now(), typed: level == Int && s.types(r, "INT")}
+		if !o.typed || r.ordered.Load() == nil { // one that is typed makes up for no other
+			r.ordered.Store(o) // now, or Run could be through before it looks
 		}
 	}
 	s.mu.Unlock()
@@ -74,16 +75,17 @@ func (s *Session) Interrupt(level Level) error {
 
 // over makes the result of a command that has ended while its shell lives.
 func (s *Session) over(r *run) (Result, error) {
-	if !r.ordered.Load() {
+	order := r.ordered.Load()
+	if order == nil {
 		if r.keyed.Load() && r.rest == "" && s.progress(r).stdout && !s.resume(r) { // see discard
 			return s.giveUp(r, "", nil)
 		}
 		return s.finish(r, "", nil)
 	}
-	if o := r.swept.Load(); o != nil {
-		s.sweep(r, o.level, o.at)
-	}
 	s.drain(r)
+	if !order.typed {
+		s.sweep(r, order.level, order.at)
+	}
 	cause := &transport.Error{Code: "cmd.interrupted", Message: "session: command interrupted", Err: ErrInterrupted}
 	if !s.resume(r) {
 		return s.giveUp(r, Interrupted, cause)

@@ -173,13 +173,13 @@ func passedBy(level Level, since time.Duration) (sig, condition string) {
 // sweeps bounds how often is looked for what a signal has passed by.
 const sweeps = 5
 
-// sweep is for a command that is over, and a signal that went to one process after
-// the other. Each may have started another between the look for whom to signal and
-// its own turn, and nobody waits for that one. So it is signaled, until a look
-// finds nobody.
+// sweep is for a command that is over and drained, and a signal that went to one
+// process after the other. Each may have started another between the look for whom
+// to signal and its own turn, and nobody waits for that one. So it is signaled, until
+// a look finds nobody. Where the streams are held up, no answer would come.
 func (s *Session) sweep(r *run, level Level, since time.Time) {
 	for range sweeps {
-		if r.keeper == nil || r.keeper.isGone() { // nobody sends signals
+		if r.keeper == nil || r.keeper.isGone() || r.heldUp() {
 			return
 		}
 		nonce, told := s.expectLate(r.keeper, "I", 1)
@@ -189,8 +189,12 @@ func (s *Session) sweep(r *run, level Level, since time.Time) {
 		if m, came := s.awaitLook(r, told); !came || m.payload != metSome {
 			return
 		}
+		s.drain(r)
 	}
 }
+
+// heldUp reports whether draining the streams has shown that nothing comes of them.
+func (r *run) heldUp() bool { return r.deaf.Load() || r.cutShort.Load() }
 
 // awaitLook waits for a look that is on its way: one that is late would signal what
 // the next command has started.

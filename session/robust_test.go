@@ -138,7 +138,7 @@ func TestReaderStops(t *testing.T) {
 	defer close(goesOn)
 	begun := time.Now()
 	r, err := s.Run(t.Context(), session.Command{Text: "yes", Timeout: time.Second, Output: func(session.Stream, []byte) { <-goesOn }})
-	if took := time.Since(begun); r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || !r.Truncated || r.Ended || took > 15*time.Second {
+	if took := time.Since(begun); r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || !r.Truncated || r.Ended || took > 9*time.Second {
 		t.Errorf("after %v: %s, truncated %v, ended %v, %v, want timed_out and truncated", took, r.Verdict, r.Truncated, r.Ended, err)
 	}
 	want(t, run(t, s, "echo on"), 0, "on\n", "")

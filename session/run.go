@@ -35,8 +35,7 @@ type run struct {
 	pressed  atomic.Bool           // ^C was typed: the shell starts a new line on the terminal
 	stopped  atomic.Bool           // it is to end
 	keyed    atomic.Bool           // Session.Write typed to it: it may have left some of that to the shell
-	ordered  atomic.Bool           // Session.Interrupt ended it
-	swept    atomic.Pointer[order] // the last one that went to one process after the other
+	ordered  atomic.Pointer[order] // Session.Interrupt ended it
 	deaf     atomic.Bool           // the far side did not answer in time
 	cutShort atomic.Bool           // the caller did not take what was still to come
 	typed    chan [3]int64         // something was typed to it, when so many bytes had come

@@ -41,8 +41,9 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	}
 	// What it had started must not outlive it, and what that had written is the
 	// command's.
-	s.sweep(r, Kill, r.started)
+	s.signal(r, "KILL")
 	s.drain(r)
+	s.sweep(r, Kill, r.started)
 	switch {
 	case r.cutShort.Load(): // as where it is gone
 		s.typeKeys(s.dialect.settles + "\n")
@@ -183,7 +184,7 @@ func (s *Session) recall(r *run) {
 // its programs and must not; see [dialect.leads]. It reports whether it has typed.
 func (s *Session) press(r *run, keys, signal string) (typed bool) {
 	r.pressed.Store(true)
-	if signal == "INT" && s.interruptsByKey(r) || signal != "INT" && s.tty != "" {
+	if s.types(r, signal) {
 		s.typeKeys(keys)
 		return true
 	}
@@ -197,10 +198,11 @@ func (s *Session) press(r *run, keys, signal string) (typed bool) {
 	return false
 }
 
-// interruptsByKey reports whether an interrupt is a ^C: the terminal sends that to
-// all of the foreground at once.
-func (s *Session) interruptsByKey(r *run) bool {
-	return s.tty != "" && (!s.dialect.leads || r.keeper == nil || r.command.TTY)
+// types reports whether press types: the terminal then sends the signal to all of
+// the foreground at once.
+func (s *Session) types(r *run, signal string) bool {
+	leads := signal == "INT" && s.dialect.leads
+	return s.tty != "" && !(leads && r.keeper != nil && !r.command.TTY)
 }
 
 // typeKeys types, if the terminal is there; if not, its end is noticed. Nobody may
