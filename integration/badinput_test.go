@@ -188,7 +188,7 @@ func TestBadPeers(t *testing.T) {
 		{"web server", listen(t, says("HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\n\r\n<html>\r\n", false)), "ssh.closed", "HTTP/1.1 400"},
 		{"web server that holds", listen(t, says("HTTP/1.1 400 Bad Request\r\n\r\n", true)), "ssh.handshake", "HTTP/1.1 400"},
 		{"acts on the terminal", listen(t, says("\x1b]0;pwned\x07\x1b[2J\r\n", true)), "ssh.handshake", ""},
-		{"refused", 1, "tcp.refused", ""}, // never a port that a listener is given
+		{"refused", sshdtest.ClosedPort, "tcp.refused", ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -109,7 +109,7 @@ func TestH10AllWaitersHear(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			tr, err := ssh.Dial(t.Context(), sshConfig(server, 1)) // never a port that a listener is given
+			tr, err := ssh.Dial(t.Context(), sshConfig(server, sshdtest.ClosedPort))
 			if err == nil {
 				tr.Close()
 			}

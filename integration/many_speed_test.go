@@ -204,7 +204,7 @@ func BenchmarkFanOutPrograms(b *testing.B) {
 	} {
 		b.Run(filepath.Base(program.name), func(b *testing.B) {
 			if _, err := exec.LookPath(program.name); err != nil {
-				b.Skipf("not installed: %v", err)
+				sshdtest.Skip(b, "not installed: %v", err)
 			}
 			for b.Loop() {
 				cmd := exec.Command(program.name, program.args...)

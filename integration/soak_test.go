@@ -92,10 +92,7 @@ func noneLeft(t *testing.T, prefix string) {
 	t.Helper()
 	eventually(t, "no process of a session left", func() bool { return len(withSession(prefix)) == 0 })
 	for _, pid := range withSession(prefix) {
-		words, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-		env, _ := os.ReadFile("/proc/" + pid + "/environ")
-		status, _ := os.ReadFile("/proc/" + pid + "/stat")
-		t.Logf("left: %q, %q, stat %q", words, env, status)
+		t.Log(describe("/proc/" + pid))
 	}
 }
 

@@ -183,6 +183,10 @@ func findServer(t testing.TB, name, debianPackage string) string {
 	return ""
 }
 
+// ClosedPort refuses connections. A port that was free a moment ago may be the
+// next listener's; one below 1024 is given to nobody who does not ask for it.
+const ClosedPort = 1
+
 // Skip skips the test, unless GWTEST_REQUIRE_SSHD=1 says that it must run.
 func Skip(t testing.TB, format string, args ...any) {
 	t.Helper()

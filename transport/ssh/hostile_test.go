@@ -147,7 +147,7 @@ func TestNotReached(t *testing.T) {
 	c := listen(t, hold)
 	t.Run("refused", func(t *testing.T) {
 		c := c
-		c.Port = 1 // never a port that a listener is given
+		c.Port = sshdtest.ClosedPort
 		refused(t, c, "tcp.refused", "web1", "127.0.0.1")
 	})
 	t.Run("name", func(t *testing.T) {
