@@ -286,15 +286,25 @@ type scope struct {
 // one, so the earliest beginning counts that a line of the same run came to. A link
 // that has become slower since makes the age too short by as much; the caller adds
 // what it may be. Without the shell nobody knows its session, and nothing is signaled.
-func signalLine(sig string, of scope) string { return signalWhere("", sig, of) }
+//
+// It is a subshell that looks: its variables are none of the keeper's.
+func signalLine(sig string, of scope) string {
+	return sinceLine(of) + `; ( ` + signalWhere("", sig, of) + ` )`
+}
 
-// signalWhere is [signalLine] for those of the processes that a piece of shell
-// does not pass over, which may also ask for $f, the foreground, and for $u, the
-// uptime in ticks. $a is what it does not pass over or has set.
-func signalWhere(condition, sig string, of scope) string {
-	return `a=; if ` + strings.Join([]string{
-		fmt.Sprintf(`sh=%d; read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, of.pid, of.age.Milliseconds()/10+1),
+// sinceLine sets $t0, the tick in which the command began; see [signalLine].
+func sinceLine(of scope) string {
+	return strings.Join([]string{
+		fmt.Sprintf(`read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, of.age.Milliseconds()/10+1),
 		`[ "$r0" = ` + of.run + ` ] && [ $t0 -le $q ] || t0=$q r0=` + of.run,
+	}, "; ")
+}
+
+// signalWhere is [signalLine] behind [sinceLine], for those of the processes that a
+// piece of shell does not pass over, which may also ask for $f, the foreground, and
+// for $u, the uptime in ticks. $a is what it does not pass over or has set.
+func signalWhere(condition, sig string, of scope) string {
+	return fmt.Sprintf(`a=; sh=%d; if `, of.pid) + strings.Join([]string{
 		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
 		`g=$(grep -lF GATEWAY_SESSION=` + of.id + ` /proc/[0-9]*/environ 2>/dev/null)`,

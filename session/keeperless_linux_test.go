@@ -1,8 +1,10 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"gateway/session"
+	"gateway/transport"
 	"gateway/transport/local"
 )
 
@@ -93,5 +96,56 @@ func TestKeeperThatIsKilled(t *testing.T) {
 				fine("killed before a deadline")
 			})
 		}
+	}
+}
+
+// doomed is a machine whose keeper dies of the line that is to end a command.
+type doomed struct {
+	transport.Transport
+	kill func()
+}
+
+func (m doomed) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err == nil {
+		pipe.Stdin = dying{pipe.Stdin, m.kill}
+	}
+	return pipe, err
+}
+
+type dying struct {
+	io.WriteCloser
+	kill func()
+}
+
+func (d dying) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("kill -KILL")) {
+		d.kill()
+	}
+	return d.WriteCloser.Write(b)
+}
+
+// TestKeeperThatDiesOfADeadline: the shell reads commands again, and the next one
+// has another keeper.
+func TestKeeperThatDiesOfADeadline(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			runtime := t.TempDir()
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+			defer tr.Close()
+			kill := sync.OnceFunc(func() { killKeepers(t, runtime) })
+			s, err := session.Open(t.Context(), doomed{tr, kill}, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			run(t, s, "cd /usr; V=kept")
+			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 60", Timeout: 200 * time.Millisecond})
+			if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" || len(r.Terminal) > 0 || r.Ended {
+				t.Fatalf("got %s %q, terminal %q, ended %v, %v; want timed_out", r.Verdict, r.Stdout, r.Terminal, r.Ended, err)
+			}
+			want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
+		})
 	}
 }

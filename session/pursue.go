@@ -215,7 +215,7 @@ func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 func sweepLine(nonce string, level Level, since time.Duration, of scope) string {
 	const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && [ $1 != Z ] || continue; `
 	sig, condition := passedBy(level, since)
-	return `( ` + signalWhere(lives+condition, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+	return `( ` + sinceLine(of) + `; ` + signalWhere(lives+condition, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }
 
 // pursueLine returns the control line that sends a level's signal to what has
@@ -234,7 +234,7 @@ func pursueLine(nonce string, level Level, since time.Duration, of scope, tty st
 	if tty != "" {
 		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, of.pid, quote(tty))
 	}
-	return `( ` + signalWhere(condition, sig, of) + `; ` +
+	return `( ` + sinceLine(of) + `; ` + signalWhere(condition, sig, of) + `; ` +
 		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
 		`[ "$a" ] || { read -r l </proc/1/stat; } 2>/dev/null || a=3; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`

@@ -35,19 +35,14 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	if !ended {
 		return s.giveUp(r, verdict, cause)
 	}
-	if r.keeper.isGone() { // the next command gets another one
-		s.typeKeys(s.dialect.settles + "\n") // see resume
-		return s.finish(r, verdict, cause)
-	}
 	// What it had started must not outlive it, and what that had written is the
 	// command's.
-	s.signal(r, "KILL")
-	s.drain(r)
-	s.sweep(r, Kill, r.started)
-	switch {
-	case r.cutShort.Load(): // as where it is gone
-		s.typeKeys(s.dialect.settles + "\n")
-	case !s.resume(r):
+	if !r.keeper.isGone() {
+		s.signal(r, "KILL")
+		s.drain(r)
+		s.sweep(r, Kill, r.started)
+	}
+	if !s.resume(r) {
 		return s.giveUp(r, verdict, cause)
 	}
 	return s.finish(r, verdict, cause)
@@ -276,7 +271,7 @@ func (s *Session) resume(r *run) bool {
 	s.mu.Unlock()
 	for try := range 3 {
 		s.typeKeys(s.dialect.settles + "\n")
-		if s.locate(r) {
+		if r.cutShort.Load() || r.keeper.isGone() || s.locate(r) { // the next command gets another keeper
 			return true
 		}
 		if closed(s.ended) {
