@@ -97,10 +97,11 @@ func only(n int64) func(clean) int64 { return func(clean) int64 { return n } }
 // break at one moment.
 type trip struct {
 	far
-	dir     string // of the command's files
-	id      string // of the session
-	reached func(moment)
-	text    string
+	keepalive time.Duration
+	dir       string // of the command's files
+	id        string // of the session
+	reached   func(moment)
+	text      string
 
 	session *session.Session // nil if there was none
 	result  session.Result
@@ -139,7 +140,7 @@ func (p *trip) run(t *testing.T) (closeAll func()) {
 	defer func() { p.took = time.Since(begun) }()
 	closeAll = func() {}
 	config := sshConfig(p.server, p.link.Port())
-	config.Keepalive, config.ConnectTimeout = 200*time.Millisecond, 2*time.Second
+	config.Keepalive, config.ConnectTimeout = p.keepalive, 2*time.Second
 	config.Trace = func(step ssh.Step) {
 		switch step.Layer {
 		case "hostkey":
@@ -238,7 +239,7 @@ func newTrip(t *testing.T, f far, text string) *trip {
 	t.Helper()
 	f.link = netsim.Start(t, f.server.Addr, 0)
 	_, number, _ := strings.Cut(tag(t), "=")
-	return &trip{far: f, dir: t.TempDir(), id: "s-" + number, text: text, reached: func(moment) {}}
+	return &trip{far: f, keepalive: 200 * time.Millisecond, dir: t.TempDir(), id: "s-" + number, text: text, reached: func(moment) {}}
 }
 
 // undisturbed measures the way.
@@ -254,6 +255,35 @@ func undisturbed(t *testing.T, f phaseMachine) clean {
 	return p.clean
 }
 
+// at has something done at a moment of the trip; the command goes on to there by
+// itself.
+func (p *trip) at(t *testing.T, at moment, do func()) {
+	p.reached = func(m moment) {
+		switch {
+		case m == atRun && at == atLine:
+			go func() { // ends when the line is there, of which do tells
+				p.sees(t, "the line", func() bool { return p.lines() > 0 })
+				do()
+			}()
+		case m == atOutput && at == atEnd:
+			p.link.Stall(netsim.Down)
+			p.allow("go")
+			go func() { // ends when the command has, of which do tells
+				p.sees(t, "the end", func() bool { _, err := os.Stat(p.file("end")); return err == nil })
+				do()
+			}()
+		case m == at:
+			do()
+		}
+	}
+	if at != atLine {
+		p.allow("first")
+	}
+	if !slices.Contains([]moment{atLine, atOutput, atEnd}, at) {
+		p.allow("go")
+	}
+}
+
 // test makes one trip on which the link breaks.
 func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 	p := newTrip(t, f, ph.text)
@@ -266,30 +296,7 @@ func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 		}
 		close(broken)
 	}
-	p.reached = func(m moment) {
-		switch {
-		case m == atRun && ph.at == atLine:
-			go func() { // ends when the line is there, which broken tells
-				p.sees(t, "the line", func() bool { return p.lines() > 0 })
-				snap()
-			}()
-		case m == atOutput && ph.at == atEnd:
-			p.link.Stall(netsim.Down)
-			p.allow("go")
-			go func() { // ends when the command has, which broken tells
-				p.sees(t, "the end", func() bool { _, err := os.Stat(p.file("end")); return err == nil })
-				snap()
-			}()
-		case m == ph.at:
-			snap()
-		}
-	}
-	if ph.at != atLine {
-		p.allow("first")
-	}
-	if !slices.Contains([]moment{atLine, atOutput, atEnd}, ph.at) {
-		p.allow("go")
-	}
+	p.at(t, ph.at, snap)
 	closeAll := p.run(t)
 	select {
 	case <-broken:

@@ -147,3 +147,27 @@ func TestFewDescriptors(t *testing.T) {
 		want(t, run(t, s, "ulimit -S -n $n"), 0, "", "")
 	})
 }
+
+// A shell that can no more redirect anything says what it still can, or ends; it
+// never answers wrongly, and nobody waits for it.
+func TestTooFewDescriptors(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		begun := time.Now()
+		r, _ := s.Run(t.Context(), session.Command{Text: "ulimit -n 10; echo set", Timeout: 5 * time.Second})
+		if string(r.Stdout) != "set\n" || r.Verdict != session.Exited && r.Verdict != session.Unknown {
+			t.Errorf("got %s %q, want what it has said", r.Verdict, r.Stdout)
+		}
+		for range 3 {
+			r, err := s.Run(t.Context(), session.Command{Text: "echo a; (exit 3)", Timeout: 5 * time.Second})
+			if r.Verdict == session.Exited && (err != nil || r.ExitCode != 3 || string(r.Stdout) != "a\n") {
+				t.Errorf("afterwards: %d %q %q, %v, want 3, a", r.ExitCode, r.Stdout, r.Stderr, err)
+			}
+			if r.Verdict == session.Exited && !r.Ended {
+				break
+			}
+		}
+		if took := time.Since(begun); took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}

@@ -83,6 +83,20 @@ var input = []Case{
 		{Text: "printf 'Password: ' >&2; sleep 0.3 | cat; (exit 3)", Unasked: true, Stderr: "Password: ", Code: 3},
 		{Text: "printf '? '; i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done", Unasked: true, Stdout: "? "},
 	}},
+	{ID: "F61", Name: "what others say on the terminal is no question", Needs: Terminal, Steps: []Step{
+		{Text: `(setsid sh -c 'sleep 0.2; printf "Broadcast message: down for maintenance? " >"$0"' "/dev/$(ps -o tty= -p $$ | tr -d ' ')" &); sleep 1`, Unasked: true, TerminalLike: Like("maintenance")},
+		{Text: "sleep 0.1 & sleep 0.9", Job: true, Unasked: true, TerminalLike: Like("")},
+	}},
+	{ID: "F62", Name: "a trace is no question", Config: &session.Config{}, Steps: []Step{
+		{Text: "set -x", StderrLike: Like("")},
+		{Text: "sleep 0.8", Unasked: true, StderrLike: Like("sleep")},
+		{Text: "set +x", StderrLike: Like("")},
+	}},
+	{ID: "F63", Name: "a trap that speaks is no question", Config: &session.Config{}, Except: on("dash, mksh, yash, busybox ash", "the shell has no such trap"), Steps: []Step{
+		{Text: "trap 'printf \"trap? \" >&2' DEBUG", StderrLike: Like("")},
+		{Text: "sleep 0.9", Unasked: true, StderrLike: Like("trap\\? "), TerminalLike: Like("")},
+		{Text: "trap - DEBUG", StderrLike: Like(""), TerminalLike: Like("")},
+	}},
 	{ID: "F12", Name: "a pipeline whose head reads the terminal", Needs: Terminal, Steps: []Step{
 		{
 			Text: "cat </dev/tty | sleep 20", Verdict: session.Interrupted, Codes: endings, Error: "cmd.needs_input",

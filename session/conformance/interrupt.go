@@ -67,11 +67,7 @@ var interrupts = []Case{
 	}},
 	{ID: "E16", Name: "a job does not outlive its command's deadline", Steps: []Step{
 		with(timedOut(`sh -c 'sleep 60; :' & echo $! >"$T/pid"; echo part; wait >/dev/null`), func(s *Step) { s.Job = true }),
-		// Once it is dead, the shell has to take note before its number is free.
-		{
-			Text: `p=$(cat "$T/pid"); i=0; while kill -0 $p 2>/dev/null && [ $i -lt 40 ]; do i=$((i+1)); sleep 0.05; done; kill -0 $p 2>/dev/null`,
-			Code: Failure, StderrLike: Like(""),
-		},
+		gone(),
 	}},
 	{ID: "E18", Name: "no terminal to open", Needs: NoTerminal, Steps: []Step{
 		{Text: "(: </dev/tty) 2>/dev/null", Code: Failure, Most: ms(3000)},
@@ -108,6 +104,27 @@ var interrupts = []Case{
 		slices.Repeat([]Step{{Text: "echo on", Stdout: "on\n"}}, 130),
 		[]Step{{Text: "true & wait $! >/dev/null 2>&1", Job: true}},
 	)},
+	{ID: "E67", Name: "a program that follows a file", Steps: []Step{
+		{Text: `echo part >"$T/log"`},
+		timedOut(`tail -f "$T/log"`),
+		interrupted(`tail -f "$T/log"`),
+		interrupted(`tail -f "$T/log" | sh -c 'echo $$ >"$T/pid"; exec cat'`),
+		gone(),
+	}},
+	{ID: "E68", Name: "^Z", Needs: Terminal, Steps: []Step{
+		{
+			Text: `sh -c 'echo $$ >"$T/pid"; echo up; exec sleep 60'`, With: session.Command{TTY: true, Timeout: ms(1000)},
+			React: []Reaction{{After: "up", Type: "\x1a"}}, Verdict: session.TimedOut, Codes: append([]int{148}, endings...), Error: "cmd.timeout", StdoutLike: Like(`\Aup\n`), Either: true,
+		},
+		{Text: "echo on", Stdout: "on\n", TerminalLike: Like(""), StderrLike: Like("")},
+		gone(),
+	}},
+	{ID: "E69", Name: "nothing of it is left", Steps: []Step{
+		timedOut(`echo part; sh -c 'echo $$ >"$T/pid"; exec sleep 60' | cat`), gone(),
+		timedOut(`echo part; sh -c 'echo $$ >"$T/pid"; trap "" INT QUIT TERM HUP; while :; do sleep 0.05; done'`), gone(),
+		timedOut(`echo part; sh -c 'echo $$ >"$T/pid"; exec yes' | cat >/dev/null`), gone(),
+		interrupted(`sh -c 'echo $$ >"$T/pid"; echo part; exec sleep 60'`), gone(),
+	}},
 	{ID: "E65", Name: "an interrupt of each level", Steps: []Step{
 		{Text: "cd /usr; V=kept", Cwd: "/usr", Moves: true},
 		ordered(`sh -c 'echo part; exec sleep 60'`, session.Int, 130),
@@ -127,6 +144,15 @@ func ordered(text string, level session.Level, codes ...int) Step {
 func with(s Step, change func(*Step)) Step {
 	change(&s)
 	return s
+}
+
+// gone wants that the process whose number a step has left in $T/pid is no more.
+// Once it is dead, somebody has to take note before its number is free.
+func gone() Step {
+	return Step{
+		Text: `p=$(cat "$T/pid"); i=0; while kill -0 $p 2>/dev/null && [ $i -lt 40 ]; do i=$((i+1)); sleep 0.05; done; kill -0 $p 2>/dev/null`,
+		Code: Failure, StderrLike: Like(""), TerminalLike: Like(""),
+	}
 }
 
 // race interrupts commands at the moment of their end: there is one result,

@@ -154,8 +154,10 @@ var state = []Case{
 	{ID: "C77", Name: "UTF-8 in a locale without it", Except: on("yash", charsOnly), Steps: []Step{
 		{Text: "LC_ALL=POSIX"}, {Text: "echo ✓; (exit 3)", Stdout: "✓\n", Code: 3}, {Text: "unset LC_ALL"},
 	}},
-	{ID: "C26", Name: "set -f", Except: on("zsh", "the option is called -F there"), Steps: []Step{
-		{Text: "set -f"}, {Text: "echo *; (exit 3)", Stdout: "*\n", Code: 3}, {Text: "set +f"},
+	{ID: "C26", Name: "set -f", Steps: []Step{
+		{Text: "case $ZSH_VERSION in '') set -f;; *) set -F;; esac"},
+		{Text: "echo *; (exit 3)", Stdout: "*\n", Code: 3},
+		{Text: "case $ZSH_VERSION in '') set +f;; *) set +F;; esac"},
 	}},
 	{ID: "C61", Name: "set -n", Except: on("dash, busybox ash, mksh", "nothing that follows is run, not even set +n"), Steps: []Step{
 		{Text: "set -n", StderrLike: Like(""), Codes: []int{0, Failure}},
@@ -204,6 +206,14 @@ var state = []Case{
 		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
 		{Text: `exec 3>"$T/3" 4>"$T/4"; echo three >&3`},
 		{Text: `echo four >&4; cat "$T/3" "$T/4"; exec 3>&- 4>&-`, Stdout: "three\nfour\n"},
+		{Text: `exec 5>"$T/5" 6>"$T/6" 7>"$T/7" 8>"$T/8"`},
+		{Text: `echo five >&5; echo six >&6; echo seven >&7; echo eight >&8; exec 5>&- 6>&- 7>&- 8>&-; cat "$T"/[5-8]`, Stdout: "five\nsix\nseven\neight\n"},
+	}},
+	{ID: "C81", Name: "a lock that is held", Except: on("ksh", "the shell keeps descriptors above 2 from its programs"), Steps: []Step{
+		// Whoever else held the descriptor would hold the lock.
+		{Text: `exec 9>"$T/lock"; flock 9; flock -n "$T/lock" true`, Code: 1},
+		{Text: `flock -n "$T/lock" true`, Code: 1},
+		{Text: `exec 9>&-; flock -n "$T/lock" true`},
 	}},
 	{ID: "C67", Name: "trap EXIT", Steps: []Step{
 		{Text: `trap 'echo bye >"$T/bye"' EXIT`},

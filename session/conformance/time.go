@@ -38,6 +38,21 @@ var deadlines = []Case{
 		{Text: `test -e "$T/never"`, Code: 1},
 	}},
 	{ID: "D26", Name: "deadlines and interrupts, again and again", Steps: rounds(3)},
+	{ID: "D63", Name: "a deadline of a program that fills the screen", Needs: Terminal, Steps: []Step{
+		{Text: `seq 1 500 >"$T/long"`},
+		{
+			Text: `sh -c 'echo $$ >"$T/pid"; exec busybox less "$T/long"'`, With: session.Command{TTY: true, Timeout: ms(500)},
+			Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", StdoutLike: Like("20"), Least: ms(500), Most: ms(9000),
+		},
+		{Text: "echo on; (exit 3)", Stdout: "on\n", Code: 3},
+		gone(),
+		{
+			Text: `sh -c 'echo $$ >"$T/pid"; exec busybox vi "$T/long"'`, With: session.Command{TTY: true, Timeout: ms(500)},
+			Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", StdoutLike: Like("20"), Least: ms(500), Most: ms(9000),
+		},
+		{Text: "echo on; (exit 3)", Stdout: "on\n", Code: 3},
+		gone(),
+	}},
 	{ID: "D60", Name: "what a deadline leaves alone", Steps: []Step{
 		{Text: "cd /usr; V=kept; f() { echo $V; }", Cwd: "/usr", Moves: true},
 		timedOut("echo part; V=changed; sleep 60"),
