@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gateway/session"
+	"gateway/transport"
 	"gateway/transport/local"
 )
 
@@ -62,37 +63,50 @@ func TestForgedMarks(t *testing.T) {
 		{"files", ":", "files"},
 		{"everything", "set -a; export -p >/dev/null", "environment descriptors parents neighbours terminal files"},
 	} {
-		for _, shell := range shells {
+		for _, shell := range allShells {
 			t.Run(test.name+"/"+shell, func(t *testing.T) {
 				home := t.TempDir()
 				tr := local.New(local.Config{Env: []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + t.TempDir()}})
 				defer tr.Close()
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
-				program := filepath.Join(home, "forger")
-				if err := os.WriteFile(program, []byte(forger), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				text := fmt.Sprintf("sh %s %s %s; (exit 7)", program, home, test.places)
-				if r, err := s.Run(t.Context(), session.Command{Text: test.before}); err != nil || r.ExitCode != 0 {
-					t.Fatalf("%s: %d, %v", test.before, r.ExitCode, err)
-				}
-				for i := range 3 { // typed, stored, and stored again
-					r, err := s.Run(t.Context(), session.Command{Text: text})
-					marks, _ := os.ReadFile(filepath.Join(home, "marks"))
-					nonces, _ := os.ReadFile(filepath.Join(home, "nonces"))
-					if want := string(marks) + "after\n"; err != nil || r.Verdict != session.Exited || r.ExitCode != 7 || r.Cwd == "/forged" || string(r.Stdout) != want || string(r.Stderr) != want || r.Ended {
-						t.Errorf("%d: got %s %d in %s, %d and %d bytes of %d, %v; it had found %q", i, r.Verdict, r.ExitCode, r.Cwd, len(r.Stdout), len(r.Stderr), len(want), err, nonces)
-					}
-					r, err = s.Run(t.Context(), session.Command{Text: "echo later; echo more >&2; (exit 5)"})
-					if err != nil || r.ExitCode != 5 || r.Cwd == "/forged" || string(r.Stdout) != "later\n" || string(r.Stderr) != "more\n" {
-						t.Errorf("%d: afterwards: got %s %d %q %q, %v", i, r.Verdict, r.ExitCode, r.Stdout, r.Stderr, err)
-					}
-				}
+				forges(t, tr, shell, test.before, test.places)
 			})
+		}
+	}
+	for _, machine := range machines(t, t.TempDir())[1:] {
+		for _, shell := range allShells {
+			t.Run(machine.name+"/"+shell, func(t *testing.T) {
+				forges(t, machine.open(t), shell, "set -a; export -p >/dev/null", "environment descriptors parents neighbours terminal files")
+			})
+		}
+	}
+}
+
+// forges runs the forger in a session.
+func forges(t *testing.T, tr transport.Transport, shell, before, places string) {
+	s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "forger")
+	if err := os.WriteFile(program, []byte(forger), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("sh %s %s %s; (exit 7)", program, dir, places)
+	if r, err := s.Run(t.Context(), session.Command{Text: before}); err != nil || r.ExitCode != 0 {
+		t.Fatalf("%s: %d, %v", before, r.ExitCode, err)
+	}
+	for i := range 3 { // typed, stored, and stored again
+		r, err := s.Run(t.Context(), session.Command{Text: text})
+		marks, _ := os.ReadFile(filepath.Join(dir, "marks"))
+		nonces, _ := os.ReadFile(filepath.Join(dir, "nonces"))
+		if want := string(marks) + "after\n"; err != nil || r.Verdict != session.Exited || r.ExitCode != 7 || r.Cwd == "/forged" || string(r.Stdout) != want || string(r.Stderr) != want || r.Ended {
+			t.Errorf("%d: got %s %d in %s, %d and %d bytes of %d, %v; it had found %q", i, r.Verdict, r.ExitCode, r.Cwd, len(r.Stdout), len(r.Stderr), len(want), err, nonces)
+		}
+		r, err = s.Run(t.Context(), session.Command{Text: "echo later; echo more >&2; (exit 5)"})
+		if err != nil || r.ExitCode != 5 || r.Cwd == "/forged" || string(r.Stdout) != "later\n" || string(r.Stderr) != "more\n" {
+			t.Errorf("%d: afterwards: got %s %d %q %q, %v", i, r.Verdict, r.ExitCode, r.Stdout, r.Stderr, err)
 		}
 	}
 }
@@ -101,7 +115,7 @@ func TestForgedMarks(t *testing.T) {
 // were its command's streams and to the terminal, with all that it finds
 // meanwhile. The commands that run beside it have their own outcome.
 func TestForgingJob(t *testing.T) {
-	for _, shell := range shells {
+	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
 			home, tag := t.TempDir(), tag(t)
 			tr := local.New(local.Config{Env: []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + t.TempDir()}})

@@ -28,9 +28,9 @@ func TestSessionIsAScript(t *testing.T) {
 	}
 	flag.Set("rapid.nofailfile", "true") // the seed is in the message
 	base := t.TempDir()
-	tr := local.New(local.Config{Env: []string{"HOME=" + base, "XDG_RUNTIME_DIR=" + t.TempDir()}})
+	tr := local.New(local.Config{Env: []string{"HOME=" + base, "XDG_RUNTIME_DIR=" + t.TempDir(), inUTF8}})
 	defer tr.Close()
-	for _, shell := range shells {
+	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				steps := rapid.SliceOfN(rapid.Custom(step), 1, 12).Draw(t, "steps")
@@ -49,6 +49,9 @@ func TestSessionIsAScript(t *testing.T) {
 		})
 	}
 }
+
+// inUTF8 is for yash, which reads characters.
+const inUTF8 = "LC_ALL=C.UTF-8"
 
 // left is what a run leaves.
 type left struct {
@@ -100,7 +103,7 @@ func asFile(t *rapid.T, shell, base string, steps []string) (l left) {
 	cmd := exec.Command("sh", "-c", `exec "$@" 9>`+ends, "sh")
 	cmd.Args = append(append(cmd.Args, strings.Fields(shell)...), file)
 	cmd.Dir = base
-	cmd.Env = []string{"HOME=" + base, "PATH=" + os.Getenv("PATH"), "PWD=" + base}
+	cmd.Env = []string{"HOME=" + base, "PATH=" + os.Getenv("PATH"), "PWD=" + base, inUTF8}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -54,10 +54,11 @@ type dialect struct {
 	debugs bool
 	// oneLine: what is typed must be one line, else it is sourced.
 	oneLine bool
-	// evalWith is eval with assignments in front, which are for it alone, where
-	// the other one keeps them.
-	evalWith string
-	// leaves: a return at top level leaves the line, but of a file only that.
+	// evalWith and dotWith are eval and dot with assignments in front, which are for
+	// them alone, where the other ones keep them.
+	evalWith, dotWith string
+	// leaves: a return at top level leaves the line, or ends the shell, but of a file
+	// with the text itself it leaves only that.
 	leaves bool
 	// unmask takes away functions that would stand in for the words of a frame.
 	unmask string
@@ -204,9 +205,9 @@ var dialects = map[string]dialect{
 	"mksh": {
 		options:     "-i +o emacs +o vi -o ignoreeof",
 		environment: "ENV=/dev/null",
-		// With command in front, eval loses what "set --" set; with builtin, it keeps
-		// assignments.
-		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\command .`, cd: `\command cd`,
+		// With command in front, eval and dot lose what "set --" set; with builtin, they
+		// keep assignments.
+		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\builtin .`, dotWith: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		setup: "unset ENV;HISTSIZE=1;",
@@ -219,7 +220,7 @@ var dialects = map[string]dialect{
 		recount: `\builtin read -r _gws 2>/dev/null </proc/$!/stat||_gws=;case $_gws in *") T "*);;*) _gws=$!;{ : & \builtin wait $!;\builtin bg $_gws;} >/dev/null 2>&1||:;;esac;`,
 		// Of two signals that met it at once, it keeps one for the next program.
 		settles: " (:)",
-		returns: true,
+		leaves:  true,
 		untrace: `case $- in *v*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}v";\builtin set +v;;esac;` +
 			`case $- in *x*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}x";\builtin set +x;;esac;`,
 		retrace: `\builtin eval "${_gwx-}"; `, traceStays: true,

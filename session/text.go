@@ -52,9 +52,9 @@ func (f frame) run() string {
 		if f.typedEnvironment() {
 			run = f.environment()
 		}
-		run += f.dialect.dot + " " + f.keeper.text()
+		run += f.word(f.dialect.dot, f.dialect.dotWith) + " " + f.keeper.text()
 	case f.sourced():
-		run = f.environment() + f.dialect.dot + " " + f.keeper.runner()
+		run = f.environment() + f.word(f.dialect.dot, f.dialect.dotWith) + " " + f.keeper.runner()
 	default:
 		run = f.environment() + f.evaluate()
 	}
@@ -78,15 +78,20 @@ func (f frame) run() string {
 
 // evaluate returns the eval of the text.
 func (f frame) evaluate() string {
-	eval := f.dialect.eval
-	if f.dialect.evalWith != "" && len(f.command.Env) > 0 {
-		eval = f.dialect.evalWith
-	}
+	eval := f.word(f.dialect.eval, f.dialect.evalWith)
 	text := quote(f.opening() + f.command.Text)
 	if f.needsNewline() {
 		text += `$'\n'`
 	}
 	return eval + " " + text
+}
+
+// word returns what runs a text: with, if there is one, behind assignments.
+func (f frame) word(plain, with string) string {
+	if with != "" && len(f.command.Env) > 0 {
+		return with
+	}
+	return plain
 }
 
 // needsNewline reports whether the text does at its end; see [dialect.strayBody].

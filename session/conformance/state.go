@@ -209,7 +209,13 @@ var state = []Case{
 		{Text: `exec 5>"$T/5" 6>"$T/6" 7>"$T/7" 8>"$T/8"`},
 		{Text: `echo five >&5; echo six >&6; echo seven >&7; echo eight >&8; exec 5>&- 6>&- 7>&- 8>&-; cat "$T"/[5-8]`, Stdout: "five\nsix\nseven\neight\n"},
 	}},
-	{ID: "C81", Name: "a lock that is held", Except: on("ksh", "the shell keeps descriptors above 2 from its programs"), Steps: []Step{
+	{ID: "C83", Name: "positional parameters", Steps: []Step{
+		{Text: "set -- x y"},
+		{Text: `echo $#; f() { return 4; }; set -- 1 2 3`, Stdout: "2\n"},
+		{Text: `echo $#; : ` + lettered(5000) + `; set -- 1 2 3 4`, Stdout: "3\n"},
+		{Text: `echo $#; set --`, Stdout: "4\n"},
+	}},
+	{ID: "C82", Name: "a lock that is held", Except: on("ksh, mksh", "the shell keeps descriptors above 2 from its programs"), Steps: []Step{
 		// Whoever else held the descriptor would hold the lock.
 		{Text: `exec 9>"$T/lock"; flock 9; flock -n "$T/lock" true`, Code: 1},
 		{Text: `flock -n "$T/lock" true`, Code: 1},
