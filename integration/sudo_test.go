@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/gateway"
 	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
@@ -190,6 +191,19 @@ func TestSudoRefuses(t *testing.T) {
 			}
 			t.Log(err)
 		})
+	}
+}
+
+// TestSudoWithoutATerminal: the shell would sit at the terminal.
+func TestSudoWithoutATerminal(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{AuthorizedOptions: "restrict"})
+	s, err := session.Open(t.Context(), dial(t, server, server.Port), session.Config{Sudo: &session.Sudo{}})
+	if err == nil {
+		s.Close()
+		t.Fatal("Open worked")
+	}
+	if code := gateway.Code(err); code != "session.pty_refused" {
+		t.Errorf("Open = %v (%s), want session.pty_refused", err, code)
 	}
 }
 

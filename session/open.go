@@ -113,7 +113,10 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 	attempt := 0
 	for {
 		select {
-		case <-questions:
+		case q := <-questions:
+			if q.payload == noTerminal {
+				return &transport.Error{Code: "session.pty_refused", Message: "session: sudo: the account gets no terminal, and a session of another user needs one", Hint: "run the one command with sudo -n in front, where no password is asked for"}
+			}
 			attempt++
 			if err := s.answerSudo(ctx, attempt); err != nil {
 				return err

@@ -123,6 +123,10 @@ func relayPrelude(nonce string) string {
 		`[ -z "$d" ] || { exec 9<>$d/c; [ "$z" ] || cat >&9; trap "" USR1; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
 }
 
+// noTerminal is what mark Q says where there is no terminal to ask at, and for the
+// shell to sit at.
+const noTerminal = "none"
+
 // sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
 // Q. The scripts for the other user travel as printf formats: they are quoted
 // twice. A shell stays in front of sudo and holds the terminal: sudo has it open
@@ -138,7 +142,8 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	}
 	inside := `exec 3<&0 4>&1 5>&2 </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
 		`/bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
-	return inSh(`q=$(printf "\036Q` + asked + `:\036` + asked + `;"); x=$(printf "` + octal(inside) + `"); ` +
+	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
+		`q=$(printf "\036Q` + asked + `:\036` + asked + `;"); x=$(printf "` + octal(inside) + `"); ` +
 		`trap : INT QUIT TSTP; sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
 		`r=$?; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
