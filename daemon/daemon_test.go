@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -319,7 +320,8 @@ func TestCallerOfTheNextCommand(t *testing.T) {
 }
 
 func TestPromptIsAnsweredLater(t *testing.T) {
-	dial := start(t, daemon.Config{})
+	state := t.TempDir()
+	dial := start(t, daemon.Config{StateDir: state})
 	c := dial("")
 	open(t, c, api.Open{Name: "work"})
 	begun, err := c.Run(t.Context(), "work", api.Run{Text: `printf 'Password: ' >/dev/tty; read -r p </dev/tty; echo "got $p"`, Wait: api.Duration(20 * time.Second)})
@@ -336,6 +338,30 @@ func TestPromptIsAnsweredLater(t *testing.T) {
 	if err := c.Send(t.Context(), "work", api.Input{Text: "rm -rf x", Enter: true}); gateway.Code(err) != "usage" {
 		t.Errorf("typing to a shell: %v, want refused", err)
 	}
+	if _, err := c.Close(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	if all := written(t, state); !strings.Contains(all, "********") || strings.Contains(all, "hunter2") {
+		t.Errorf("it has written %q, want the password masked", all)
+	}
+}
+
+// written returns what stands in all files below a directory.
+func written(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all.Write(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
 }
 
 // sudoAsks is a command that asks as sudo does.
