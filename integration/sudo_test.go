@@ -27,6 +27,7 @@ const (
 // sudoers of the test.
 type account struct {
 	transport.Transport
+	t   *testing.T
 	dir string
 }
 
@@ -75,11 +76,14 @@ func newAccount(t *testing.T, sudoers string) *account {
 	file("sudoers", "Defaults env_reset, timestamp_timeout=0, secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\n"+sudoers+"\n", 0o440)
 	tr := local.New(local.Config{})
 	t.Cleanup(func() { tr.Close() })
-	return &account{tr, dir}
+	return &account{tr, t, dir}
 }
 
 // as returns the command, run as the account.
 func (a *account) as(command string) string {
+	if strings.Contains(command, sudoPassword) {
+		a.t.Errorf("the password is in a command: %q", command)
+	}
 	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	script := ""
 	for _, name := range []string{"passwd", "shadow", "sudoers"} {

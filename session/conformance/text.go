@@ -102,7 +102,7 @@ var text = []Case{
 		{Text: `printf '\036E%s:5::/\036%s;' "$old" "$old" >/dev/null; echo '__DONE__ 0'; echo 'SENTINEL 0'; (exit 8)`, Stdout: "__DONE__ 0\nSENTINEL 0\n", Code: 8},
 		{Text: `printf '\036\036\036E'; printf '\036' >&2`, Stdout: "\x1e\x1e\x1eE", Stderr: "\x1e"},
 	}},
-	{ID: "B50", Name: "texts of many sizes", Steps: sizes(500, 899, 900, 901, 4095, 4096, 4200, 20_000, 200_000)},
+	{ID: "B50", Name: "texts of many sizes", Steps: sizes(500, 899, 900, 901, 4095, 4096, 4200, 6000, 20_000, 70_000, 200_000)},
 	{ID: "B51", Name: "texts of many sizes, one behind another", Steps: fifty()},
 	{ID: "B53", Name: "5,000 lines", Steps: []Step{{Text: "n=0\n" + strings.Repeat("n=$((n+1))\n", 5000) + "echo $n", Stdout: "5000\n"}}},
 	{ID: "B60", Name: "one byte, and none", Steps: []Step{{Text: ":"}, {Text: ""}, {Text: " "}, {Text: "\n"}, mistake("("), mistake("&")}},
@@ -183,7 +183,7 @@ func sizes(sizes ...int) (steps []Step) {
 
 func fifty() (steps []Step) {
 	for range 10 {
-		steps = append(steps, sizes(40, 899, 2000, 3000, 400)...)
+		steps = append(steps, sizes(40, 899, 4096, 6000, 20_000)...)
 	}
 	return steps
 }
