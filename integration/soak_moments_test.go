@@ -70,6 +70,11 @@ func TestSoakMoments(t *testing.T) {
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%8d %s", counts[kind], kind)
 	}
+	for _, how := range []session.Level{session.Int, session.Term, session.Kill} {
+		if some := counts[string(how)+missed]; some > 2+counts[string(how)]/100 {
+			t.Errorf("%d of %d interrupts of level %s came to nothing", some, counts[string(how)], how)
+		}
+	}
 	noneLeft(t, "moment-"+strconv.Itoa(os.Getpid()))
 }
 
@@ -103,8 +108,12 @@ func (m *momentary) life() {
 	}
 }
 
-// patience is after what time an interrupt counts as missed.
-const patience = 5 * time.Second
+// patience is after what time an interrupt counts as missed, which one in a hundred
+// may: that of a shell that is between two steps of its own.
+const (
+	patience = 5 * time.Second
+	missed   = " missed"
+)
 
 // end runs a command and ends it in some way after a moment.
 func (m *momentary) end(s *session.Session, shell, text string) (how string, moment time.Duration) {
@@ -136,6 +145,7 @@ func (m *momentary) end(s *session.Session, shell, text string) (how string, mom
 	r, err := s.Run(ctx, command)
 	switch took := time.Since(begun); {
 	case r.Verdict == session.TimedOut && want == session.Interrupted && !r.Ended:
+		m.counts[how+missed]++
 		m.counts[fmt.Sprintf("%s missed %q in %s", how, text, shell)]++
 	case r.Verdict != want || r.Ended || took > patience:
 		m.t.Errorf("%s, %q, %s after %v: %s %d after %v, stderr %.200q, terminal %.200q, ended %v, %v; want %s", shell, text, how, moment, r.Verdict, r.ExitCode, took, r.Stderr, r.Terminal, r.Ended, err, want)
