@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,8 +15,9 @@ func TestSignalsLeaveTheKeeperAsItIs(t *testing.T) {
 	const held = `o=o; e=e; a=a; b=b; d=d; z=z; w=w; h=h; s=s; j=j; `
 	for _, sh := range []string{"dash", "bash", "busybox sh", "ksh93", "mksh", "yash", "zsh --emulate sh"} {
 		t.Run(sh, func(t *testing.T) {
-			keeper, in, out := talking(t, "exec "+sh+` -c '`+held+`echo up; read -r x; eval "$x"; echo $o $e $a $b $d $z $w $h $s $j'`)
-			shell, _, _ := talking(t, `exec bash -c 'set -m; sleep 100 | sleep 100 & echo up; wait'`)
+			in, out := talk(t, exec.Command("sh", "-c", "exec "+sh+` -c '`+held+`echo up; read -r x; eval "$x"; echo $o $e $a $b $d $z $w $h $s $j'`))
+			shell := exec.Command("bash", "-c", "set -m; sleep 100 | sleep 100 & echo up; wait")
+			talk(t, shell)
 			if _, err := io.WriteString(in, signalLine("KILL", scope{run: "r", pid: shell.Process.Pid, id: "none", age: time.Minute})+"\n"); err != nil {
 				t.Fatal(err)
 			}
@@ -27,18 +27,15 @@ func TestSignalsLeaveTheKeeperAsItIs(t *testing.T) {
 			if err := shell.Wait(); err != nil {
 				t.Errorf("the shell, whose job is to be gone: %v", err)
 			}
-			in.Close()
-			keeper.Wait()
 		})
 	}
 }
 
-// talking starts a session of its own that says up.
-func talking(t *testing.T, script string) (*exec.Cmd, io.WriteCloser, *bufio.Reader) {
+// talk starts a session of its own that says up.
+func talk(t *testing.T, cmd *exec.Cmd) (in io.WriteCloser, out *bufio.Reader) {
 	t.Helper()
-	cmd := exec.Command("sh", "-c", script)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	stdin, err := cmd.StdinPipe()
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +47,13 @@ func talking(t *testing.T, script string) (*exec.Cmd, io.WriteCloser, *bufio.Rea
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		in.Close()
+		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	out := bufio.NewReader(stdout)
-	if line, err := out.ReadString('\n'); strings.TrimSpace(line) != "up" {
+	out = bufio.NewReader(stdout)
+	if line, err := out.ReadString('\n'); line != "up\n" {
 		t.Fatalf("it said %q, %v", line, err)
 	}
-	return cmd, stdin, out
+	return in, out
 }

@@ -20,26 +20,7 @@ func hold(t *testing.T, file string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `exec 8<"$1"; echo up; read x`, "sh", file)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		stdin.Close()
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	if line, _ := bufio.NewReader(stdout).ReadString('\n'); line != "up\n" {
-		t.Fatalf("it said %q", line)
-	}
+	talk(t, cmd)
 	return cmd
 }
 
