@@ -49,6 +49,12 @@ cat $dir/marks; cat $dir/marks >&2
 echo after; echo after >&2
 `
 
+// What comes before the forger that is to know the most, and where it looks.
+const (
+	exportAll  = "set -a; export -p >/dev/null"
+	everywhere = "environment descriptors parents neighbours terminal files"
+)
+
 // TestForgedMarks: whatever a program can read, it can't write what is taken
 // for the end of its command or of a later one, and not a byte of what it
 // writes is lost.
@@ -61,7 +67,7 @@ func TestForgedMarks(t *testing.T) {
 		{"neighbours", ":", "neighbours"},
 		{"terminal", ":", "terminal"},
 		{"files", ":", "files"},
-		{"everything", "set -a; export -p >/dev/null", "environment descriptors parents neighbours terminal files"},
+		{"everything", exportAll, everywhere},
 	} {
 		for _, shell := range allShells {
 			t.Run(test.name+"/"+shell, func(t *testing.T) {
@@ -75,7 +81,7 @@ func TestForgedMarks(t *testing.T) {
 	for _, machine := range machines(t, t.TempDir())[1:] {
 		for _, shell := range allShells {
 			t.Run(machine.name+"/"+shell, func(t *testing.T) {
-				forges(t, machine.open(t), shell, "set -a; export -p >/dev/null", "environment descriptors parents neighbours terminal files")
+				forges(t, machine.open(t), shell, exportAll, everywhere)
 			})
 		}
 	}

@@ -114,11 +114,8 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 	for {
 		select {
 		case q := <-questions:
-			if q.payload == noTerminal {
-				return &transport.Error{Code: "session.pty_refused", Message: "session: sudo: the account gets no terminal, and a session of another user needs one", Hint: "run the one command with sudo -n in front, where no password is asked for"}
-			}
 			attempt++
-			if err := s.answerSudo(ctx, attempt); err != nil {
+			if err := s.answerSudo(ctx, q, attempt); err != nil {
 				return err
 			}
 		case m := <-marks:

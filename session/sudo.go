@@ -143,7 +143,7 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	inside := `exec 3<&0 4>&1 5>&2 </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
 		`/bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
-		`q=$(printf "\036Q` + asked + `:\036` + asked + `;"); x=$(printf "` + octal(inside) + `"); ` +
+		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
 		`trap : INT QUIT TSTP; sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
 		`r=$?; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
@@ -151,8 +151,14 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 // wordsGrace bounds the wait for what sudo says before it ends.
 const wordsGrace = 100 * time.Millisecond
 
-// answerSudo types the password that sudo asks for.
-func (s *Session) answerSudo(ctx context.Context, attempt int) error {
+// answerSudo types the password that sudo asks for with mark Q.
+func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
+	if q.payload == noTerminal {
+		return &transport.Error{
+			Code: "session.pty_refused", Message: "session: sudo: the account gets no terminal, and a session of another user needs one",
+			Hint: "run the one command with sudo -n in front, where no password is asked for",
+		}
+	}
 	password := ""
 	err := fmt.Errorf("nobody to ask")
 	if s.config.Sudo.Password != nil {

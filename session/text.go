@@ -54,7 +54,7 @@ func (f frame) run() string {
 		}
 		run += f.word(f.dialect.dot, f.dialect.dotWith) + " " + f.keeper.text()
 	case f.sourced():
-		run = f.environment() + f.word(f.dialect.dot, f.dialect.dotWith) + " " + f.keeper.runner()
+		run = f.environment() + f.dialect.dot + " " + f.keeper.runner()
 	default:
 		run = f.environment() + f.evaluate()
 	}
