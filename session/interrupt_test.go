@@ -73,6 +73,38 @@ func TestDeadlineOfLoopWhoseProgramsIgnoreIt(t *testing.T) {
 	}
 }
 
+// TestContinuedWhileItSpeaks: a deadline and an interrupt continue the shell, and may meet it
+// at any time. A trap of a builtin that runs amid another one makes zsh write twice what that
+// one was about to write.
+func TestContinuedWhileItSpeaks(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			every := time.NewTicker(200 * time.Microsecond)
+			defer every.Stop()
+			for {
+				select {
+				case <-every.C:
+					_ = syscall.Kill(shell, syscall.SIGCONT)
+				case <-stop:
+					return
+				}
+			}
+		}()
+		defer func() { close(stop); <-stopped }()
+		for range 200 {
+			if r := run(t, s, "echo out; echo err >&2; (exit 3)"); r.ExitCode != 3 || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" || len(r.Terminal) != 0 {
+				t.Fatalf("got %s %d, stdout %q, stderr %q, terminal %q", r.Verdict, r.ExitCode, r.Stdout, r.Stderr, r.Terminal)
+			}
+		}
+	})
+}
+
 // TestInterruptAfterInterrupts: two that came one after the other leave the
 // shell as ready for the next one as it was.
 func TestInterruptAfterInterrupts(t *testing.T) {

@@ -253,7 +253,7 @@ var dialects = map[string]dialect{
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		// The line that runs is in the history as long as nothing else is.
-		setup: `\builtin print -s "";` + wakes,
+		setup: `\builtin print -s "";` + wakesAmid,
 		// A hook that sets PS1, as themes have, would hide the prompt.
 		frame: `[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
 			`case ${+functions[precmd]} in 1)\builtin unfunction precmd;;esac;`,
@@ -271,6 +271,11 @@ var dialects = map[string]dialect{
 // wakes is for shells whose wait goes on after an interrupt: a signal that is
 // trapped ends it, and the interrupt the text.
 const wakes = "trap : CONT;"
+
+// wakesAmid is the same where the trap runs at once, amid what the shell writes: at the end
+// of a builtin zsh writes what stands in its buffer, and does so again where it was
+// interrupted.
+const wakesAmid = "trap {} CONT;"
 
 // masking matches texts that may define functions named like the words of a
 // frame; masks is the same alone. Special builtins, unset among them, come
