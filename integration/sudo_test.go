@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -295,6 +296,59 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 			}
 			if got := <-asked; got != (session.Prompt{Text: test.prompt, Kind: session.PasswordPrompt}) {
 				t.Errorf("asked %q, want %q", got, test.prompt)
+			}
+		})
+	}
+}
+
+// TestSetuidProgramsAreAnswered: each of their prompts comes once, and what is typed is
+// nowhere in the result.
+func TestSetuidProgramsAreAnswered(t *testing.T) {
+	const next = "Zx8-more-of-it"
+	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")
+	for _, test := range []struct {
+		name, text string
+		tty        bool
+		prompts    []string
+		answers    []string
+		last       string // line of stdout
+		code       int
+	}{
+		{"sudo", "sudo id -un", false, []string{"[sudo] password for gwtest: "}, []string{sudoPassword}, "root\n", 0},
+		{"sudo on the terminal", "sudo id -un", true, []string{"[sudo] password for gwtest: "}, []string{sudoPassword}, "root\n", 0},
+		{"su", "su gwtest -c 'id -un; exit 3'", true, []string{"Password: "}, []string{sudoPassword}, "gwtest\n", 3},
+		// It renames its new file over one that is mounted here, and can't (rename(2), EBUSY).
+		{"passwd", "passwd", true, []string{"Current password: ", "New password: ", "Retype new password: "}, []string{sudoPassword, next, next}, "passwd: password unchanged\n", 10},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			defer s.Close()
+			var asked []string
+			r, err := s.Run(t.Context(), session.Command{Text: test.text, TTY: test.tty, Timeout: 20 * time.Second, Waiting: func(p *session.Prompt) {
+				if p == nil {
+					return
+				}
+				if asked = append(asked, p.Text); p.Kind != session.PasswordPrompt || len(asked) > len(test.answers) {
+					t.Errorf("asked %q (%s)", p.Text, p.Kind)
+					return
+				}
+				if _, err := s.Write([]byte(test.answers[len(asked)-1] + "\n")); err != nil {
+					t.Error(err)
+				}
+			}})
+			if err != nil || r.ExitCode != test.code || !strings.HasSuffix(string(r.Stdout), test.last) || !slices.Equal(asked, test.prompts) {
+				t.Errorf("got %s %d %q %q, %v, asked %q", r.Verdict, r.ExitCode, r.Stdout, r.Terminal, err, asked)
+			}
+			for _, answer := range test.answers {
+				if all := string(r.Stdout) + string(r.Stderr) + string(r.Terminal); strings.Contains(all, answer) {
+					t.Errorf("an answer stands in the result: %q", all)
+				}
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "echo on"}); err != nil || string(r.Stdout) != "on\n" {
+				t.Errorf("afterwards %s %q, %v", r.Verdict, r.Stdout, err)
 			}
 		})
 	}
