@@ -76,6 +76,7 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 				t.Run(c.ID, func(t *testing.T) {
 					m.note(at, failed)
 					problems := runner.Run(t.Context(), c)
+					m.noteLate(at, runner.Late)
 					for _, problem := range problems {
 						t.Errorf("%s: %s", c.Name, problem)
 					}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"gateway/session/conformance"
 )
@@ -16,6 +17,9 @@ type spot struct{ id, shell, machine string }
 type matrix struct {
 	mu    sync.Mutex
 	cells map[spot]string
+	// The deadline that was missed by most, and where.
+	late   time.Duration
+	lateAt spot
 }
 
 // What stands in a cell, if it is no reason.
@@ -33,7 +37,15 @@ func (m *matrix) note(at spot, what string) {
 	m.cells[at] = what
 }
 
-// summary counts all spots.
+func (m *matrix) noteLate(at spot, late time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if late > m.late {
+		m.late, m.lateAt = late, at
+	}
+}
+
+// summary counts all spots, and says how late a deadline was answered.
 func (m *matrix) summary() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -44,7 +56,8 @@ func (m *matrix) summary() string {
 		}
 		counts[what]++
 	}
-	return fmt.Sprintf("%d cells: %d ok, %d n.a., %d %s.", len(m.cells), counts[passed], counts["n.a."], counts[failed], failed)
+	return fmt.Sprintf("%d cells: %d ok, %d n.a., %d %s. The latest answer to a deadline came %.2f s behind it (%s, %s, %s).",
+		len(m.cells), counts[passed], counts["n.a."], counts[failed], failed, m.late.Seconds(), m.lateAt.id, m.lateAt.shell, m.lateAt.machine)
 }
 
 // markdown returns the matrix: the groups by shell and machine, then the cases

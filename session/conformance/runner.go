@@ -24,6 +24,8 @@ type Runner struct {
 	Shell string
 	// Dir is that directory.
 	Dir string
+	// Late is by how much the deadlines of the last case were missed at most.
+	Late time.Duration
 
 	session *session.Session
 	config  session.Config
@@ -80,6 +82,7 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 		return []string{err.Error()}
 	}
 	cwd := r.Dir
+	r.Late = 0
 	for i, step := range c.Steps {
 		wrong := r.do(ctx, step)
 		for _, w := range wrong {
@@ -163,6 +166,9 @@ func (r *Runner) do(ctx context.Context, step Step) []string {
 	result, err := r.session.Run(ctx, command)
 	close(a.over)
 	a.typing.Wait()
+	if result.Verdict == session.TimedOut {
+		r.Late = max(r.Late, result.Duration-command.Timeout)
+	}
 	if step.Job && slices.Contains(announces, r.Shell) {
 		result.Stderr = announced.ReplaceAll(result.Stderr, nil)
 	}
