@@ -188,6 +188,16 @@ var state = []Case{
 		{Text: "export B=lost; exit 7", Code: 7, Ended: true, Reopens: true},
 		{Text: `pwd; printf '%s|' "$A" "$B" "$C" "${D-}"; sh -c 'echo $A'`, Stdout: "/usr\nchanged|two \"words\" $x|3||changed\n", Cwd: "/usr"},
 	}},
+	{ID: "C84", Name: "a session that is opened again after its shell was killed", Config: &session.Config{Reopen: true}, Steps: []Step{
+		{Text: "cd /usr; export B=kept; f() { echo gone; }", Cwd: "/usr", Moves: true},
+		{Text: "echo last; kill -KILL $$", Stdout: "last\n", Verdict: session.Signaled, Code: 137, Signal: "KILL", Ended: true, Reopens: true},
+		{Text: `pwd; sh -c 'echo $B'; f 2>/dev/null`, Stdout: "/usr\nkept\n", Code: 127},
+	}},
+	{ID: "C85", Name: "a session that is opened again after set -e", Config: &session.Config{Reopen: true}, Steps: []Step{
+		{Text: "cd /usr; export B=kept; set -e", Cwd: "/usr", Moves: true},
+		{Text: "echo last; false; echo never", Stdout: "last\n", Code: 1, Ended: true, Reopens: true},
+		{Text: `pwd; sh -c 'echo $B'; false; echo on`, Stdout: "/usr\nkept\non\n"},
+	}},
 	{ID: "C64", Name: "exec of a shell, whose input is at its end", Steps: []Step{{Text: "exec sh", Ended: true}}},
 	{ID: "C65", Name: "exec >file", Steps: []Step{
 		{Text: `exec >"$T/away" 2>&1; echo lost`},

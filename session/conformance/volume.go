@@ -65,6 +65,7 @@ var volume = []Case{
 	}},
 	{ID: "G61", Name: "much output, merged", Steps: []Step{
 		{Text: "seq 1 30000; seq 1 30000 >&2", With: session.Command{Merge: true}, Stdout: numbers(1, 30_000) + numbers(1, 30_000)},
+		{Text: "i=0; while [ $i -lt 2000 ]; do echo $i; echo e >&2; i=$((i+1)); done", With: session.Command{Merge: true}, Stdout: strings.ReplaceAll(numbers(0, 1_999), "\n", "\ne\n")},
 	}},
 	{ID: "G62", Name: "much output of a command on the terminal", Needs: Terminal, Steps: []Step{
 		{Text: "seq 1 30000", With: session.Command{TTY: true}, Stdout: numbers(1, 30_000)},
