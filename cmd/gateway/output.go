@@ -68,6 +68,9 @@ func (o *output) Write(b []byte) (int, error) {
 	if p := o.progress.Load(); p != nil && o.shared {
 		defer p.makeRoom()()
 	}
+	if o.shared {
+		o.shows(b)
+	}
 	n, err := o.stdout.Write(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -78,10 +81,17 @@ func (o *output) Write(b []byte) (int, error) {
 		}
 		o.cancel(err)
 	}
-	if o.shared && len(b) > 0 {
+	return n, err
+}
+
+// shows notes where b leaves the cursor. It goes before b: who sees b may press ^C at once,
+// and what is noted of that must stay.
+func (o *output) shows(b []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(b) > 0 {
 		o.midline = b[len(b)-1] != '\n'
 	}
-	return n, err
 }
 
 // echoed notes that the terminal has shown something by itself.
@@ -120,12 +130,8 @@ func (w stderrWriter) Write(b []byte) (int, error) {
 	if p := w.o.progress.Load(); p != nil {
 		defer p.makeRoom()()
 	}
+	w.o.shows(b)
 	_, _ = w.o.stderr.Write(b)
-	w.o.mu.Lock()
-	defer w.o.mu.Unlock()
-	if len(b) > 0 {
-		w.o.midline = b[len(b)-1] != '\n'
-	}
 	return len(b), nil
 }
 

@@ -319,6 +319,37 @@ func TestInterruptKey(t *testing.T) {
 	p.leaves(130)
 }
 
+// TestEchoAmidOutput: who sees a line may press ^C before the write of it has returned.
+func TestEchoAmidOutput(t *testing.T) {
+	near, far, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	defer far.Close()
+	for name, stream := range map[string]func(*output) io.Writer{
+		"stdout": func(o *output) io.Writer { return o }, "stderr": (*output).errors,
+	} {
+		o := newOutput(far, far, &console{}, nil)
+		more := strings.Repeat("x\n", 1<<19) // than a terminal takes that nobody reads
+		written := make(chan error, 1)
+		go func() {
+			_, err := io.WriteString(stream(o), more)
+			written <- err
+		}()
+		if _, err := io.ReadFull(near, make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		o.echoed()
+		if _, err := io.CopyN(io.Discard, near, int64(len(more)/2*3-1)); err != nil { // "x\r\n"
+			t.Fatal(err)
+		}
+		if err := <-written; err != nil || !o.midline {
+			t.Errorf("%s: the ^C is forgotten, %v", name, err)
+		}
+	}
+}
+
 func TestShell(t *testing.T) {
 	p := at(t, "shell", "localhost")
 	p.press("echo re''ady; stty size\r")
