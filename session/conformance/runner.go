@@ -70,6 +70,7 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 			r.Close()
 		}
 	}()
+	r.Late = 0
 	if c.Config != nil {
 		r.Close()
 		r.config = *c.Config
@@ -82,7 +83,6 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 		return []string{err.Error()}
 	}
 	cwd := r.Dir
-	r.Late = 0
 	for i, step := range c.Steps {
 		wrong := r.do(ctx, step)
 		for _, w := range wrong {
@@ -166,7 +166,7 @@ func (r *Runner) do(ctx context.Context, step Step) []string {
 	result, err := r.session.Run(ctx, command)
 	close(a.over)
 	a.typing.Wait()
-	if result.Verdict == session.TimedOut {
+	if result.Verdict == session.TimedOut && command.Timeout > 0 {
 		r.Late = max(r.Late, result.Duration-command.Timeout)
 	}
 	if step.Job && slices.Contains(announces, r.Shell) {
