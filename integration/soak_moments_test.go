@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -38,10 +39,12 @@ var endings = []string{
 // TestSoakMoments ends commands at random moments of their first milliseconds,
 // in all ways there are, for five seconds or as long as GATEWAY_SOAK says: a
 // shell is then reading a line, between two forks, in a handler. Whatever the
-// moment, the verdict is right, and the session answers with what it had.
+// moment, the verdict is right, no stream has what the engine writes for itself, and
+// the session answers with what it had.
 func TestSoakMoments(t *testing.T) {
 	seed := soakSeed(t)
 	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxStartups 100"}})
+	noTTY := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxStartups 100"}, AuthorizedOptions: "restrict"})
 	deadline := time.Now().Add(long(5*time.Second, soak))
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -51,8 +54,11 @@ func TestSoakMoments(t *testing.T) {
 			t: t, random: rand.New(rand.NewPCG(seed, uint64(i))), counts: map[string]int{},
 			name: fmt.Sprintf("moment-%d-%d", os.Getpid(), i), transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}),
 		}
-		if i%2 == 1 {
+		switch i % 3 {
+		case 1:
 			m.transport = dial(t, server, server.Port)
+		case 2:
+			m.transport = dial(t, noTTY, noTTY.Port)
 		}
 		all.Go(func() {
 			for time.Now().Before(deadline) && !t.Failed() {
@@ -143,6 +149,9 @@ func (m *momentary) end(s *session.Session, shell, text string) (how string, mom
 	command.Text = text
 	begun := time.Now()
 	r, err := s.Run(ctx, command)
+	if said := slices.Concat(r.Stdout, r.Stderr, r.Terminal); bytes.IndexByte(said, 0x1e) >= 0 {
+		m.t.Errorf("%s, %q, %s after %v: a mark is left in stdout %.200q, stderr %.200q, terminal %.200q", shell, text, how, moment, r.Stdout, r.Stderr, r.Terminal)
+	}
 	switch took := time.Since(begun); {
 	case r.Verdict == session.TimedOut && want == session.Interrupted && !r.Ended:
 		m.counts[how+missed]++

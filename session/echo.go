@@ -81,3 +81,24 @@ func withoutTraces(b []byte) []byte {
 	}
 	return kept
 }
+
+// shard matches what an interrupt may leave of a mark on the terminal. bash writes
+// there what its printf had made of one when the interrupt came, and a new line;
+// yash runs the beginning of a frame whose end is thrown away, and its prompt has
+// only so much of the nonce.
+var shard = regexp.MustCompile(`\x1e(?:P([0-9a-f]+):[0-9]*:#\x1e([0-9a-f]+);|(?:E([0-9a-f]*)(?::[^\n]*)?)?(\n|\z))`)
+
+// withoutShards takes out what an interrupt has left of the marks with a nonce.
+func withoutShards(b []byte, nonce string) []byte {
+	if bytes.IndexByte(b, rs) < 0 {
+		return b
+	}
+	return shard.ReplaceAllFunc(b, func(found []byte) []byte {
+		m := shard.FindSubmatch(found)
+		prompt, end, newline := string(m[1]), string(m[3]), m[4]
+		if prompt != string(m[2]) || !strings.HasPrefix(nonce, prompt) || !strings.HasPrefix(nonce, end) {
+			return found
+		}
+		return newline
+	})
+}
