@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -23,10 +24,12 @@ func environ(home string) []string {
 	return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", "TERM=xterm"}
 }
 
+// heedHangUps is for whoever runs the tests and ignores the signal (nohup): an
+// ignored signal stays so in a child, and one that is caught does not.
+var heedHangUps = sync.OnceFunc(func() { signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) })
+
 func TestScripts(t *testing.T) {
-	// Whoever runs the tests may ignore the signal (nohup), and an ignored signal
-	// stays so in a child. One that is caught does not.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	heedHangUps()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {

@@ -50,6 +50,7 @@ func atHome(t *testing.T, home string, args ...string) *person {
 // starts starts a program at a terminal.
 func starts(t *testing.T, home, program string, args ...string) *person {
 	t.Helper()
+	heedHangUps()
 	near, far, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
