@@ -27,7 +27,7 @@ deps: ## install the servers and shells that the tests need, or say which
 # that mostly wait do so beside each other.
 .PHONY: test
 test: deps ## all tests, with the race detector, against real servers
-	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 1 -parallel 4 -timeout 20m -skip '^TestConformance$$' $(TESTFLAGS) ./...
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 1 -parallel 4 -timeout 40m -skip '^TestConformance$$' $(TESTFLAGS) ./...
 	@$(MAKE) --no-print-directory conformance MATRIX=bin/conformance.md
 
 # Alone and without the race detector: cases have deadlines, and each shell on each machine takes its time.

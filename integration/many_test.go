@@ -111,7 +111,7 @@ func newCrowd(t *testing.T) *crowd {
 // run runs the mishaps as a command.
 func (c *crowd) run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return c.call(t, append(append([]string{"exec", "web*", "--timeout", "3s"}, args...), "--", mishaps)...)
+	return c.call(t, append(append([]string{"exec", "web*", "--timeout", "10s"}, args...), "--", mishaps)...)
 }
 
 // call calls gateway, and cuts the link of the host that has said that it runs.

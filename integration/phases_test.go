@@ -125,7 +125,7 @@ func (p *trip) allow(file string) { os.WriteFile(p.file(file), nil, 0o600) }
 // sees waits for something that the command does on the machine.
 func (p *trip) sees(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(40 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("%s never came", what)
 			return
@@ -140,7 +140,7 @@ func (p *trip) run(t *testing.T) (closeAll func()) {
 	defer func() { p.took = time.Since(begun) }()
 	closeAll = func() {}
 	config := sshConfig(p.server, p.link.Port())
-	config.Keepalive, config.ConnectTimeout = p.keepalive, 2*time.Second
+	config.Keepalive, config.ConnectTimeout = p.keepalive, 5*time.Second
 	config.Trace = func(step ssh.Step) {
 		switch step.Layer {
 		case "hostkey":
@@ -239,7 +239,7 @@ func newTrip(t *testing.T, f far, text string) *trip {
 	t.Helper()
 	f.link = netsim.Start(t, f.server.Addr, 0)
 	_, number, _ := strings.Cut(tag(t), "=")
-	return &trip{far: f, keepalive: 200 * time.Millisecond, dir: t.TempDir(), id: "s-" + number, text: text, reached: func(moment) {}}
+	return &trip{far: f, keepalive: 500 * time.Millisecond, dir: t.TempDir(), id: "s-" + number, text: text, reached: func(moment) {}}
 }
 
 // undisturbed measures the way.
@@ -300,7 +300,7 @@ func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 	closeAll := p.run(t)
 	select {
 	case <-broken:
-	case <-time.After(20 * time.Second):
+	case <-time.After(40 * time.Second):
 		t.Errorf("%s: the moment to break the link never came", ph.name)
 		return
 	}
@@ -338,7 +338,7 @@ func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 			wrong("Output was given %q, want %q in both", p.seen.String(), ph.stdout)
 		}
 	}
-	if p.took > 15*time.Second { // connect_timeout is 2 s, three keepalives are 0.6 s
+	if p.took > 15*time.Second { // connect_timeout is 5 s, three keepalives are 1.5 s
 		wrong("it hung")
 	}
 	if p.session != nil && p.result.Verdict != session.Exited {

@@ -115,7 +115,7 @@ func median(d []time.Duration) float64 {
 // link that delays, a command costs one, and a session on a warm connection is
 // ready within two and a half.
 func TestRoundTrips(t *testing.T) {
-	const delay = 50 * time.Millisecond // each way
+	const delay = 100 * time.Millisecond // each way
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	tr := dial(t, server, proxy.Port())
@@ -165,7 +165,7 @@ func fewestTrips(trip time.Duration, f func()) float64 {
 // sessions have filled costs the opening, the shell, the command and two for the
 // end, and no connection.
 func TestBorrowedRoundTrips(t *testing.T) {
-	const delay = 50 * time.Millisecond // each way
+	const delay = 100 * time.Millisecond // each way
 	f := openSSH(t, sshdtest.Options{})
 	d, c := inProcess(t, daemon.Config{})
 	path := serveSocket(t, d.Handler())
