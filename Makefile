@@ -34,7 +34,7 @@ test: deps ## all tests, with the race detector, against real servers
 .PHONY: conformance
 conformance: deps ## the conformance matrix: every shell on every transport
 	@mkdir -p $(dir $(MATRIX))
-	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) go test -count 1 -timeout 20m -run '^TestConformance$$' ./integration; \
+	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) go test -count 1 -timeout 40m -run '^TestConformance$$' ./integration; \
 		status=$$?; sed '/^## Cases/,$$d' $(MATRIX); exit $$status
 
 .PHONY: microbench
