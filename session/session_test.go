@@ -82,9 +82,9 @@ func processes(id string) []string {
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("not within forty seconds: %s", what)
+			t.Errorf("not within ten seconds: %s", what)
 			return
 		}
 	}
