@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -118,10 +119,17 @@ func (c *crowd) run(t *testing.T, args ...string) outcome {
 func (c *crowd) call(t *testing.T, args ...string) outcome {
 	t.Helper()
 	os.Remove(c.marker)
-	cut := make(chan struct{})
+	ended, cut := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(cut)
-		eventually(t, "the command runs that is to be cut off", func() bool { _, err := os.Stat(c.marker); return err == nil })
+		for _, err := os.Stat(c.marker); err != nil; _, err = os.Stat(c.marker) {
+			select {
+			case <-ended:
+				t.Error("the command never ran that is to be cut off")
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
 		c.link.Cut(netsim.RST)
 	}()
 	path, err := binary()
@@ -131,6 +139,7 @@ func (c *crowd) call(t *testing.T, args ...string) outcome {
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = c.user.env
 	o := outcomeOf(t, cmd)
+	close(ended)
 	<-cut
 	return o
 }
