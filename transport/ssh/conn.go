@@ -257,7 +257,7 @@ func (c *conn) open(ctx context.Context, kind string, payload []byte) (gossh.Cha
 	if given := c.config.given(ctx, "opening a channel"); given != nil {
 		return nil, nil, given
 	}
-	return nil, nil, c.config.failure(codeClosed, context.DeadlineExceeded, "the link may be down without anyone having been told",
+	return nil, nil, c.config.failure(codeClosed, context.DeadlineExceeded, hintSilent,
 		"opening a channel was not answered %s", c.config.inTime(ctx))
 }
 

@@ -56,6 +56,17 @@ func (c *Config) given(ctx context.Context, doing string) error {
 	return fmt.Errorf("ssh: %s: %s: %w", c.where(), doing, errCanceled{context.Cause(ctx)})
 }
 
+// unconnected is the error of an opening that had no connection when ctx ended.
+func (c *Config) unconnected(ctx context.Context) error {
+	if given := c.given(ctx, "opening"); given != nil {
+		return given
+	}
+	return c.failure(codeClosed, context.DeadlineExceeded, hintSilent, "no connection %s", c.inTime(ctx))
+}
+
+// hintSilent is for what was not answered on a connection that was there.
+const hintSilent = "the link may be down without anyone having been told"
+
 // errCanceled is a caller's reason to cancel, whatever that is.
 type errCanceled struct{ error }
 

@@ -166,8 +166,8 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 		limit = max(1, limit-spareChannels)
 	}
 	for {
-		if err := ctx.Err(); err != nil {
-			return nil, fmt.Errorf("ssh: %s: opening: %w", t.config.where(), err)
+		if ctx.Err() != nil {
+			return nil, t.config.unconnected(ctx)
 		}
 		c, full, err := t.pick(limit)
 		if c != nil || err != nil {
@@ -223,7 +223,7 @@ func (t *Transport) await(ctx context.Context) error {
 	select {
 	case <-d.done:
 	case <-ctx.Done():
-		return fmt.Errorf("ssh: %s: opening: %w", t.config.where(), ctx.Err())
+		return t.config.unconnected(ctx)
 	}
 	if errors.Is(d.err, context.Canceled) || errors.Is(d.err, context.DeadlineExceeded) && code(d.err) == "" {
 		return nil // the other one gave up; that is no reason for us to

@@ -93,6 +93,38 @@ func TestSecondConnectionRefused(t *testing.T) {
 	tr.Close()
 }
 
+// TestNoConnectionInTime: two openings need a new connection, which does not come
+// before the deadline of both. It is no interrupt.
+func TestNoConnectionInTime(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, s.Addr, 0)
+	tr := dial(t, behind(p, s))
+	pipe, err := tr.Pipe(t.Context(), "exec cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Stall()
+	p.Cut(netsim.RST)
+	_, _ = pipe.Wait() // the end is known
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	for range 2 { // the second time without any time left
+		var opening sync.WaitGroup
+		for range 2 {
+			opening.Go(func() {
+				pipe, err := tr.Pipe(ctx, "true")
+				if err == nil {
+					pipe.Close()
+				}
+				if got := codeOf(err); got != "ssh.closed" && got != "ssh.handshake" || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Pipe = %v [%s], want ssh.closed or ssh.handshake", err, got)
+				}
+			})
+		}
+		opening.Wait()
+	}
+}
+
 func TestThrottled(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxStartups 2:50:4"}})
 	var dialling sync.WaitGroup
