@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"os/exec"
+	"strings"
 
 	"gateway/bench/lab"
 )
@@ -24,15 +25,8 @@ var copiers = []Peer{
 		from, to := ends(s, job)
 		return s.Command("scp", "-q", "-r", "-F", s.Path("ssh_config"), from, to)
 	}),
-	copier("sftp", "`sftp -b`, `put -r` or `get -r`", func(s *lab.Site, job Copy) *exec.Cmd {
-		verb := "get"
-		if job.Up {
-			verb = "put"
-		}
-		// Of a directory, sftp -r wants the target to be there, or its parent's name.
-		script := verb + " -r " + job.From + " " + job.To
-		return s.Command("sh", "-c", `printf '%s\n' "$1" | sftp -q -b - -F "$2" "$3"`, "sh", script, s.Path("ssh_config"), s.First().Name)
-	}),
+	sftp("sftp", "`sftp -b`, `put -r` or `get -r`", ""),
+	sftp("sftp -f", "the same with `-f`: as with gateway, each file is on the disk at its end", "f"),
 	copier("rsync", "`rsync -r`, over ssh", func(s *lab.Site, job Copy) *exec.Cmd {
 		if job.Tree { // the contents, into the target
 			job.From += "/"
@@ -55,11 +49,21 @@ var copiers = []Peer{
 	}),
 }
 
+// sftp is OpenSSH's, with one more flag.
+func sftp(name, how, flag string) Peer {
+	return copier(name, how, func(s *lab.Site, job Copy) *exec.Cmd {
+		verb := "get"
+		if job.Up {
+			verb = "put"
+		}
+		// Of a directory, sftp -r wants the target to be there, or its parent's name.
+		script := verb + " -r " + job.From + " " + job.To
+		return s.Command("sh", "-c", `printf '%s\n' "$1" | sftp "$2" -b - -F "$3" "$4"`, "sh", script, "-q"+flag, s.Path("ssh_config"), s.First().Name)
+	})
+}
+
 func copier(name, how string, command func(*lab.Site, Copy) *exec.Cmd) Peer {
-	program := name
-	if name == "tar over ssh" {
-		program = "tar"
-	}
+	program, _, _ := strings.Cut(name, " ")
 	version := says("ssh", "-V")
 	if program == "rsync" || program == "tar" {
 		version = says(program, "--version")
