@@ -83,6 +83,32 @@ func TestTreesMeet(t *testing.T) {
 	}
 }
 
+// TestNoWayOut: what one source has put into DST is no way out of it for another.
+// DST itself may be a symlink: it was named.
+func TestNoWayOut(t *testing.T) {
+	a, b := t.TempDir(), tree(t, map[string]string{"x/in": "b"})
+	outside, into := t.TempDir(), t.TempDir()
+	if err := os.Symlink(outside, a+"/x"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(into, a+"/into"); err != nil {
+		t.Fatal(err)
+	}
+	report := (&transfer.Copy{
+		From: &transfer.Local{}, To: &transfer.Local{}, Into: a + "/into", Recursive: true, Preserve: true,
+		Paths: []string{a + "/.", b + "/x"},
+	}).Run(t.Context())
+	if len(report.Problems) != 1 || report.Problems[0].Path != b+"/x" || gateway.Code(report.Problems[0].Err) != "file.not_directory" {
+		t.Errorf("%+v, want file.not_directory for x", report)
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
+		t.Errorf("outside there is %v, %v", left, err)
+	}
+	if target, err := os.Readlink(into + "/x"); err != nil || target != outside {
+		t.Errorf("x leads to %q, %v", target, err)
+	}
+}
+
 // hashing is a machine that hashes its files itself, and where something happens
 // before it does.
 type hashing struct {

@@ -179,8 +179,12 @@ func (w *walk) drained(ctx context.Context) error {
 // mkdir makes the directory of a task, unless it is there.
 func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
 	if !t.fresh {
-		info, err := w.To.Stat(ctx, t.to, t.depth == 0) // a symlink that was named may be followed
+		// DST may be a symlink, which was named. What is in it was not: another copy, of
+		// what a hostile machine has, may have put it there.
+		info, err := w.To.Stat(ctx, t.to, t.to == w.Into)
 		switch {
+		case err == nil && info.Mode&fs.ModeSymlink != 0:
+			return false, refuse(codeNotDirectory, "remove it, or copy into what it points to", "%s is a symlink, which is not followed", Show(w.To.About().Name, t.to))
 		case err == nil && !info.Mode.IsDir():
 			return false, refuse(codeNotDirectory, "", "%s is there and no directory", Show(w.To.About().Name, t.to))
 		case err == nil:
