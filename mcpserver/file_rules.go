@@ -54,11 +54,12 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 	var failed error
 	resolve := func(into *rule, pattern string) {
 		all.Go(func() {
-			dir, globs := m.absolute(pattern), ""
-			if i := strings.IndexAny(dir, `*?[\`); i >= 0 {
+			dir, globs := pattern, ""
+			if i := strings.IndexAny(dir, `*?[\`); i >= 0 { // those in the home's own name are none
 				i = strings.LastIndexByte(dir[:i], '/')
 				dir, globs = dir[:i+1], dir[i+1:]
 			}
+			dir = m.absolute(dir)
 			real, err := transfer.Resolve(ctx, m, dir, true)
 			switch gateway.Code(err) {
 			case "", "file.not_found", "file.permission", "file.not_directory":

@@ -64,6 +64,23 @@ func TestRulesThatCannotBeFollowed(t *testing.T) {
 	}
 }
 
+// A home directory's name is its own, and no pattern.
+func TestRulesOfAnOddHome(t *testing.T) {
+	m := &machine{Machine: shy{}, home: "/home/[ci]*"}
+	r, err := rulesOn(t.Context(), m, hosts.Files{Allow: []string{"~/"}, Deny: []string{"~/.ssh", "*.key", "~/sub/*.pem"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"/home/[ci]*/a": "", "/home/c/a": "file.denied", "/home/[ci]*/.ssh/id": "file.denied",
+		"/home/[ci]*/a.key": "file.denied", "/home/[ci]*/sub/a.pem": "file.denied", "/home/[ci]*/a.pem": "",
+	} {
+		if err := r.check("web1", name, name); gateway.Code(err) != want {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 // A disk may ignore case: what is forbidden is so in any, what is allowed is not.
 func TestRulesFoldCase(t *testing.T) {
 	dir := func(pattern, globs string) rule { return rule{pattern, pattern, pattern, globs} }
