@@ -66,6 +66,22 @@ func (d *deploy) copies(text string, args ...string) (int, copyResults, string) 
 	return status, results, stderr
 }
 
+// As with cp, dir/. is what is in a directory, also beside the script.
+func TestCopyContents(t *testing.T) {
+	d, _ := copyUser(t)
+	d.mkdir("ci/conf/sub")
+	d.file("ci/conf/sub/b", "bbb")
+	status, results, stderr := d.copies(`
+steps:
+  - run: mkdir there
+  - copy: {src: conf/., dst: there, recursive: true}
+  - run: test -f there/sub/b && test ! -e there/conf
+`)
+	if status != 0 || len(results) != 2 || results[0].Steps[2].Outcome != "ok" {
+		t.Fatalf("status %d: %+v\n%s", status, results, stderr)
+	}
+}
+
 // A script copies to two hosts and back, beside its own file.
 func TestCopySteps(t *testing.T) {
 	d, _ := copyUser(t)

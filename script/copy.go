@@ -75,10 +75,10 @@ func (h *hostRun) copy(ctx context.Context, shell *shell, s *Step, r *StepResult
 	case err == nil:
 	case ctx.Err() != nil:
 		verdict, outcome = session.Interrupted, fleet.Interrupted
-		err = &transport.Error{Code: "cmd.interrupted", Message: "script: the copy was interrupted", Hint: gateway.Hint(err), Err: err}
+		err = &transport.Error{Code: "cmd.interrupted", Message: "script: the copy was interrupted" + doubt(err), Hint: gateway.Hint(err), Err: err}
 	case limited.Err() != nil:
 		verdict, outcome = session.TimedOut, fleet.TimedOut
-		err = &transport.Error{Code: "cmd.timeout", Message: context.Cause(limited).Error(), Hint: gateway.Hint(err), Err: err}
+		err = &transport.Error{Code: "cmd.timeout", Message: context.Cause(limited).Error() + doubt(err), Hint: gateway.Hint(err), Err: err}
 	case !begun && r.Verdict != session.Unknown: // what an earlier attempt has done stays unknown
 		verdict, outcome = session.NotStarted, fleet.Failed
 	case !begun || lost(err):
@@ -200,19 +200,24 @@ func onHost(cwd, p string) (string, error) {
 }
 
 // local returns a path on this machine, where one that is relative begins in
-// dir. A slash at its end stays.
+// dir. A slash or "/." at its end stays: it means something.
 func local(dir, p string) string {
 	whole := p
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/"):
 		whole = home() + p[1:]
 	case !filepath.IsAbs(p):
-		whole = filepath.Join(dir, p)
-	}
-	if strings.HasSuffix(p, "/") && !strings.HasSuffix(whole, "/") {
-		whole += "/"
+		whole = transfer.Join(dir, p)
 	}
 	return whole
+}
+
+// doubt names the file that may have been written.
+func doubt(err error) string {
+	if !transfer.MayBeDone(err) {
+		return ""
+	}
+	return ": " + err.Error()
 }
 
 // localProblem is the error of a file of this machine.
