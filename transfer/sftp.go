@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +56,7 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, greeting, errSilent)
 	defer cancel()
 	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock, room: semaphore.NewWeighted(maxRoom)}
-	l.out = &outgoing{pipe: pipe, in: l.in}
+	l.out = newOutgoing(pipe, l.in)
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	var err error
 	l.Client, err = sftp.NewClientPipe(l.in, l.out, sftp.MaxPacketUnchecked(maxRequest))
@@ -81,50 +80,6 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 		return 0, err
 	})
 	return l, nil
-}
-
-// outgoing is a pipe's stdin. Its end is the pipe's.
-type outgoing struct {
-	pipe *transport.Pipe
-	in   *incoming
-	born sync.Map // path to fs.FileMode, of files that are being made for few
-}
-
-func (o *outgoing) Write(b []byte) (int, error) {
-	total := len(b)
-	if _, err := o.pipe.Stdin.Write(o.withPerm(b)); err != nil {
-		o.in.ended(err)
-		return 0, err
-	}
-	return total, nil
-}
-
-func (o *outgoing) Close() error { return o.pipe.Close() }
-
-// What a request to open a file begins with: its length, type and number, and
-// the length of the path. Behind the path are two words, the flags and which
-// attributes follow; draft-ietf-secsh-filexfer-02, sections 5 and 6.3.
-const (
-	typeOpen        = 3
-	openHead        = 4 + 1 + 4 + 4
-	attrPermissions = 4
-)
-
-// withPerm puts permissions into the request that makes a file: the library
-// sends none, and who opens the file before it is closed to others could go on to
-// read it. Nothing else that is written has the name of a part in this place.
-func (o *outgoing) withPerm(b []byte) []byte {
-	if len(b) < openHead+8 || b[4] != typeOpen {
-		return b
-	}
-	perm, ok := o.born.Load(string(b[openHead : len(b)-8]))
-	if !ok {
-		return b
-	}
-	b = binary.BigEndian.AppendUint32(slices.Clone(b[:len(b)-4]), attrPermissions)
-	b = binary.BigEndian.AppendUint32(b, uint32(perm.(fs.FileMode)))
-	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
-	return b
 }
 
 // create makes a file that has no more than these permissions.
