@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -457,6 +458,49 @@ func TestManyLargeOverShell(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	sameTrees(t, from, to)
+}
+
+// TestManyThatGrowOverShell: what was read of a file that grows is hashed here where
+// the machine can't do it, which takes a program that reads it once more.
+func TestManyThatGrowOverShell(t *testing.T) {
+	tools := t.TempDir()
+	for _, name := range []string{"sh", "stat", "find", "grep", "cat", "head", "tail", "dd", "readlink"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, tools+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + tools}})
+	m := filesOf(t, s, s.Port)
+	if h := m.(interface{ Hashes(context.Context) bool }); h.Hashes(t.Context()) {
+		t.Fatal("the machine hashes")
+	}
+	from, into := t.TempDir(), t.TempDir()
+	for i := range 8 {
+		write(t, fmt.Sprintf("%s/%d", from, i), strings.Repeat("a", 50_000), 0o644)
+	}
+	grow := func(path string) { write(t, path, strings.Repeat("a", 60_000), 0o644) }
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	copying := transfer.Copy{From: growing{m, grow}, To: &transfer.Local{}, Paths: []string{from + "/."}, Into: into, Recursive: true}
+	if r := copying.Run(ctx); r.Files != 8 || r.Failed > 0 {
+		t.Fatalf("%+v", r)
+	}
+}
+
+// growing is a machine whose files grow while they are read.
+type growing struct {
+	transfer.Machine
+	grow func(path string)
+}
+
+func (g growing) Open(ctx context.Context, path string, info transfer.Info, at int64) (transfer.Content, error) {
+	content, err := g.Machine.Open(ctx, path, info, at)
+	g.grow(path)
+	return content, err
 }
 
 // between is a machine where something happens before a file is opened.

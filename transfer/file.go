@@ -67,7 +67,7 @@ func (w *walk) file(ctx context.Context, t task) {
 	if f.checked {
 		w.count(&w.report.Checked)
 	}
-	if f.info.Size <= Small || w.To.About().Via == viaShell {
+	if f.info.Size <= Small || !syncs(w.To) {
 		w.settle.Store(true)
 	}
 	w.event(Event{Path: t.from, Target: t.to, Done: Copied, Bytes: n, Size: f.at + n, Duration: time.Since(begun)})

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 const (
@@ -30,7 +31,11 @@ func ownPath(path, suffix string) string {
 // Names have 255 bytes at most, on most systems; long ones may begin alike.
 func partPrefix(name string) string {
 	if len(name) > 200 {
-		name = fmt.Sprintf("%s-%.4x", name[:200], sha256.Sum256([]byte(name)))
+		cut := 200
+		for cut > 200-utf8.UTFMax && !utf8.RuneStart(name[cut]) { // some disks take no half characters
+			cut--
+		}
+		name = fmt.Sprintf("%s-%.4x", name[:cut], sha256.Sum256([]byte(name)))
 	}
 	return "." + name + partMark
 }

@@ -3,7 +3,18 @@ package transfer
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
+
+// Some disks take no name that is no text: half a character is none.
+func TestPartOfLongText(t *testing.T) {
+	for n := range 4 {
+		name := strings.Repeat("n", n) + strings.Repeat("é€😀", 28)
+		if part := partPath(name); !utf8.ValidString(part) || !isPart(part, name) {
+			t.Errorf("%q", part)
+		}
+	}
+}
 
 // A part is that of one name, also where two long ones begin alike.
 func TestIsPart(t *testing.T) {

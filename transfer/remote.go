@@ -22,6 +22,7 @@ type Remote struct {
 	link       *link
 	second     secondLink
 	hasher     *hasher
+	umasks     umasks
 }
 
 // openRemote begins to speak sftp over a pipe of a connection, which it closes
@@ -162,11 +163,18 @@ func (r *Remote) Mkdir(ctx context.Context, path string, perm fs.FileMode) error
 // Symlink implements [Target].
 func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 	part := partPath(at(path))
-	err := r.link.do(ctx, func() error { return r.link.Symlink(target, part) })
+	made := r.link.begin(func() (int, error) { return 0, r.link.Symlink(target, part) })
+	_, err := made.wait(ctx)
 	if err == nil {
-		if err = r.rename(ctx, part, at(path)); err != nil {
-			r.link.begin(func() (int, error) { return 0, r.link.Remove(part) })
-		}
+		err = r.rename(ctx, part, at(path))
+	}
+	if err != nil && (!made.over() || made.err == nil) { // it is there, or may be soon
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
+		defer cancel()
+		_ = r.link.do(late, func() error { // there is nobody left to tell
+			<-made.done
+			return r.link.Remove(part)
+		})
 	}
 	return r.problem("make the symlink", path, r.explain(ctx, path, err))
 }

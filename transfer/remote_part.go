@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/pkg/sftp"
 )
@@ -43,9 +44,8 @@ func (p *remotePart) open() (*sftp.File, error) {
 		return nil, err
 	}
 	if p.spec.Perm != onlyOwner {
-		var made fs.FileInfo
-		if made, err = file.Stat(); err == nil {
-			p.made, p.perm = made.Mode().Perm(), lessUmask(p.spec.Perm, made.Mode())
+		if p.made, err = p.remote.umasks.of(p.path, p.spec.Perm, file.Stat); err == nil {
+			p.perm = lessUmask(p.spec.Perm, p.made)
 		}
 	}
 	ours := true
@@ -76,6 +76,41 @@ func (p *remotePart) open() (*sftp.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// umasks are what a server leaves of permissions. That is the directory's, too: one
+// with a default ACL has its own (acl(5)).
+type umasks struct {
+	mu   sync.Mutex
+	last map[fs.FileMode]umask // guarded by mu; by the permissions that were asked for
+}
+
+type umask struct {
+	dir  string
+	made fs.FileMode
+}
+
+// of returns the permissions of a file that was just made, and asks for them if it
+// is the first of its directory.
+func (u *umasks) of(path string, perm fs.FileMode, stat func() (fs.FileInfo, error)) (fs.FileMode, error) {
+	dir, _ := split(path)
+	u.mu.Lock()
+	known := u.last[perm]
+	u.mu.Unlock()
+	if known.made != 0 && known.dir == dir {
+		return known.made, nil
+	}
+	info, err := stat()
+	if err != nil {
+		return 0, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.last == nil {
+		u.last = make(map[fs.FileMode]umask)
+	}
+	u.last[perm] = umask{dir, info.Mode().Perm()}
+	return info.Mode().Perm(), nil
 }
 
 // onlyOwner is what nobody else may read.
@@ -243,6 +278,12 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 
 // fsync is OpenSSH's; its PROTOCOL, section 4.6.
 const fsync = "fsync@openssh.com"
+
+// syncs reports whether a machine has a large file on the disk when it gets its name.
+func syncs(m Machine) bool {
+	r, ok := m.(*Remote)
+	return !ok || r.link.has(fsync)
+}
 
 // end gives the file its attributes and closes it.
 func (p *remotePart) end(attr Attr, sync bool) error {

@@ -239,7 +239,7 @@ func (r *run) failed(ctx context.Context, from, to string, err error) {
 		return
 	}
 	var fatal *transport.Error
-	if errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || errors.As(err, &fatal) && fatal.Code == codeNoSpace {
+	if errors.Is(err, errGone) || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || errors.As(err, &fatal) && fatal.Code == codeNoSpace {
 		r.cancel(err)
 	}
 	r.mu.Lock()

@@ -103,8 +103,10 @@ func (c *shellContent) Read(b []byte) (int, error) {
 // Opened implements [Content].
 func (c *shellContent) Opened(context.Context) (Info, error) { return c.info, nil }
 
-// Changed implements [Content].
+// Changed implements [Content]. Nothing is read behind it, and hashing what was
+// read may need the place of the cat.
 func (c *shellContent) Changed(ctx context.Context) (bool, error) {
+	_ = c.Close()
 	info, err := c.shell.Stat(ctx, c.path, true)
 	return err == nil && differs(info, c.info), err
 }
@@ -230,10 +232,14 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 		script = "exec cat >>" + word(p.path)
 	}
 	var err error
-	if p.feed, err = s.launch(ctx, script); err != nil {
-		return nil, s.problem("write", spec.Path, err)
+	if p.feed, err = s.launch(ctx, script); err == nil {
+		return p, nil
 	}
-	return p, nil
+	err = s.problem("write", spec.Path, err)
+	if p.begun = ctx.Err() != nil; p.begun { // it may be there, and is the caller's to abandon
+		return p, err
+	}
+	return nil, err
 }
 
 type shellPart struct {
@@ -244,7 +250,7 @@ type shellPart struct {
 	feed  *feed                 // nil: a small file
 	small bytes.Buffer          // what it has
 	grow  func() (*feed, error) // for one that turns out to be large
-	begun bool                  // the small file may be there
+	begun bool                  // the file may be there
 }
 
 // Path implements [Part].
@@ -309,7 +315,7 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 // sync is the rest of a script that has the file written to the disk, if it is
 // to be. Not every sync takes a file.
 func (p *shellPart) sync() string {
-	if !p.spec.Sync {
+	if p.feed == nil && !p.spec.Sync {
 		return ""
 	}
 	return " && { sync " + word(p.path) + " 2>/dev/null || sync; }"
@@ -351,7 +357,7 @@ func (p *shellPart) Abandon(keep bool) {
 	if keep || p.feed == nil && !p.begun {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), parting)
+	ctx, cancel := context.WithTimeout(context.Background(), committing)
 	defer cancel()
 	if _, err := p.shell.run(ctx, "rm -f "+word(p.path)); err != nil && !errors.Is(err, transport.ErrLost) {
 		return // there is nobody left to tell
