@@ -86,17 +86,23 @@ func withoutTraces(b []byte) []byte {
 // there what its printf had made of one when the interrupt came, and a new line;
 // yash runs the beginning of a frame whose end is thrown away, and its prompt has
 // only so much of the nonce.
-var shard = regexp.MustCompile(`\x1e(?:P([0-9a-f]+):[0-9]*:#\x1e([0-9a-f]+);|(?:E([0-9a-f]*)(?::[^\n]*)?)?(\n|\z))`)
+var shard = regexp.MustCompile(`\x1e(?:P([0-9a-f]+):[0-9]*:#\x1e([0-9a-f]+);|(?:E([0-9a-f]*)(:[^\n]*)?)?(\r?\n|\z))`)
+
+// telling is how many digits of a nonce no program prints by chance.
+const telling = 4
 
 // withoutShards takes out what an interrupt has left of the marks with a nonce.
-func withoutShards(b []byte, nonce string) []byte {
+// From what a program writes, which is exact, only what can't be its own.
+func withoutShards(b []byte, nonce string, exact bool) []byte {
 	if bytes.IndexByte(b, rs) < 0 {
 		return b
 	}
 	return shard.ReplaceAllFunc(b, func(found []byte) []byte {
 		m := shard.FindSubmatch(found)
-		prompt, end, newline := string(m[1]), string(m[3]), m[4]
-		if prompt != string(m[2]) || !strings.HasPrefix(nonce, prompt) || !strings.HasPrefix(nonce, end) {
+		prompt, end, payload, newline := string(m[1]), string(m[3]), m[4], m[5]
+		switch {
+		case prompt != string(m[2]), !strings.HasPrefix(nonce, prompt+end),
+			len(payload) > 0 && end != nonce, exact && len(prompt+end) < telling:
 			return found
 		}
 		return newline

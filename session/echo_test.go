@@ -4,20 +4,28 @@ import "testing"
 
 func TestWithoutShards(t *testing.T) {
 	cut := func(n int) string { return typed('E', "130::/usr")[:n] }
-	for _, test := range []struct{ name, said, want string }{
-		{"what begins every mark", cut(1) + "\n", "\n"},
-		{"half a nonce", cut(9) + "\n", "\n"},
-		{"half a payload", "a\n" + cut(25) + "\nb\n", "a\n\nb\n"},
-		{"no new line yet", "a" + cut(30), "a"},
-		{"a prompt with half a nonce", "a\x1eP012345:0:#\x1e012345;b", "ab"},
-		{"a prompt of somebody else's", "\x1eP12345:0:#\x1e12345;", "\x1eP12345:0:#\x1e12345;"},
-		{"a prompt that is closed by another nonce", "\x1eP012345:0:#\x1e01234;", "\x1eP012345:0:#\x1e01234;"},
-		{"a mark of somebody else's", "\x1eEfed\n", "\x1eEfed\n"},
-		{"a separator in a text", "a\x1eb\n", "a\x1eb\n"},
-		{"a text", "Password: ", "Password: "},
+	for _, test := range []struct{ name, said, want, exact string }{
+		// The last column is what is left where a program's own bytes are.
+		{"what begins every mark", cut(1) + "\n", "\n", cut(1) + "\n"},
+		{"half a nonce", cut(9) + "\n", "\n", "\n"},
+		{"half a nonce, on a terminal with onlcr", cut(9) + "\r\n", "\r\n", "\r\n"},
+		{"half a payload", "a\n" + cut(25) + "\nb\n", "a\n\nb\n", "a\n\nb\n"},
+		{"no new line yet", "a" + cut(30), "a", "a"},
+		{"a prompt with half a nonce", "a\x1eP012345:0:#\x1e012345;b", "ab", "ab"},
+		{"a prompt of somebody else's", "\x1eP12345:0:#\x1e12345;", "\x1eP12345:0:#\x1e12345;", "\x1eP12345:0:#\x1e12345;"},
+		{"a prompt that is closed by another nonce", "\x1eP012345:0:#\x1e01234;", "\x1eP012345:0:#\x1e01234;", "\x1eP012345:0:#\x1e01234;"},
+		{"a mark of somebody else's", "\x1eEfed\n", "\x1eEfed\n", "\x1eEfed\n"},
+		{"a line of a program's", "\x1eE: disk full\n", "\x1eE: disk full\n", "\x1eE: disk full\n"},
+		{"a line that begins as the nonce does", "\x1eE0:1\n", "\x1eE0:1\n", "\x1eE0:1\n"},
+		{"a separator at the end of a line", "a\x1e\n", "a\n", "a\x1e\n"},
+		{"a separator in a text", "a\x1eb\n", "a\x1eb\n", "a\x1eb\n"},
+		{"a text", "Password: ", "Password: ", "Password: "},
 	} {
-		if got := string(withoutShards([]byte(test.said), testNonce)); got != test.want {
+		if got := string(withoutShards([]byte(test.said), testNonce, false)); got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		if got := string(withoutShards([]byte(test.said), testNonce, true)); got != test.exact {
+			t.Errorf("%s, exact: got %q, want %q", test.name, got, test.exact)
 		}
 	}
 }

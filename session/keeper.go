@@ -261,13 +261,15 @@ func (k *keeper) disarm() error {
 // pattern in them. One grep looks at the processes of the whole machine: a shell's
 // read takes a system call for each byte, which makes 0.3 ms for each process in
 // dash, and 15 times as much for all of them. A program may have put into its name
-// or environment what it likes, so the pattern is no proof.
+// or environment what it likes, so the pattern is no proof. Where no grep can be
+// started (127), or not with so many words (126), it is all stat files. Those come
+// last in files: what is forked meanwhile is to be found as its session's.
 //
 // Behind "set -- ${l##*\) }" the parameters are the fields of proc_pid_stat(5) from
 // the third on: $1 state, $2 parent, $3 process group, $4 session, $6 foreground
 // group, ${20} start time.
 func listed(files, patterns string) string {
-	return `$(cd /proc && LC_ALL=C grep -l ` + patterns + ` ` + files + ` 2>/dev/null)`
+	return `$(cd /proc && { LC_ALL=C grep -l ` + patterns + ` ` + files + ` 2>/dev/null || [ $? -lt 126 ] || echo [0-9]*/stat; })`
 }
 
 // ofSession is the pattern, for stat files, of a session's processes that are in a
@@ -316,7 +318,7 @@ func signalWhere(condition, sig string, of scope) string {
 	return fmt.Sprintf(`a=; sh=%d; if `, of.pid) + strings.Join([]string{
 		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}`,
 		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
-		`k=; for p in ` + listed("[0-9]*/stat [0-9]*/environ", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
+		`k=; for p in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
 			`[ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 			// Who is of the session is listed for that, also where it is for its environment.
 			`case $f$4 in stat$sid) ;; stat*|environ$sid) continue;; esac; ` +

@@ -85,7 +85,7 @@ func (s *Session) sawEnd(keepers []*keeper) bool {
 }
 
 // endAbandoned ends what other sessions of the account have left on the
-// machine. Nobody waits for it.
+// machine. Nobody waits for it but Close, for a moment.
 func (s *Session) endAbandoned(k *keeper) {
 	if s.account == "" || s.config.Sudo != nil { // another user's keeper may not look
 		return
@@ -113,7 +113,9 @@ func (s *Session) endAbandoned(k *keeper) {
 		closeAll(false)
 		return
 	}
+	s.looked = make(chan struct{})
 	s.spawn(func() {
+		defer close(s.looked)
 		select {
 		case <-answered:
 			closeAll(true)

@@ -120,8 +120,8 @@ func (r *run) fullScreen() bool { return r.display != nil && r.display.alternate
 // deliver hands out bytes of the command.
 func (r *run) deliver(from Stream, b []byte) {
 	if from == Terminal && r.pressed.Load() {
-		b = withoutShards(b, r.nonce)
-		if (r.shown() == Terminal || r.stopped.Load()) && len(bytes.Trim(b, "\r\n")) == 0 {
+		b = withoutShards(b, r.nonce, r.shown() == Stdout)
+		if len(b) == 0 || (r.shown() == Terminal || r.stopped.Load()) && len(bytes.Trim(b, "\r\n")) == 0 {
 			return
 		}
 	}

@@ -63,7 +63,8 @@ type Session struct {
 	closing   atomic.Bool
 	heard     atomic.Int64 // reads of the terminal that brought something
 	entry     Entry
-	account   string // empty: there is no ledger
+	looked    chan struct{} // closed when what other sessions left was looked for; nil: it is not
+	account   string        // empty: there is no ledger
 
 	trip    time.Duration // a round trip and a little more: the answer to its start
 	dialect dialect
@@ -238,6 +239,9 @@ func (s *Session) abandon() {
 	}
 	s.mu.Unlock()
 	orderly := s.endedInOrder()
+	if s.looked != nil { // a short command is over before the machine's processes are looked at
+		within(keeperGrace, s.looked)
+	}
 	for _, k := range keepers {
 		if orderly {
 			_ = k.disarm() // a keeper that is gone does not hear it
