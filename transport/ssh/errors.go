@@ -64,7 +64,7 @@ func (c *Config) unconnected(ctx context.Context) error {
 	return c.failure(codeClosed, context.DeadlineExceeded, hintSilent, "no connection %s", c.inTime(ctx))
 }
 
-// hintSilent is for what was not answered on a connection that was there.
+// hintSilent is for what was neither done nor refused in time.
 const hintSilent = "the link may be down without anyone having been told"
 
 // errCanceled is a caller's reason to cancel, whatever that is.
