@@ -68,10 +68,12 @@ func (r *run) moves(heard *atomic.Int64, since *int64) bool {
 	return moved
 }
 
-// takes reports whether bytes of a stream are the command's. The caller holds
-// Session.mu.
+// takes reports whether bytes of a stream are the command's. On the terminal, what
+// comes behind the prompt is what the shell says of its own, or a job that was left.
+// The caller holds Session.mu.
 func (r *run) takes(from Stream) bool {
-	return !r.progress.closed[from] && (from != Terminal || !r.command.TTY || r.progress.begun)
+	p := r.progress
+	return !p.closed[from] && (from != Terminal || !r.command.TTY || p.begun && !p.prompted)
 }
 
 // cut reports whether bytes of a stream are a trace of the frame. The caller

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -131,4 +132,26 @@ func TestUnreadSecret(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTerminalBehindPrompt has a job write to the terminal when the shell reads
+// commands again, before Run knows that: the reader is slow.
+func TestTerminalBehindPrompt(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		done := filepath.Join(t.TempDir(), "done")
+		r := runCommand(t, s, session.Command{
+			// What the shell starts behind the text's end is this grep, see discard.
+			Text: "(until pgrep -P $$ -x grep; do sleep 0.01; done; echo late >/dev/tty; : >" + done + ") >/dev/null 2>&1 & echo out",
+			TTY:  true,
+			Output: func(session.Stream, []byte) {
+				for _, err := os.Stat(done); err != nil && t.Context().Err() == nil; _, err = os.Stat(done) {
+					runtime.Gosched()
+				}
+			},
+		})
+		if strings.Contains(string(r.Stdout), "late") {
+			t.Errorf("what came behind the prompt is in the result: %q", r.Stdout)
+		}
+		want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+	})
 }
