@@ -600,6 +600,23 @@ func TestTransferDirectoryMode(t *testing.T) {
 	}
 }
 
+// What is made in a group's directory is the group's, whatever permissions it gets.
+func TestTransferGroupDirectory(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		from, there := t.TempDir(), t.TempDir()
+		write(t, from+"/d/f", "f", 0o644)
+		for dir, mode := range map[string]os.FileMode{from + "/d": 0o750, there: 0o755 | os.ModeSetgid} {
+			if err := os.Chmod(dir, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d"}, Into: there, Recursive: true})
+		if info, err := os.Stat(there + "/d"); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o750 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
+	})
+}
+
 // Where programs see other files than the server, what it stored is read back.
 func TestTransferOtherPaths(t *testing.T) {
 	there := t.TempDir()

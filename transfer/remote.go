@@ -155,7 +155,7 @@ func (r *Remote) Mkdir(ctx context.Context, path string, perm fs.FileMode) error
 		if perm &= made.Mode().Perm(); perm == made.Mode().Perm() {
 			return nil
 		}
-		return r.link.Chmod(at(path), perm)
+		return r.link.Chmod(at(path), perm|made.Mode()&fs.ModeSetgid) // of a group's directory
 	})
 	return r.problem("make the directory", path, r.explain(ctx, path, err))
 }
