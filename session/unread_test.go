@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gateway/session"
 )
@@ -138,19 +140,31 @@ func TestUnreadSecret(t *testing.T) {
 // commands again, before Run knows that: the reader is slow.
 func TestTerminalBehindPrompt(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		done := filepath.Join(t.TempDir(), "done")
+		name := filepath.Join(t.TempDir(), "done")
+		if err := unix.Mkfifo(name, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		done, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done.Close()
+		if err := done.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		late := sync.OnceFunc(func() {
+			if _, err := done.Read(make([]byte, 1)); err != nil {
+				t.Error(err)
+			}
+		})
 		r := runCommand(t, s, session.Command{
 			// What the shell starts behind the text's end is this grep, see discard.
-			Text: "(until pgrep -P $$ -x grep; do sleep 0.01; done; echo late >/dev/tty; : >" + done + ") >/dev/null 2>&1 & echo out",
-			TTY:  true,
-			Output: func(session.Stream, []byte) {
-				for _, err := os.Stat(done); err != nil && t.Context().Err() == nil; _, err = os.Stat(done) {
-					runtime.Gosched()
-				}
-			},
+			Text:   "(sh -c 'until pgrep -P $1 -x grep; do sleep 0.01; done; echo late >/dev/tty; echo >" + name + "' - $$ >/dev/null 2>&1 &); echo out",
+			TTY:    true,
+			Output: func(session.Stream, []byte) { late() },
 		})
-		if strings.Contains(string(r.Stdout), "late") {
-			t.Errorf("what came behind the prompt is in the result: %q", r.Stdout)
+		if said := string(r.Stdout); !strings.Contains(said, "out") || strings.Contains(said, "late") {
+			t.Errorf("the result has %q, want nothing of what came behind the prompt", said)
 		}
 		want(t, run(t, s, "echo fine"), 0, "fine\n", "")
 	})
