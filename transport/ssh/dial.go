@@ -200,6 +200,7 @@ func (h *handshake) run(ctx context.Context, under func()) (*conn, error) {
 	if meta, ok := mux.(gossh.AlgorithmsConnMetadata); ok {
 		negotiated := meta.Algorithms()
 		c.trace("kex", "%s, %s", negotiated.KeyExchange, negotiated.Read.Cipher)
+		h.wire.join(negotiated.Write.Cipher)
 	}
 	established := newConn(*c, mux, channels, requests, h.wire, under)
 	established.key = h.key

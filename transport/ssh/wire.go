@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	gossh "golang.org/x/crypto/ssh"
 )
 
 // maxPreamble is how much of what a server says before its banner is kept.
@@ -19,7 +21,7 @@ const quickReads = 64
 // A wire is the byte stream under a connection. It keeps what x/crypto throws
 // away: the text before the banner, where sshd says that it turns connections
 // away (RFC 4253 section 4.2 allows such lines), whether the stream has
-// ended, and when it last moved.
+// ended, and when it last moved; and it joins what that takes apart.
 type wire struct {
 	net.Conn
 
@@ -32,6 +34,9 @@ type wire struct {
 
 	quick      func() // asks the kernel to acknowledge at once; nil if it can't
 	quickReads int    // used by the reader alone
+
+	joins atomic.Bool // what Write gets is joined to packets, see join
+	begun []byte      // of a packet, used by the writer alone
 
 	closeOnce sync.Once
 	closeErr  error
@@ -63,6 +68,35 @@ func (w *wire) Read(p []byte) (int, error) {
 		w.broken.Store(true)
 	}
 	return n, err
+}
+
+// beginLen is what x/crypto writes at first of a longer packet of AES-GCM: a
+// bufio.Writer is full then, and what comes next goes around it.
+const beginLen = 4096
+
+// join has each packet written at once from now on, if the cipher is AES-GCM: none
+// of its packets has just that length (4 bytes, a multiple of 16, and 16: RFC 5647
+// section 7.3). Two writes cost a segment more, which wakes the server for a packet
+// that it can't open yet.
+func (w *wire) join(cipher string) {
+	w.joins.Store(cipher == gossh.CipherAES128GCM || cipher == gossh.CipherAES256GCM)
+}
+
+// Write implements [net.Conn].
+func (w *wire) Write(p []byte) (int, error) {
+	if len(p) == beginLen && w.joins.Load() {
+		w.begun = append(w.begun[:0], p...)
+		return len(p), nil
+	}
+	if len(w.begun) == 0 {
+		return w.Conn.Write(p)
+	}
+	packet := net.Buffers{w.begun, p}
+	w.begun = w.begun[:0]
+	if n, err := packet.WriteTo(w.Conn); err != nil {
+		return max(0, int(n)-beginLen), err
+	}
+	return len(p), nil
 }
 
 // Close implements [net.Conn]. It may be called more than once.

@@ -1,0 +1,116 @@
+package ssh
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	gossh "golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
+)
+
+// segments returns how many with data a connection has sent.
+func segments(t *testing.T, conn *net.TCPConn) (n uint32) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			info, failed := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+			if failed != nil {
+				t.Error(failed)
+				return
+			}
+			n = info.Data_segs_out
+		})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return n
+}
+
+// echoes serves one connection, on which every channel says what it is told.
+func echoes(t *testing.T, conn net.Conn, cipher string) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Error(err)
+	}
+	signer, err := gossh.NewSignerFromKey(key)
+	if err != nil {
+		t.Error(err)
+	}
+	config := &gossh.ServerConfig{NoClientAuth: true, Config: gossh.Config{Ciphers: []string{cipher}}}
+	config.AddHostKey(signer)
+	_, channels, requests, err := gossh.NewServerConn(conn, config)
+	if err != nil {
+		return // the client says so
+	}
+	go gossh.DiscardRequests(requests)
+	for c := range channels {
+		channel, requests, err := c.Accept()
+		if err != nil {
+			return
+		}
+		go gossh.DiscardRequests(requests)
+		go io.Copy(channel, channel)
+	}
+}
+
+// TestPacketInOneSegment: a packet is one segment where its cipher allows that, and
+// none waits for the next one, whatever its length.
+func TestPacketInOneSegment(t *testing.T) {
+	for cipher, joined := range map[string]bool{
+		gossh.CipherAES128GCM: true, gossh.CipherAES256GCM: true, gossh.CipherChaCha20Poly1305: true, gossh.CipherAES128CTR: false,
+	} {
+		t.Run(cipher, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				if conn, err := l.Accept(); err == nil {
+					echoes(t, conn, cipher)
+				}
+			}()
+			under, err := net.Dial("tcp", l.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newWire(under)
+			defer w.Close()
+			mux, channels, requests, err := gossh.NewClientConn(w, "echo", &gossh.ClientConfig{
+				HostKeyCallback: gossh.InsecureIgnoreHostKey(), Config: gossh.Config{Ciphers: []string{cipher}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			go gossh.DiscardRequests(requests)
+			go discardChannels(channels)
+			w.join(mux.(gossh.AlgorithmsConnMetadata).Algorithms().Write.Cipher)
+			channel, answers, err := mux.OpenChannel("echo", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go gossh.DiscardRequests(answers)
+			defer time.AfterFunc(time.Minute, func() { mux.Close() }).Stop() // a packet that waits is never answered
+			for size := 3900; size < 8400; size++ {
+				said := bytes.Repeat([]byte{byte(size)}, size)
+				before := segments(t, under.(*net.TCPConn))
+				if _, err := channel.Write(said); err != nil {
+					t.Fatalf("%d bytes: %v", size, err)
+				}
+				if n := segments(t, under.(*net.TCPConn)) - before; n != 1 && joined {
+					t.Errorf("%d bytes are %d segments, want 1", size, n)
+				}
+				back := make([]byte, size)
+				if _, err := io.ReadFull(channel, back); err != nil || !bytes.Equal(back, said) {
+					t.Fatalf("%d bytes: %v, and they are not what was sent", size, err)
+				}
+			}
+		})
+	}
+}
