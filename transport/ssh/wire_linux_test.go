@@ -2,7 +2,6 @@ package ssh
 
 import (
 	"bytes"
-	"crypto/ed25519"
 	"io"
 	"net"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 	"golang.org/x/sys/unix"
+
+	"gateway/internal/sshdtest"
 )
 
 // segments returns how many with data a connection has sent.
@@ -33,17 +34,9 @@ func segments(t *testing.T, conn *net.TCPConn) (n uint32) {
 }
 
 // echoes serves one connection, on which every channel says what it is told.
-func echoes(t *testing.T, conn net.Conn, cipher string) {
-	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Error(err)
-	}
-	signer, err := gossh.NewSignerFromKey(key)
-	if err != nil {
-		t.Error(err)
-	}
+func echoes(conn net.Conn, key gossh.Signer, cipher string) {
 	config := &gossh.ServerConfig{NoClientAuth: true, Config: gossh.Config{Ciphers: []string{cipher}}}
-	config.AddHostKey(signer)
+	config.AddHostKey(key)
 	_, channels, requests, err := gossh.NewServerConn(conn, config)
 	if err != nil {
 		return // the client says so
@@ -62,6 +55,7 @@ func echoes(t *testing.T, conn net.Conn, cipher string) {
 // TestPacketInOneSegment: a packet is one segment where its cipher allows that, and
 // none waits for the next one, whatever its length.
 func TestPacketInOneSegment(t *testing.T) {
+	key := sshdtest.NewKey(t, "ed25519").Signer
 	for cipher, joined := range map[string]bool{
 		gossh.CipherAES128GCM: true, gossh.CipherAES256GCM: true, gossh.CipherChaCha20Poly1305: true, gossh.CipherAES128CTR: false,
 	} {
@@ -73,7 +67,7 @@ func TestPacketInOneSegment(t *testing.T) {
 			defer l.Close()
 			go func() {
 				if conn, err := l.Accept(); err == nil {
-					echoes(t, conn, cipher)
+					echoes(conn, key, cipher)
 				}
 			}()
 			under, err := net.Dial("tcp", l.Addr().String())
