@@ -103,10 +103,14 @@ func (m *momentary) life() {
 		return
 	}
 	defer s.Close()
-	r, err := s.Run(context.Background(), session.Command{Text: "cd /usr; V=kept; g() { echo $V in $PWD; }"})
+	r, err := s.Run(context.Background(), session.Command{Text: "cd /usr; V=kept; g() { echo $V in $PWD; }; echo $$"})
+	pid := strings.TrimSpace(string(r.Stdout))
 	for n := 0; n < 40 && err == nil; n++ {
 		text := endings[m.random.IntN(len(endings))]
-		how, moment := m.end(s, shell, text)
+		how, moment, spun := m.end(s, shell, pid, text)
+		if spun {
+			return
+		}
 		if r, err = s.Run(context.Background(), session.Command{Text: "g", Timeout: 20 * time.Second}); err != nil || string(r.Stdout) != "kept in /usr\n" || len(r.Stderr) > 0 || r.ExitCode != 0 {
 			m.t.Errorf("%s, behind %q, %s after %v: %s %d, %.200q, stderr %.200q, terminal %.200q, ended %v, %v", shell, text, how, moment, r.Verdict, r.ExitCode, r.Stdout, r.Stderr, r.Terminal, r.Ended, err)
 			return
@@ -121,8 +125,9 @@ const (
 	missed   = " missed"
 )
 
-// end runs a command and ends it in some way after a moment.
-func (m *momentary) end(s *session.Session, shell, text string) (how string, moment time.Duration) {
+// end runs a command and ends it in some way after a moment. It reports whether that has
+// cost the session, which only bash's own fault may.
+func (m *momentary) end(s *session.Session, shell, pid, text string) (how string, moment time.Duration, spun bool) {
 	moment = time.Duration(m.random.IntN(int(20 * time.Millisecond)))
 	command := session.Command{Limit: 100}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -147,8 +152,9 @@ func (m *momentary) end(s *session.Session, shell, text string) (how string, mom
 	}
 	m.counts[how]++
 	command.Text = text
-	begun := time.Now()
+	begun, spins := time.Now(), sshdtest.WatchSpin(pid)
 	r, err := s.Run(ctx, command)
+	spun = spins() && shell == "bash" && r.Ended
 	if said := slices.Concat(r.Stdout, r.Stderr, r.Terminal); bytes.IndexByte(said, 0x1e) >= 0 {
 		m.t.Errorf("%s, %q, %s after %v: a mark is left in stdout %.200q, stderr %.200q, terminal %.200q", shell, text, how, moment, r.Stdout, r.Stderr, r.Terminal)
 	}
@@ -156,8 +162,10 @@ func (m *momentary) end(s *session.Session, shell, text string) (how string, mom
 	case r.Verdict == session.TimedOut && want == session.Interrupted && !r.Ended:
 		m.counts[how+missed]++
 		m.counts[fmt.Sprintf("%s missed %q in %s", how, text, shell)]++
+	case spun && (r.Verdict == want || r.Verdict == session.TimedOut):
+		m.counts[fmt.Sprintf("bash spun in %q", text)]++
 	case r.Verdict != want || r.Ended || took > patience:
 		m.t.Errorf("%s, %q, %s after %v: %s %d after %v, stderr %.200q, terminal %.200q, ended %v, %v; want %s", shell, text, how, moment, r.Verdict, r.ExitCode, took, r.Stderr, r.Terminal, r.Ended, err, want)
 	}
-	return how, moment
+	return how, moment, spun
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -258,7 +259,7 @@ func TestInterruptedLoops(t *testing.T) {
 				t.Parallel()
 				s := open(t, session.Config{Shell: shell})
 				for range 20 {
-					spun := watchSpin(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+					spun := sshdtest.WatchSpin(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
 					timeout := time.Duration(1+rand.IntN(200)) * time.Millisecond
 					r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: timeout})
 					if spun() && shell == "bash" && r.Verdict == session.TimedOut && r.Ended {
@@ -273,34 +274,6 @@ func TestInterruptedLoops(t *testing.T) {
 			})
 		}
 	}
-}
-
-// watchSpin watches a shell for a fault of bash 5.2, which nothing but its end helps
-// against: an interrupt that comes while wait_for installs its handler, before that has
-// noted the one before it, is raised again by the handler, for ever (jobs.c). One in some
-// thousand deadlines of a tight loop meets it. The interrupt is pending then nearly
-// whenever one looks. The returned function ends the watch and reports whether it was seen.
-func watchSpin(pid string) (seen func() bool) {
-	stop, spun := make(chan struct{}), make(chan bool)
-	go func() {
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		for pending := 0; ; {
-			select {
-			case <-tick.C:
-			case <-stop:
-				spun <- pending >= 20 // of some sixty
-				return
-			}
-			status, _ := os.ReadFile("/proc/" + pid + "/status")
-			_, after, _ := strings.Cut(string(status), "\nShdPnd:\t")
-			mask, _, _ := strings.Cut(after, "\n")
-			if signals, _ := strconv.ParseUint(mask, 16, 64); signals&(1<<(syscall.SIGINT-1)) != 0 {
-				pending++
-			}
-		}
-	}()
-	return func() bool { close(stop); return <-spun }
 }
 
 // TestInterruptedFirstCommand: what the first frame sets up is there, also if a
