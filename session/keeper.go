@@ -303,6 +303,37 @@ func signalLine(sig string, of scope) string {
 	return sinceLine(of) + `; ( ` + signalWhere("", sig, of) + ` )`
 }
 
+// interruptLine is signalLine for SIGINT, for the shell too: it and what descends from it
+// have theirs in one moment, before the look for what else there is.
+func interruptLine(of scope) string {
+	return sinceLine(of) + `; ( ` + strike(of) + `; ` + signalWhere(`case " $s " in *" $i "*) continue;; esac; `, "INT", of) + ` )`
+}
+
+// strikeLine is the first half of interruptLine.
+func strikeLine(of scope) string { return sinceLine(of) + `; ( ` + strike(of) + ` )` }
+
+// strike does what ^C does: it interrupts the shell and what descends from it, in this
+// order and with nothing in between. bash goes on with its loop if it has the interrupt
+// and the program that it waits for has not, or the other way round, and the programs
+// of a loop may be shorter than a look at a machine's processes. $s are those that had it.
+func strike(of scope) string {
+	return strings.Join([]string{
+		fmt.Sprintf(`sh=%d`, of.pid), younger, tree,
+		`s=$sh; for i in $c; do { read -r l </proc/$i/stat; } 2>/dev/null && set -- ${l##*\) } && case " $s " in *" $2 "*) younger $i ${20} && s="$s $i";; esac; done`,
+		`kill -INT $s`,
+	}, "; ")
+}
+
+// tree sets $c to the shell and what descends from it, parents first, where the kernel
+// tells the children (proc_tid_children(5)), and else to the shell.
+const tree = `c=; set -- $sh; while [ $# -gt 0 ]; do c="$c $1"; l=; ` +
+	`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`
+
+// younger defines a function that reports whether a process, started at that tick, is the
+// command's by its age; see [signalLine].
+const younger = `read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}; ` +
+	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`
+
 // sinceLine sets $t0, the tick in which the command began; see [signalLine].
 func sinceLine(of scope) string {
 	return strings.Join([]string{
@@ -316,8 +347,7 @@ func sinceLine(of scope) string {
 // for $u, the uptime in ticks. $a is what it does not pass over or has set.
 func signalWhere(condition, sig string, of scope) string {
 	return fmt.Sprintf(`a=; sh=%d; if `, of.pid) + strings.Join([]string{
-		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}`,
-		`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`,
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then ` + younger,
 		`k=; for p in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
 			`[ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 			// Who is of the session is listed for that, also where it is for its environment.
@@ -347,17 +377,15 @@ const (
 // show what it waits for: there, a stdin that is the terminal decides. The shell
 // itself polls for its read alone.
 //
-// It looks at the shell and what descends from it where the kernel tells the
-// children (proc_tid_children(5)): a machine may have many processes, and a
-// command be looked at often. It runs as a background job: its answer may have to
+// It looks at the shell and what descends from it where the kernel tells that, see
+// [tree]: a machine may have many processes, and a command be looked at often. It runs as a background job: its answer may have to
 // wait for room in the FIFO, and the keeper must not.
 func probeLine(nonce string, pid int, tty string) string {
 	return `( ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
-		`c="/proc/[0-9]*"; [ -e /proc/$sh/task/$sh/children ] && c= && set -- $sh && while [ $# -gt 0 ]; do c="$c /proc/$1"; l=; ` +
-			`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`,
-		`for p in $c; do { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
+		`for p in $c; do p=/proc/$p; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
 			`n=; { read -r n f x <$p/syscall; } 2>/dev/null; ` +

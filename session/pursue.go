@@ -32,6 +32,7 @@ const (
 	// within it that has met nothing at all is repeated, with growing pauses.
 	beginning = time.Second
 	repeats   = 5
+	gently    = 2 // one at a time: a program may be about to handle it
 	// firmly is after what time level kill is taken to the shell, too.
 	firmly = 250 * time.Millisecond
 )
@@ -112,8 +113,11 @@ func (p *pursuit) judge(m mark) {
 	case m.payload == metSome, p.left == 0, m.payload == metHidden && !p.run.isEarly(p.session):
 		p.stop()
 		return
-	case level == Int:
+	case level == Int && p.left > repeats-gently:
 		p.session.press(p.run, "\x03", "INT")
+		p.sent = time.Now()
+	case level == Int: // a loop, whose programs have all missed it so far
+		p.session.insist(p.run)
 		p.sent = time.Now()
 	}
 	p.left = max(0, p.left-1)
@@ -220,7 +224,8 @@ func sweepLine(nonce string, level Level, since time.Duration, of scope) string 
 
 // pursueLine returns the control line that sends a level's signal to what has
 // missed it, since so long, and answers mark I. At its prompt, the shell has its
-// stdin back from the command. With spare, nothing is signaled if all has missed it,
+// stdin back from the command; without a terminal, it at least does not wait for a
+// program (proc_pid_wchan(5)). With spare, nothing is signaled if all has missed it,
 // and there is nothing to tell of: the shell has to have the next one, too.
 func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
 	sig, condition := passedBy(level, since)
@@ -231,7 +236,9 @@ func pursueLine(nonce string, level Level, since time.Duration, of scope, tty st
 		condition += `k="$k $i"; continue; `
 	}
 	prompted := `[ "$1" = S ]`
-	if tty != "" {
+	if tty == "" {
+		prompted += fmt.Sprintf(` && { w=; { read -r w </proc/%d/wchan; } 2>/dev/null; case $w in *do_wait*) false;; esac; }`, of.pid)
+	} else {
 		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, of.pid, quote(tty))
 	}
 	return `( ` + sinceLine(of) + `; ` + signalWhere(condition, sig, of) + `; ` +

@@ -134,7 +134,12 @@ func (s *Session) insist(r *run) {
 	const times, pause = 8, 20 * time.Millisecond
 	begun := time.Now()
 	for range times {
-		typed := s.press(r, "\x03", "INT")
+		typed := s.types(r, "INT")
+		if typed || s.dialect.leads || r.keeper == nil {
+			s.press(r, "\x03", "INT")
+		} else {
+			_ = r.keeper.control(strikeLine(s.scope(r)))
+		}
 		if s.ends(r, pause) {
 			return
 		}
@@ -183,12 +188,14 @@ func (s *Session) press(r *run, keys, signal string) (typed bool) {
 		s.typeKeys(keys)
 		return true
 	}
-	if signal == "INT" && s.dialect.leads {
+	switch {
+	case signal != "INT":
+		s.signal(r, signal)
+	case s.dialect.leads:
 		s.signalShell(r, signal)
-	}
-	s.signal(r, signal)
-	if signal == "INT" && !s.dialect.leads {
-		s.signalShell(r, signal)
+		s.signal(r, signal)
+	case r.keeper != nil:
+		_ = r.keeper.control(interruptLine(s.scope(r)))
 	}
 	return false
 }
