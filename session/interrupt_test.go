@@ -17,6 +17,7 @@ import (
 	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
+	"gateway/transport/local"
 )
 
 func TestInterruptLevels(t *testing.T) {
@@ -274,6 +275,32 @@ func TestInterruptedLoops(t *testing.T) {
 			})
 		}
 	}
+}
+
+// lateShell has shells that take two seconds to start.
+type lateShell struct{ transport.Transport }
+
+func (l lateShell) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return l.Transport.Terminal(ctx, "sleep 2; "+command, options)
+}
+
+// TestDeadlineAfterASlowStart: how long a shell took to start says nothing of how long
+// one has to wait for an answer. It was waited for twice at each step, before what
+// ignores the first ones was killed.
+func TestDeadlineAfterASlowStart(t *testing.T) {
+	t.Parallel()
+	tr := local.New(local.Config{})
+	t.Cleanup(func() { tr.Close() })
+	s, err := session.Open(t.Context(), lateShell{tr}, session.Config{Shell: "sh"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	r, err := s.Run(t.Context(), session.Command{Text: `sh -c 'trap "" INT QUIT TERM; while :; do sleep 0.05; done'`, Timeout: 100 * time.Millisecond})
+	if r.Verdict != session.TimedOut || r.Ended || r.Duration > 5*time.Second { // it was 16 s
+		t.Errorf("got %s, ended %v, after %v, %v; want timed_out within seconds", r.Verdict, r.Ended, r.Duration, err)
+	}
+	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
 }
 
 // TestInterruptedFirstCommand: what the first frame sets up is there, also if a

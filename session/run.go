@@ -38,6 +38,7 @@ type run struct {
 	ordered  atomic.Pointer[order] // Session.Interrupt ended it
 	deaf     atomic.Bool           // the far side did not answer in time
 	cutShort atomic.Bool           // the caller did not take what was still to come
+	trip     atomic.Int64          // how long the keeper took to answer when it was to end, in nanoseconds
 	typed    chan [3]int64         // something was typed to it, when so many bytes had come
 	typing   sync.Mutex            // by Session.Write, or what ends that
 	veil     veil

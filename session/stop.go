@@ -69,8 +69,26 @@ func (s *Session) vigil(r *run) (end func()) {
 			s.terminal.Close()
 		}
 	})
-	go func() { _, _ = s.flush(r.keeper) }() // ends with the pipe
+	go func() { // ends with the pipe
+		asked := time.Now()
+		if answered, err := s.flush(r.keeper); err == nil {
+			select {
+			case <-answered:
+				r.trip.Store(int64(time.Since(asked)))
+			case <-r.keeper.ended:
+			}
+		}
+	}()
 	return func() { timer.Stop() }
+}
+
+// lag is by how much an answer takes longer than here. The start of the shell is the
+// first measure, and a bad one where that takes its time; the vigil has a better one.
+func (s *Session) lag(r *run) time.Duration {
+	if trip := time.Duration(r.trip.Load()); trip > 0 {
+		return min(trip, s.trip)
+	}
+	return s.trip
 }
 
 // errNothingAnswers is why an outcome is unknown where the link looks alive.
@@ -100,7 +118,7 @@ func (s *Session) climb(r *run) bool {
 		{func() { s.press(r, quit, "QUIT"); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
 		{func() { s.insist(r) }, 50 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
-		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second},
+		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second + s.trip},
 		// An earlier one may have taken the end of the line that is typed below, within
 		// its quotes: the shell then reads on.
 		{func() { s.insist(r) }, 200 * time.Millisecond},
@@ -115,11 +133,11 @@ func (s *Session) climb(r *run) bool {
 	}
 	for _, rung := range ladder {
 		rung.do()
-		if s.ends(r, rung.grace+s.trip) {
+		if s.ends(r, rung.grace) || s.ends(r, s.lag(r)) {
 			return true
 		}
 		s.recall(r) // typed any earlier, it would race the interrupt
-		if s.ends(r, promptGrace+s.trip) {
+		if s.ends(r, promptGrace+s.lag(r)) {
 			return true
 		}
 	}
@@ -131,7 +149,7 @@ func (s *Session) climb(r *run) bool {
 // does not. One in ten is lost on that. Where the keeper has to look for what there is to
 // signal, a busy machine gets fewer of them: what follows would have to wait for each.
 func (s *Session) insist(r *run) {
-	const times, pause = 8, 20 * time.Millisecond
+	const times, pause = 12, 20 * time.Millisecond
 	begun := time.Now()
 	for range times {
 		typed := s.types(r, "INT")
