@@ -130,13 +130,18 @@ func onLines(a, b string) string {
 	return a + ";" + b
 }
 
-// after sets the prompt behind the marks: it says nothing any more once they
-// are written, but for a command that may have written to the terminal.
+// after takes the terminal back, and then its modes, which a program of another group
+// than the foreground's may not set. It sets the prompt behind the marks: that says nothing
+// any more once they are written, but for a command that may have written to the terminal.
 func (f frame) after() string {
-	if f.loud {
-		return f.dialect.frame + prompt(f.nonce) + ";"
+	modes := ""
+	if f.modes {
+		modes = resetModes + ";"
 	}
-	return setPrompt
+	if f.loud {
+		return f.dialect.regain + modes + f.dialect.frame + prompt(f.nonce) + ";"
+	}
+	return modes + setPrompt
 }
 
 // inDirectory returns the text and the marks, in the command's directory.
@@ -187,12 +192,12 @@ func (f frame) stored() bool {
 //
 // Behind the marks quiet takes the nonce away, and the prompt says nothing: it
 // is the sentinel of a line that was left before its marks. A loud frame leaves
-// it there.
+// it there, and has the dialect's regain behind them.
 //
 // To open a stream by name costs ten times what a copy of a descriptor does, so
 // the group opens each once, as 0 and 1. The eval has copies, and whatever its
 // text does to them, exec too, ends with it.
-func frameFile(d dialect, k *keeper, quiet string, reopen bool) string {
+func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 	open := d.frame + "case $- in *a*) " + d.unexport + ";;esac;"
 	run := ` "$_gw" 2>&1 >&0 </dev/null;`
 	if d.evalInFile == "" {
@@ -201,7 +206,7 @@ func frameFile(d dialect, k *keeper, quiet string, reopen bool) string {
 		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
 	}
 	marks := d.storedMark('E', d.status()+":${!-}:${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
-	end := d.frame + "PS2=;" + setPrompt
+	end := regain + d.frame + "PS2=;" + setPrompt
 	if reopen {
 		end += k.saveExports()
 	}
@@ -260,11 +265,11 @@ func (f frame) marks() string {
 	}
 	switch {
 	case f.cuts():
-		return f.cut() + unmask + "\n" + f.dialect.eval + " " + quote(f.ends("$_gws")) + f.ownModes()
+		return f.cut() + unmask + "\n" + f.dialect.eval + " " + quote(f.ends("$_gws"))
 	case unmask == "" && !(f.traced && f.dialect.debugs):
-		return checked + f.ends(f.dialect.status()) + f.ownModes()
+		return checked + f.ends(f.dialect.status())
 	}
-	return checked + "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws") + f.ownModes()
+	return checked + "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws")
 }
 
 // noDirectory returns what tells that the directory could not be entered.
@@ -290,13 +295,6 @@ const (
 	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
 	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null"
 )
-
-func (f frame) ownModes() string {
-	if !f.modes {
-		return ""
-	}
-	return ";" + resetModes
-}
 
 // directory returns a word for cd. "./" keeps CDPATH and a leading dash out of
 // it; "~" means home as it does on a command line.

@@ -184,9 +184,10 @@ func (s *Session) install(k *keeper) {
 	}
 	nonce := newNonce()
 	stored := s.expect(nonce, "A")
-	before, after, _ := strings.Cut(frameFile(s.dialect, k, "\x00", s.config.Reopen), "\x00")
-	frames := `frame() { printf "` + octal(before) + `%s` + octal(after) + `" "$1"; }; ` +
-		`frame "&&unset _gwn" >` + k.dir + `/f && exec 7<` + k.dir + `/f && frame "" >` + k.dir + `/l && exec 9<` + k.dir + `/l`
+	parts := strings.SplitN(frameFile(s.dialect, k, "\x00", "\x00", s.config.Reopen), "\x00", 3)
+	frames := `frame() { printf "` + octal(parts[0]) + `%s` + octal(parts[1]) + `%s` + octal(parts[2]) + `" "$1" "$2"; }; ` +
+		`frame "&&unset _gwn" "" >` + k.dir + `/f && exec 7<` + k.dir + `/f && ` +
+		`frame "" ` + quote(s.dialect.regain) + ` >` + k.dir + `/l && exec 9<` + k.dir + `/l`
 	if k.control(frames+` && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
 		return
 	}

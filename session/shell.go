@@ -86,6 +86,11 @@ type dialect struct {
 	// in its handler of SIGCHLD, that one is left by a jump: the shell is deaf from
 	// then on, or ends (one pipeline in eighty).
 	leads bool
+	// regain stands behind the marks of a text that may have run a program. Another
+	// interactive shell makes its own group the terminal's foreground, and one that ends
+	// in an exec, as that of bash -ic does, or is killed, leaves it so: a shell that does
+	// not control jobs then reads EIO, and leaves.
+	regain string
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
 	// frame is put into every frame, before the text.
@@ -105,6 +110,14 @@ type dialect struct {
 	draws bool
 	// profile reads what a login shell of this family reads.
 	profile string
+}
+
+// regains is the setup of a dialect's regain. What runs a job under control takes the
+// terminal back from a process group that is not the shell's, if proc_pid_stat(5) names
+// one. It is for shells without the options; what it assigns must not be exported.
+func regains(read, options, job string) string {
+	return `_gwf='[[ $- != *[` + options + `]* && -r /proc/self/stat ]]&&IFS=" " ` + read + ` -r _gwb _gwb _gwb _gwb _gwa _gwb _gwb _gws _gwb </proc/self/stat&&` +
+		`[[ $_gws != -1 && $_gws != "$_gwa" ]]&&{ ` + job + `;} 2>/dev/null';`
 }
 
 const posixProfile = `[ -r /etc/profile ] && . /etc/profile; [ -r "$HOME/.profile" ] && . "$HOME/.profile"`
@@ -128,12 +141,13 @@ var ksh = dialect{
 	options:     "-i +o emacs +o vi +o gmacs -o ignoreeof",
 	environment: "ENV=/dev/null HISTFILE=/dev/null HISTSIZE=1",
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
-	setup: "unset ENV;set +m;",
+	setup: "unset ENV;set +m;" + regains(`\command read`, "am", `\command set -m;/bin/sh -c :;\command set +m`),
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
 	// An interrupt may also leave SIGINT blocked, until it starts a program.
 	mend:      ":|/bin/sh -c :;",
 	leads:     true,
+	regain:    `\command eval "${_gwf-}"||:;`,
 	rouse:     "VTALRM",
 	strayBody: true,
 	debugs:    true,
@@ -191,7 +205,8 @@ var dialects = map[string]dialect{
 		// With job control, a child that was interrupted while it is being forked
 		// takes the terminal behind the shell's back, which then reads EIO and
 		// leaves (one in ten); and the end of a job is told on any command's stderr.
-		setup: `\command history -c;set +m;`,
+		setup:  `\command history -c;set +m;` + regains(`\command read`, "am", `\command set -m;(:);\command set +m`),
+		regain: `\command eval "${_gwf-}"||:;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt, and so does line editing
 		// behind --noediting. Whoever has made it readonly keeps it.
 		frame:   `[[ ${PROMPT_COMMAND[@]+x} ]]&&\command unset PROMPT_COMMAND 2>&-||:;\command set +o vi +o emacs;`,
@@ -210,7 +225,7 @@ var dialects = map[string]dialect{
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\builtin .`, dotWith: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
-		setup: "unset ENV;HISTSIZE=1;",
+		setup: "unset ENV;HISTSIZE=1;" + regains(`\builtin read`, "a", "(:)"),
 		// With line editing, it completes a TAB.
 		frame:  `\builtin set +o emacs +o vi;`,
 		forget: `\builtin print -s;`,
@@ -220,6 +235,7 @@ var dialects = map[string]dialect{
 		recount: `\builtin read -r _gws 2>/dev/null </proc/$!/stat||_gws=;case $_gws in *") T "*);;*) _gws=$!;{ : & \builtin wait $!;\builtin bg $_gws;} >/dev/null 2>&1||:;;esac;`,
 		// Of two signals that met it at once, it keeps one for the next program.
 		settles: " (:)",
+		regain:  `\builtin eval "${_gwf-}"||:;`,
 		leaves:  true,
 		untrace: `case $- in *v*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}v";\builtin set +v;;esac;` +
 			`case $- in *x*) _gwx="${_gwx:-\builtin unset _gwx;\builtin set -}x";\builtin set +x;;esac;`,
