@@ -51,13 +51,16 @@ var wedges = []Case{
 	{ID: "W24", Name: "set -e", Steps: []Step{{Text: "set -e"}, {Text: "echo on", Stdout: "on\n"}, {Text: "false", Code: 1, Ended: true}}},
 	{ID: "W25", Name: "a deadline", Steps: []Step{timedOut("echo part; sleep 60"), {Text: "echo on", Stdout: "on\n"}}},
 	{ID: "W26", Name: "a shell that keeps the terminal for its job", Steps: []Step{
-		{Text: `bash --norc -ic "sleep 0.1"`, StderrLike: Like("")}, {Text: "echo on", Stdout: "on\n"},
-		{Text: `x=$(bash --norc -ic "sleep 0.1" 2>&1)`}, {Text: "echo on", Stdout: "on\n"},
+		{Text: `bash --norc -ic "sleep 0.1"`, StderrLike: Like("")},
+		{Text: "echo on", Stdout: "on\n"},
+		{Text: `x=$(bash --norc -ic "sleep 0.1" 2>&1)`},
+		{Text: "echo on", Stdout: "on\n"},
 		{Text: `bash --norc -ic "sleep 60"`, With: session.Command{Timeout: ms(300)}, Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", StderrLike: Like(""), Most: ms(9000)},
 		{Text: "/bin/echo on", Stdout: "on\n"},
 	}},
 	{ID: "W27", Name: "a shell that is killed on the terminal", Needs: Terminal, Steps: []Step{
-		{Text: `bash --norc -ic 'kill -9 $$'`, With: session.Command{TTY: true}, Code: 137, StdoutLike: Like("")}, {Text: "echo on", Stdout: "on\n"},
+		{Text: `bash --norc -ic 'kill -9 $$'`, With: session.Command{TTY: true}, Code: 137, StdoutLike: Like("")},
+		{Text: "echo on", Stdout: "on\n"},
 		{Text: "stty -a </dev/tty", StdoutLike: Like("-opost.* -echo ")},
 	}},
 }
