@@ -199,14 +199,12 @@ func (s *Session) recall(r *run) {
 
 // press types control characters, or sends the signal where there is no
 // terminal to do it, or where the terminal's would meet the shell together with
-// its programs and must not; see [dialect.leads]. It reports whether it has typed.
-func (s *Session) press(r *run, keys, signal string) (typed bool) {
+// its programs and must not; see [dialect.leads].
+func (s *Session) press(r *run, keys, signal string) {
 	r.pressed.Store(true)
-	if s.types(r, signal) {
-		s.typeKeys(keys)
-		return true
-	}
 	switch {
+	case s.types(r, signal):
+		s.typeKeys(keys)
 	case signal != "INT":
 		s.signal(r, signal)
 	case s.dialect.leads:
@@ -215,7 +213,6 @@ func (s *Session) press(r *run, keys, signal string) (typed bool) {
 	case r.keeper != nil:
 		_ = r.keeper.control(interruptLine(s.scope(r)))
 	}
-	return false
 }
 
 // types reports whether press types: the terminal then sends the signal to all of
