@@ -379,8 +379,9 @@ const (
 // itself polls for its read alone.
 //
 // It looks at the shell and what descends from it where the kernel tells that, see
-// [tree]: a machine may have many processes, and a command be looked at often. It runs as a background job: its answer may have to
-// wait for room in the FIFO, and the keeper must not.
+// [tree]: a machine may have many processes, and a command be looked at often. It
+// runs as a background job: its answer may have to wait for room in the FIFO, and
+// the keeper must not.
 func probeLine(nonce string, pid int, tty string) string {
 	return `( ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),

@@ -113,11 +113,12 @@ func (p *pursuit) judge(m mark) {
 	case m.payload == metSome, p.left == 0, m.payload == metHidden && !p.run.isEarly(p.session):
 		p.stop()
 		return
-	case level == Int && p.left > repeats-gently:
-		p.session.press(p.run, "\x03", "INT")
-		p.sent = time.Now()
-	case level == Int: // a loop, whose programs have all missed it so far
-		p.session.insist(p.run)
+	case level == Int:
+		if p.left > repeats-gently {
+			p.session.press(p.run, "\x03", "INT")
+		} else { // a loop, whose programs have all missed it so far
+			p.session.insist(p.run)
+		}
 		p.sent = time.Now()
 	}
 	p.left = max(0, p.left-1)
