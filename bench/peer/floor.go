@@ -97,18 +97,22 @@ const quiet = "unset ENV; PS1= PS2= exec " + lab.Shell + " -i"
 func (l *loop) Run(_ context.Context, command string) (string, error) {
 	l.n++
 	number := strconv.Itoa(l.n)
-	mark := []byte("MARK" + number + ";")
 	if _, err := io.WriteString(l.in, command+"; printf 'MARK%s;' "+number+"\n"); err != nil {
 		return "", err
 	}
+	return until(l.out, l.buffer, "MARK"+number+";")
+}
+
+// until reads to a mark and returns what stands before it.
+func until(r io.Reader, buffer []byte, mark string) (string, error) {
 	for have := 0; ; {
-		n, err := l.out.Read(l.buffer[have:])
+		n, err := r.Read(buffer[have:])
 		have += n
-		if end := bytes.Index(l.buffer[:have], mark); end >= 0 {
-			return string(l.buffer[:end]), nil
+		if end := bytes.Index(buffer[:have], []byte(mark)); end >= 0 {
+			return string(buffer[:end]), nil
 		}
-		if err != nil || have == len(l.buffer) {
-			return "", fmt.Errorf("no mark: %w after %.100q", err, l.buffer[:have])
+		if err != nil || have == len(buffer) {
+			return "", fmt.Errorf("no mark: %w after %.100q", err, buffer[:have])
 		}
 	}
 }

@@ -116,7 +116,7 @@ type Copy struct {
 // All are the contenders, in the order of the tables.
 func All() []Peer {
 	var all []Peer
-	for _, group := range [][]Peer{floors, ours, bare, openssh, python, ansible, crowds, agents, copiers} {
+	for _, group := range [][]Peer{floors, apart, ours, bare, openssh, python, ansible, crowds, agents, copiers} {
 		all = append(all, group...)
 	}
 	return all
