@@ -20,6 +20,9 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 	if err := s.heldLocked(in.Attachment); err != nil { // whoever attached while it waited
 		return err
 	}
+	if err := s.busyLocked(); err != nil {
+		return err
+	}
 	if err := s.typing(func() error { return typeTo(engine, in) }); err != nil {
 		return err
 	}
@@ -33,6 +36,9 @@ func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
 	defer s.mu.Unlock()
 	engine, err := s.running(ctx, in.Command)
 	if err != nil {
+		return err
+	}
+	if err := s.busyLocked(); err != nil {
 		return err
 	}
 	s.pace.hurry()
@@ -57,6 +63,14 @@ func (s *live) running(ctx context.Context, id string) (*session.Session, error)
 		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s is over (%s)", id, c.State)}
 	}
 	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s does not run in session %s", id, s.session.Name)}
+}
+
+// busyLocked refuses to type to no command.
+func (s *live) busyLocked() error {
+	if c := s.session.Command; c != nil && !c.Over() {
+		return nil
+	}
+	return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: no command runs in session %s", s.session.Name)}
 }
 
 // typing has f type to the command that was found to run, or signal to it. Until

@@ -27,6 +27,7 @@ import (
 type Client struct {
 	http  *http.Client
 	scope string
+	where string // the socket, for people
 }
 
 // New returns a client of the daemon that dial reaches. A scope, if it is not
@@ -38,7 +39,7 @@ func New(dial func(context.Context) (net.Conn, error), scope string) *Client {
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
 	}
-	return &Client{http: &http.Client{Transport: t}, scope: scope}
+	return &Client{http: &http.Client{Transport: t}, scope: scope, where: "the socket"}
 }
 
 // Release gives back the idle connections to the daemon.
@@ -196,7 +197,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return unreachable(err)
+		return unreadable(response, c.where, err)
 	}
 	return nil
 }
@@ -230,8 +231,23 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 		return response, nil
 	}
 	defer response.Body.Close()
-	return nil, refusal(response)
+	return nil, refusal(response, c.where)
 }
+
+// unreadable is the error of an answer that makes no sense. A daemon names its protocol,
+// whatever it says.
+func unreadable(response *http.Response, where string, err error) error {
+	if response.Header.Get(api.ProtocolHeader) != "" {
+		return unreachable(err)
+	}
+	return &transport.Error{
+		Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: what listens on %s is no gateway daemon", where),
+		Hint: "end it, or name another socket, as with GATEWAY_SOCKET", Err: errForeign,
+	}
+}
+
+// errForeign is wrapped by the error of an answer that is no daemon's.
+var errForeign = fmt.Errorf("%w of a daemon's", ErrLost)
 
 // ErrLost is wrapped by the error of a request whose answer did not come: the
 // daemon may have done what was asked.

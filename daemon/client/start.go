@@ -42,12 +42,14 @@ type StartOptions struct {
 
 // At returns a client of the daemon behind a socket. For the scope see [New].
 func At(path, scope string) *Client {
-	return New(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, scope)
+	c := New(func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, scope)
+	c.where = path
+	return c
 }
 
 // Starting is [At] with a daemon that is started where there is none.
 func Starting(o StartOptions, scope string) *Client {
-	return New(func(ctx context.Context) (net.Conn, error) {
+	c := New(func(ctx context.Context) (net.Conn, error) {
 		conn, err := socket.Dial(ctx, o.Path)
 		if !socket.Absent(err) {
 			return conn, err
@@ -57,6 +59,8 @@ func Starting(o StartOptions, scope string) *Client {
 		}
 		return socket.Dial(ctx, o.Path)
 	}, scope)
+	c.where = o.Path
+	return c
 }
 
 // Start greets the daemon, and starts one if there is none. Of many callers at
@@ -71,7 +75,7 @@ func Start(ctx context.Context, o StartOptions) (api.Hello, error) {
 	c := At(o.Path, "")
 	defer c.Release()
 	hello, err := c.Hello(ctx)
-	if err == nil || gateway.Code(err) == "daemon.version" {
+	if isAnswer(err) {
 		return hello, err
 	}
 	if err := socket.MakeDir(o.Path); err != nil {
@@ -85,6 +89,11 @@ func Start(ctx context.Context, o StartOptions) (api.Hello, error) {
 	return o.start(ctx, c)
 }
 
+// isAnswer reports whether what answered a greeting will not answer another way.
+func isAnswer(err error) bool {
+	return err == nil || gateway.Code(err) == "daemon.version" || errors.Is(err, errForeign)
+}
+
 // start starts a daemon if none listens, and waits until one answers. It needs
 // the lock.
 func (o StartOptions) start(ctx context.Context, c *Client) (api.Hello, error) {
@@ -94,7 +103,7 @@ func (o StartOptions) start(ctx context.Context, c *Client) (api.Hello, error) {
 		dead := closed(ended)
 		hello, err := c.Hello(ctx)
 		switch {
-		case err == nil || gateway.Code(err) == "daemon.version":
+		case isAnswer(err):
 			return hello, err
 		case dead: // and nobody else has come to answer
 			return api.Hello{}, started.failure("ended at once")

@@ -370,6 +370,30 @@ func TestStartBesideAnother(t *testing.T) {
 			t.Errorf("Start = %v, processes %v", err, marked(dir))
 		}
 	})
+	for name, answer := range map[string]http.HandlerFunc{
+		"another program":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
+		"one that refuses": http.NotFound,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, l := listen(t)
+			server := &http.Server{Handler: answer}
+			go server.Serve(l)
+			defer server.Close()
+			c := client.At(socketIn(dir), "")
+			defer c.Release()
+			_, started := client.Start(t.Context(), options(dir, "daemon"))
+			_, asked := c.Sessions(t.Context(), false)
+			for _, err := range []error{started, asked} {
+				want := socketIn(dir) + " is no gateway daemon"
+				if gateway.Code(err) != "daemon.unreachable" || !strings.Contains(err.Error(), want) || !strings.Contains(gateway.Hint(err), "GATEWAY_SOCKET") {
+					t.Errorf("%v, want ... %s", err, want)
+				}
+			}
+			if len(marked(dir)) > 0 {
+				t.Errorf("processes %v", marked(dir))
+			}
+		})
+	}
 	t.Run("of another version", func(t *testing.T) {
 		dir, l := listen(t)
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -251,14 +251,14 @@ func (t *Transport) upgrade(ctx context.Context, conn *net.UnixConn) (*lease, er
 		}
 		return &lease{conn, json.NewDecoder(buffer), account}, nil
 	}
-	return nil, refusal(response)
+	return nil, refusal(response, conn.RemoteAddr().String())
 }
 
 // refusal is the error that an answer stands for.
-func refusal(response *http.Response) error {
+func refusal(response *http.Response, where string) error {
 	var body api.Failure
 	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&body); err != nil || body.Error == nil {
-		return unreachable(fmt.Errorf("it answers %s", response.Status))
+		return unreadable(response, where, fmt.Errorf("it answers %s", response.Status))
 	}
 	return body.Error.Err()
 }
