@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -57,12 +58,13 @@ func (inv *Inventory) Host(name string) (Host, error) {
 	return inv.members[i].host(), nil
 }
 
+// unknownHost is the error of a name that is none of those.
 func unknownHost(name string, names []string) *Error {
-	hint := DidYouMean(name, "", names)
-	if hint == "" {
-		hint = "`gateway hosts list` shows the hosts there are"
+	hint := hintList
+	if len(names) == 1 {
+		hint = "the inventory has only localhost: gateway doctor says which file it is to be"
 	}
-	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: hint}
+	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: cmp.Or(DidYouMean(name, "", names), hint)}
 }
 
 // host merges the layers.

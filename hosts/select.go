@@ -134,7 +134,10 @@ func (p *picker) suggestGroup(name string) string {
 	if _, ok := p.inv.index[name]; ok {
 		return "did you mean the host " + name + "?"
 	}
-	return DidYouMean(name, "@", p.inv.groupNames())
+	if slices.Contains(p.inv.Tags(), name) {
+		return "did you mean tag:" + name + "?"
+	}
+	return cmp.Or(DidYouMean(name, "@", p.inv.groupNames()), hintList)
 }
 
 // matching returns the hosts but localhost for which match holds.

@@ -175,6 +175,8 @@ func TestSelectHints(t *testing.T) {
 		{"@wbe", "did you mean @web?"},
 		{"@db1", "did you mean the host db1?"},
 		{"tag:wbe", "did you mean tag:web?"},
+		{"@db", "did you mean tag:db?"},
+		{"@nothing", "gateway hosts list shows what there is"},
 		{"local*", "patterns do not match localhost: name it"},
 	}
 	for _, test := range tests {

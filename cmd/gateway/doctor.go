@@ -48,7 +48,7 @@ type doctor struct {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Check the settings, the keys, the daemon and the agents' door",
+		Short: "Check the settings, the keys, the daemon and gateway mcp",
 		Long: `Check what gateway stands on: settings, inventory, keys, the SSH agent, known_hosts,
 the daemon, and a handshake of the agents' protocol with itself. It changes
 nothing, starts nothing and connects to no host (for that: gateway hosts check).

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -62,13 +63,10 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 	if err := a.load(); err != nil {
 		return err
 	}
-	ask := a.asker()
-	switch {
-	case f.fingerprint == "" && ask == nil:
-		return usage(cmd, "name the key with --fingerprint SHA256:… (--yes counts only at a terminal)", "nobody can be asked whether the key is the right one")
-	case f.fingerprint != "" && !strings.HasPrefix(f.fingerprint, "SHA256:"):
+	if f.fingerprint != "" && !strings.HasPrefix(f.fingerprint, "SHA256:") {
 		return usage(cmd, "ssh-keygen -l prints it", "--fingerprint must begin with SHA256:")
 	}
+	ask := a.asker()
 	inv, err := a.inventory()
 	if err != nil {
 		return err
@@ -76,6 +74,11 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 	g := a.open(inv, ask, policyStrict)
 	defer g.Close()
 	ctx := cmd.Context()
+	if known, err := g.Resolve(ctx, host); err != nil {
+		return err
+	} else if f.fingerprint == "" && ask == nil && !known.Local() {
+		return usage(cmd, "name the key with --fingerprint SHA256:… (--yes counts only at a terminal)", "nobody can be asked whether the key is the right one")
+	}
 	shown, err := g.HostKeys(ctx, host)
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []ga
 		Instruction: host + " shows these host keys:\n" + lines.String(),
 		Prompt:      "Trust them (yes or no)? ",
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, errNoAnswer) {
 		return nil, err
 	}
 	if answer != "yes" {

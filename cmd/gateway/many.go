@@ -30,7 +30,7 @@ type manyFlags struct {
 // planFlags adds what the command line says about the order of many hosts.
 func (a *app) planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
 	plan.GiveUp = a.givenUp
-	flags.IntVarP(&plan.Forks, "forks", "f", fleet.DefaultForks, "how many hosts at the same time")
+	flags.IntVarP(&plan.Forks, "forks", "f", fleet.DefaultForks, "work on `N` hosts at the same time")
 	flags.Func("batch", "work on batches of these `SIZES` one after the other, such as 1,10%,rest", func(s string) (err error) {
 		plan.Batches, err = fleet.ParseBatches(s)
 		return err

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -182,7 +181,7 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 	if a.config.NoDaemon {
 		return mcpserver.Config{}, &config.Error{Message: "no_daemon: the sessions of agents live in the daemon", Hint: "leave no_daemon unset for gateway mcp"}
 	}
-	if slices.ContainsFunc(a.config.Settings(), func(s config.Setting) bool { return s.Key == "ssh_config" && s.Origin == "default" }) {
+	if a.config.Origin("ssh_config") == "default" {
 		a.config.SSHConfig = "off" // an agent gets what somebody gave it
 	}
 	inv, err := a.inventory()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -198,6 +199,9 @@ func (a *app) inventory() (*hosts.Inventory, error) {
 	inv, err := hosts.Load(a.config.Inventory...)
 	if err == nil {
 		a.log.Debug("inventory", "files", a.config.Inventory, "hosts", len(inv.Names()))
+	}
+	if wrong := new(hosts.Error); errors.As(err, &wrong) && wrong.Hint == "" && errors.Is(err, fs.ErrNotExist) {
+		wrong.Hint = "it comes from " + a.config.Origin("inventory")
 	}
 	return inv, err
 }

@@ -24,8 +24,8 @@ func (a *app) sessionSendCommand() *cobra.Command {
 		Short: "Type to what runs in a session",
 		Long: `Type to what runs in a session: a command with a terminal, or one that waits for
 input. With the ID of a command it is refused if another one runs there. TEXT goes
-first, then --enter, then the keys. It is in the process list of
-this machine: for a password there is gateway session answer.
+first, then --enter, then the keys. TEXT is in the process list of this machine: for
+a password there is gateway session answer.
 
 Keys: enter tab esc space backspace up down left right home end pgup pgdn insert delete
 f1 to f12, or a character; with ctrl-, alt- and shift- before it.`,

@@ -36,15 +36,15 @@ asked for at the terminal, if there is one; else host keys are strict.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.name, "name", "", "what to call it; else it gets a name")
+	flags.StringVar(&f.name, "name", "", "call it `NAME`; else it gets one")
 	flags.StringVar(&f.cwd, "cwd", "", "start in `DIR`")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "export `NAME=VALUE` in it, or pass on NAME; may be repeated")
 	flags.StringVar(&f.shell, "shell", "", "its shell, a `PATH` or a name")
 	flags.BoolVar(&f.login, "login", false, "read the login profile first")
 	flags.StringVarP(&f.user, "user", "u", "", "enter the host as `USER`")
 	f.sudo.add(flags, "become USER by sudo, else as the inventory says, else root")
-	flags.IntVar(&f.cols, "cols", 0, "columns of its terminal (default this terminal's, else 80)")
-	flags.IntVar(&f.rows, "rows", 0, "rows of its terminal (default this terminal's, else 24)")
+	flags.IntVar(&f.cols, "cols", 0, "give its terminal `N` columns (default this terminal's, else 80)")
+	flags.IntVar(&f.rows, "rows", 0, "give its terminal `N` rows (default this terminal's, else 24)")
 	flags.StringVar(&f.term, "term", "", "`TYPE` of its terminal (default dumb, with cat for every pager)")
 	flags.StringVar(&f.kind, "kind", api.PTY, "`KIND`: pty, or pipe for no terminal at all")
 	flags.Var(&f.ttl, "ttl", "close it after that long without a command (default the setting session_ttl)")

@@ -207,6 +207,9 @@ type Setting struct {
 	Origin string `json:"origin"`
 }
 
+// Origin says where a key's value comes from.
+func (c *Config) Origin(key string) string { return c.origins[key] }
+
 // Settings lists all keys in the order of config.example.yaml.
 func (c *Config) Settings() []Setting {
 	inventory := c.Inventory
