@@ -3,7 +3,9 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"gateway/transport"
@@ -38,6 +40,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if p.isInterrupted() {
 		s.once = s.dialect.mend
 	}
+	if r.command.Cwd != "" && (!p.stdout || r.pressed.Load()) { // the line was left there, or may have been
+		s.once += "\n" + s.dialect.back(s.cwd) + "\n"
+	}
 	if result.Cwd == "" {
 		result.Cwd = s.cwd
 	}
@@ -56,8 +61,8 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	}
 	switch {
 	case err != nil:
-	case verdict == NotStarted:
-		err = noDirectory(r.command.Cwd)
+	case notRun[p.status]:
+		err = s.refused(r, p.status)
 	case verdict == Unknown:
 		err = &transport.Error{
 			Code:    "link.lost",
@@ -67,6 +72,23 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		}
 	}
 	return result, err
+}
+
+// refused is the error of a command that the shell could not run as it was asked to.
+func (s *Session) refused(r *run, why string) error {
+	switch why {
+	case noWayBack:
+		return &transport.Error{
+			Code: "cmd.cwd", Message: fmt.Sprintf("session: its own directory %q can't be entered again: there would be no way back from %q", s.cwd, r.command.Cwd),
+			Hint: "change to another one first",
+		}
+	case noEnv:
+		return &transport.Error{
+			Code: "usage", Message: fmt.Sprintf("session: the shell does not take a variable of %q", slices.Sorted(maps.Keys(r.command.Env))),
+			Hint: "one that is readonly there can't be set for a command either",
+		}
+	}
+	return noDirectory(r.command.Cwd)
 }
 
 func (r *run) result(p progress, verdict Verdict) Result {

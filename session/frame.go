@@ -114,7 +114,10 @@ func (f frame) head() string {
 
 // body is the rest of the typed form, within the group, on as many lines as it needs.
 func (f frame) body() string {
-	body, rest := "case $_gwa in *a*) set -a;;esac;"+f.inDirectory(), f.after()
+	body, rest := "case $_gwa in *a*) set -a;;esac;"+f.guarded(), f.after()
+	if f.command.Cwd != "" {
+		body = "_gwo=${OLDPWD-};" + body
+	}
 	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
 		rest += f.keeper.saveExports()
 	}
@@ -144,19 +147,40 @@ func (f frame) after() string {
 	return modes + setPrompt
 }
 
-// inDirectory returns the text and the marks, in the command's directory.
-func (f frame) inDirectory() string {
+// guarded returns the text and the marks, where the shell can run it as it is asked to: it
+// takes the command's variables, may enter its directory, and can come back from there. If
+// not, nothing is run, and the marks tell what is missing.
+func (f frame) guarded() string {
 	run := onLines(f.run(), f.marks())
-	if f.command.Cwd == "" {
+	names := slices.Sorted(maps.Keys(f.command.Env))
+	if f.command.Cwd == "" && len(names) == 0 {
 		return run
 	}
-	cd := func(word string) string { return f.dialect.cd + " " + word + " 2>/dev/null" }
-	there, missing, back := cd(directory(f.command.Cwd)), f.noDirectory(), cd(quote(f.cwd))
-	end := ";"
-	if len(there)+len(run)+len(missing)+len(back) > maxLine/2 {
-		end = "\n" // with the rest of the frame, it would be too long for one line
+	parts := []string{run, "_gws="}
+	if f.command.Cwd != "" {
+		parts = guard(noCwd, f.dialect.cd+" "+directory(f.command.Cwd)+" 2>/dev/null", parts)
+		parts = guard(noWayBack, `\[ `+quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
 	}
-	return "if " + there + end + "then " + run + end + "else " + missing + end + "fi;" + back
+	if len(names) > 0 {
+		parts = guard(noEnv, "("+strings.Join(names, "=&&\n")+"=) 2>/dev/null", parts)
+	}
+	parts = append(parts, "case $_gws in ?*)"+f.ends("$_gws")+";;esac")
+	if together := strings.Join(parts, ";"); len(together) <= maxLine*3/4 {
+		return together
+	}
+	return strings.Join(parts, "\n") // with the rest of the frame, it would be too long for one line
+}
+
+// guard has what follows done only where a check succeeds; else _gws says why not.
+func guard(why, check string, then []string) []string {
+	then[0] = "then " + then[0]
+	return append(append([]string{"_gws=" + why, "if " + check}, then...), "fi")
+}
+
+// back returns what goes back behind a command with a directory of its own, by the way
+// of where "cd -" went before: a variable alone does not tell zsh.
+func (d dialect) back(dir string) string {
+	return "{ " + d.cd + ` "${_gwo-}";` + d.cd + " " + quote(dir) + ";} >|/dev/null 2>&1||:"
 }
 
 // prompt returns the assignments that make the next prompt mark P.
@@ -271,9 +295,6 @@ func (f frame) marks() string {
 	}
 	return checked + "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws")
 }
-
-// noDirectory returns what tells that the directory could not be entered.
-func (f frame) noDirectory() string { return f.ends(noCwd) }
 
 func (f frame) ends(status string) string {
 	out, err, mark := "/dev/tty", "/dev/tty", f.dialect.shownMark

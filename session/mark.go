@@ -202,13 +202,19 @@ func (m mark) wellFormed() bool {
 		return m.payload != ""
 	case 'E': // nothing, or status:job:directory
 		fields := strings.SplitN(m.payload, ":", 3)
-		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || fields[0] == noCwd) && (fields[1] == "" || isStatus(fields[1]))
+		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || notRun[fields[0]]) && (fields[1] == "" || isStatus(fields[1]))
 	}
 	return true
 }
 
-// noCwd stands for the status of a command whose directory can't be entered.
-const noCwd = "cwd"
+// What stands for the status of a command that was not run.
+const (
+	noCwd     = "cwd"  // its directory can't be entered
+	noWayBack = "back" // the session's can't, from there
+	noEnv     = "env"  // the shell does not take its variables
+)
+
+var notRun = map[string]bool{noCwd: true, noWayBack: true, noEnv: true}
 
 // isStatus reports whether s is a decimal number of a sane length.
 func isStatus(s string) bool {

@@ -98,7 +98,7 @@ func (p progress) isInterrupted() bool {
 // verdict returns what the marks say by themselves.
 func (p progress) verdict() Verdict {
 	switch {
-	case p.status == noCwd:
+	case notRun[p.status]:
 		return NotStarted
 	case p.exitCode() < 0, !p.stdout && p.promptStatus == "0":
 		return Unknown // nothing leaves its line with 0: it was thrown away, or never ran
