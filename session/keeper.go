@@ -361,8 +361,9 @@ func signalWhere(condition, sig string, of scope) string {
 	}, "; ") + `; fi`
 }
 
-// What a probe has found, beside "0": nobody waits for the terminal.
+// What a probe has found.
 const (
+	probeNobody = "0" // nobody waits for the terminal
 	probeReads  = "1" // a process reads it
 	probeSleeps = "2" // one of another user sleeps there: setuid programs can't be looked into
 	probePolls  = "3" // one waits for it or for something else

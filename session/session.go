@@ -159,17 +159,21 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	}
 	r.typing.Lock()
 	defer r.typing.Unlock()
+	seen := r.counts() // before the write: what comes next may be the next prompt
+	defer func() {
+		select {
+		case r.typed <- seen:
+		default: // there is news of it already
+		}
+	}()
+	if !r.command.TTY && !s.stillReads(r) {
+		return 0, nobodyReads()
+	}
 	r.keyed.Store(true)
 	if s.reader() != r { // it has ended behind another writer
 		return 0, nobodyReads()
 	}
-	seen := r.counts() // before the write: what comes next may be the next prompt
-	n, err := s.terminal.Write(b)
-	select {
-	case r.typed <- seen:
-	default: // there is news of it already
-	}
-	return n, err
+	return s.terminal.Write(b)
 }
 
 func nobodyReads() error {

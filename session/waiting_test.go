@@ -3,11 +3,14 @@ package session_test
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"gateway/gateway"
 	"gateway/session"
 )
 
@@ -209,5 +212,69 @@ func TestLastBytesAreTakenLate(t *testing.T) {
 			}
 		}
 		want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+	})
+}
+
+// goesOn asks, does not wait for long, and does something else in silence.
+const goesOn = `cd "$DIR"; printf 'Go on? ' >/dev/tty; timeout --foreground 1 head -n 1 </dev/tty >/dev/null; : >gone; until [ -e told ]; do sleep 0.02; done; echo done`
+
+// awaitFile waits until a command has made a file.
+func awaitFile(t *testing.T, path string) {
+	t.Helper()
+	for begun := time.Now(); ; {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Since(begun) > 10*time.Second {
+			t.Fatalf("no %s", path)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// An answer that comes when the command has gone on would be the shell's next command.
+func TestLateAnswer(t *testing.T) {
+	const late = "touch ran\n"
+	check := func(t *testing.T, s *session.Session, r session.Result) {
+		if string(r.Stdout) != "done\n" {
+			t.Errorf("stdout %q", r.Stdout)
+		}
+		if r, err := s.Run(t.Context(), session.Command{Text: "echo *"}); err != nil || string(r.Stdout) != "gone told\n" {
+			t.Errorf("%q, %v: the shell has run it", r.Stdout, err)
+		}
+	}
+	tell := func(t *testing.T, dir string) {
+		if err := os.WriteFile(filepath.Join(dir, "told"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("written", func(t *testing.T) {
+		eachShell(t, func(t *testing.T, s *session.Session) {
+			dir := t.TempDir()
+			r := left(t, s, session.Command{Text: goesOn, Env: map[string]string{"DIR": dir}}, func(session.Prompt) {
+				awaitFile(t, filepath.Join(dir, "gone"))
+				if _, err := s.Write([]byte(late)); gateway.Code(err) != "usage" {
+					t.Errorf("Write = %v", err)
+				}
+				tell(t, dir)
+			})
+			check(t, s, r)
+		})
+	})
+	t.Run("answered", func(t *testing.T) {
+		eachShell(t, func(t *testing.T, s *session.Session) {
+			dir := t.TempDir()
+			asked := 0
+			r, err := s.Run(t.Context(), session.Command{Text: goesOn, Env: map[string]string{"DIR": dir}, Timeout: 20 * time.Second, Answer: func(context.Context, session.Prompt) (string, error) {
+				asked++
+				awaitFile(t, filepath.Join(dir, "gone"))
+				time.AfterFunc(time.Second, func() { tell(t, dir) }) // the answer has come by then
+				return strings.TrimSpace(late), nil
+			}})
+			if err != nil || asked != 1 {
+				t.Errorf("%+v, %v, asked %d times", r, err, asked)
+			}
+			check(t, s, r)
+		})
 	})
 }

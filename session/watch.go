@@ -34,6 +34,7 @@ type watch struct {
 type answer struct {
 	text string
 	err  error
+	late bool // nobody reads any more
 }
 
 const (
@@ -154,10 +155,33 @@ func (w *watch) ask(modes string) {
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	w.cancel = cancel
+	prompt := w.run.prompt
 	go func() { // ends with Answer, whose context stop cancels
-		text, err := w.run.command.Answer(ctx, w.run.prompt)
-		w.answers <- answer{text, err}
+		text, err := w.run.command.Answer(ctx, prompt)
+		w.answers <- answer{text, err, err == nil && !w.session.stillReads(w.run)}
 	}()
+}
+
+// stillReads looks once more whether a command waits for the terminal: it may have gone on
+// in silence, and what is typed then would be the shell's next command. A program that
+// counts down stops reading now and then.
+func (s *Session) stillReads(r *run) bool {
+	timeout := time.After(drainGrace + s.trip)
+	for range 3 {
+		nonce, told := s.expectLate(r.keeper, "R", 1)
+		r.keeper.tell(probeLine(nonce, s.pid, s.tty))
+		select {
+		case m := <-told:
+			if m.payload != probeNobody {
+				return true
+			}
+		case <-r.keeper.ended:
+			return false
+		case <-timeout:
+			return false
+		}
+	}
+	return false
 }
 
 // asking tells Session.Write whether somebody reads.
@@ -167,7 +191,8 @@ func (w *watch) asking(now bool) {
 	w.session.mu.Unlock()
 }
 
-// answer types what came back, or explains why the command is interrupted.
+// answer types what came back, unless it is too late, or explains why the command is
+// interrupted.
 func (w *watch) answer(a answer) error {
 	if w.cancel != nil {
 		w.cancel()
@@ -181,7 +206,12 @@ func (w *watch) answer(a answer) error {
 			Err:     ErrNeedsInput,
 		}
 	}
-	if w.run.prompt.Kind == PasswordPrompt {
+	password := w.run.prompt.Kind == PasswordPrompt
+	if a.late || password && w.promptText() != w.run.prompt.Text { // or it asks for something else by now
+		w.goOn(w.run.answered)
+		return nil
+	}
+	if password {
 		w.run.veil.hideEcho(a.text)
 	}
 	w.goOn(w.run.counts())
