@@ -52,7 +52,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	s.late = false
 	s.mu.Unlock()
 	// Somebody may hold the streams for longer than the command lived.
-	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
+	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || result.Cut || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
 		s.job = p.job
 	}
 	if verdict == Unknown && s.config.Sudo != nil && !s.lost {
@@ -238,7 +238,7 @@ func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Res
 
 var (
 	kills     = regexp.MustCompile(`\b(exec|kill|killall|pkill|ulimit|eval|source|reboot|poweroff|shutdown|halt)\b|(?m)(^|[\s;&|({])\.\s`)
-	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out`)
+	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out|zsh: timeout`)
 )
 
 var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)

@@ -34,6 +34,7 @@ func newPlain(pipe *transport.Pipe) *plain {
 	}
 	go func() {
 		both.Wait()
+		<-pipe.Done() // a program may live on without them
 		in.Close()
 	}()
 	return &plain{pipe, out}

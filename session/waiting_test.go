@@ -278,3 +278,18 @@ func TestLateAnswer(t *testing.T) {
 		})
 	})
 }
+
+// What a shell without a terminal has become may have closed its streams: it has not ended.
+func TestProgramInPlaceOfAShellWithoutTerminal(t *testing.T) {
+	for _, text := range []string{"exec sleep 60", "exec sleep 60 >/dev/null 2>&1", "exec >/dev/null 2>&1; sleep 60"} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{NoTerminal: true})
+			begun := time.Now()
+			r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 300 * time.Millisecond})
+			if r.Verdict != session.TimedOut || gateway.Code(err) != "cmd.timeout" || time.Since(begun) > 5*time.Second {
+				t.Errorf("%s after %v, %v", r.Verdict, time.Since(begun), err)
+			}
+		})
+	}
+}
