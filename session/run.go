@@ -202,11 +202,15 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	if s.soon(ctx, r) {
 		return s.settle(r)
 	}
-	var deadline <-chan time.Time
+	// What waits for the caller of Output waits no longer then; see drain.
+	defer context.AfterFunc(ctx, func() { r.stopped.Store(true) })()
+	deadline := make(chan struct{})
 	if r.command.Timeout > 0 {
-		timer := time.NewTimer(r.command.Timeout - time.Since(r.started))
+		timer := time.AfterFunc(r.command.Timeout-time.Since(r.started), func() {
+			r.stopped.Store(true)
+			close(deadline)
+		})
 		defer timer.Stop()
-		deadline = timer.C
 	}
 	idle := time.NewTimer(r.command.Idle - time.Since(r.started))
 	defer idle.Stop()

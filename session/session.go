@@ -262,7 +262,12 @@ func (s *Session) abandon() {
 	s.mu.Lock()
 	s.parted = true
 	s.mu.Unlock()
-	s.pumps.Wait()
+	parted := make(chan struct{})
+	go func() { // ends with the caller's last Output
+		s.pumps.Wait()
+		close(parted)
+	}()
+	within(drainGrace, parted)
 }
 
 // enroll notes a goroutine that Close waits for, and returns what it calls at its

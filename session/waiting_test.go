@@ -293,3 +293,35 @@ func TestProgramInPlaceOfAShellWithoutTerminal(t *testing.T) {
 		})
 	}
 }
+
+// What a caller did not take in time is not the next command's when he does.
+func TestWhatIsTakenTooLateIsNobodys(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{})
+	blocked, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	r, err := s.Run(t.Context(), session.Command{
+		Text: "echo out; seq 2000 >&2", Timeout: 300 * time.Millisecond,
+		Output: func(from session.Stream, _ []byte) {
+			if from == session.Stderr {
+				once.Do(func() { close(blocked) })
+				<-release
+			}
+		},
+	})
+	<-blocked
+	let := sync.OnceFunc(func() { close(release) })
+	defer let()
+	if !r.Cut || r.Ended {
+		t.Fatalf("%+v, %v, want a result that is cut", r, err)
+	}
+	next := make(chan session.Result, 1)
+	go func() {
+		r, _ := s.Run(t.Context(), session.Command{Text: "echo a; echo b >&2; sleep 0.3; echo c"})
+		next <- r
+	}()
+	let()
+	if r := <-next; string(r.Stdout) != "a\nc\n" || string(r.Stderr) != "b\n" {
+		t.Errorf("the next one has %q and %.50q", r.Stdout, r.Stderr)
+	}
+}
