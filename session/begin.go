@@ -33,7 +33,8 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if s.config.Sudo != nil && s.keeper.isGone() {
 		return nil, s.terminalGone(io.ErrUnexpectedEOF)
 	}
-	if s.rotate || s.keeper.isGone() {
+	s.holders.begun()
+	if s.rotate || s.holders.found.Load() || s.keeper.isGone() {
 		if err := s.renewKeeper(ctx); err != nil {
 			return nil, err
 		}

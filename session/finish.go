@@ -55,6 +55,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || result.Cut || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
 		s.job = p.job
 	}
+	if !s.rotate && s.config.Sudo == nil && !silent.MatchString(r.command.Text) {
+		s.holders.ended()
+	}
 	if verdict == Unknown && s.config.Sudo != nil && !s.lost {
 		s.end() // its keeper is gone, and there is no other
 		result.Ended = true

@@ -44,6 +44,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		alarm:     newAlarm(),
 		replies:   map[string]reply{},
 	}
+	s.holders = newHolders(s)
 	s.enter()
 	if err := s.start(ctx); err != nil {
 		s.abandon()

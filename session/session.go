@@ -74,8 +74,9 @@ type Session struct {
 	origin  string // where it started
 	tty     string // its terminal; empty: the account got none
 
-	turn  chan struct{} // holds one token while a command runs
-	alarm *alarm
+	turn    chan struct{} // holds one token while a command runs
+	alarm   *alarm
+	holders *holders
 
 	// Used by the holder of the turn only.
 	cwd     string
@@ -242,6 +243,7 @@ func (s *Session) abandon() {
 		keepers = append(keepers, s.keeper)
 	}
 	s.mu.Unlock()
+	s.holders.stop()
 	orderly := s.endedInOrder()
 	if s.looked != nil { // a short command is over before the machine's processes are looked at
 		within(keeperGrace, s.looked)
