@@ -95,6 +95,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		s.announce(r.rest, reply{kinds: "P"})
 	}
 	r.veil.echo = echo{typed: typed, traced: traced}
+	r.typing.Lock() // who types to it waits until it is typed itself
 	r.started = time.Now()
 	s.mu.Lock()
 	s.run = r
@@ -107,7 +108,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		r.display = &s.display
 		r.display.clear(size)
 	}
-	if n, err := io.WriteString(s.terminal, typed); err != nil && n == 0 {
+	n, err := io.WriteString(s.terminal, typed)
+	r.typing.Unlock()
+	if err != nil && n == 0 {
 		close(r.handed)
 		s.leave(r)
 		return nil, s.terminalGone(err)

@@ -187,7 +187,8 @@ func (s *Session) said() string {
 // setUp brings the session where its Config wants it.
 func (s *Session) setUp(ctx context.Context) error {
 	if s.config.Login {
-		r, err := s.Run(ctx, Command{Text: s.dialect.profile})
+		// Behind a prompt that is readonly, no command would ever end.
+		r, err := s.Run(ctx, Command{Text: s.dialect.profile + "\n(PS1= PS2=) 2>/dev/null"})
 		switch {
 		case err != nil:
 			return fmt.Errorf("session: login profile: %w", err)
@@ -197,6 +198,8 @@ func (s *Session) setUp(ctx context.Context) error {
 				Message: fmt.Sprintf("session: the login profile ends the shell, with status %d; it said %.200q", r.ExitCode, bytes.TrimSpace(slices.Concat(r.Stdout, r.Stderr, r.Terminal))),
 				Hint:    "an exit or an exec in ~/.profile, ~/.bash_profile or the like does this",
 			}
+		case r.ExitCode != 0:
+			return &transport.Error{Code: "shell.no_sync", Message: "session: the login profile makes PS1 or PS2 readonly", Hint: "the session's prompt has to be its own: open it without the profile"}
 		}
 	}
 	if len(s.config.Env) > 0 {

@@ -18,6 +18,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"gateway/gateway"
 	"gateway/session"
 	"gateway/transport/local"
 )
@@ -810,6 +811,12 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 	defer leaving.Close()
 	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true}); err == nil || !strings.Contains(err.Error(), "login profile ends the shell, with status 4") || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("Open with a profile that exits = %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("readonly PS1='my prompt'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true, Env: map[string]string{"A": "x"}}); gateway.Code(err) != "shell.no_sync" || !strings.Contains(err.Error(), "makes PS1 or PS2 readonly") {
+		t.Errorf("Open with a profile that keeps its prompt = %v", err)
 	}
 	tr := local.New(local.Config{})
 	defer tr.Close()

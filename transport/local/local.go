@@ -165,8 +165,9 @@ func (p *program) Wait() (transport.Exit, error) {
 func (p *program) Done() <-chan struct{} { return p.ended }
 
 // end hangs the process group up, kills it when that is not enough, and waits
-// until the leader is reaped. A leader that has ended by itself leaves its
-// background jobs running, as it does under sshd.
+// until the leader is reaped, but not for ever: what exec has made another user's program
+// can't be killed. A leader that has ended by itself leaves its background jobs running, as
+// it does under sshd.
 func (p *program) end() {
 	p.endOnce.Do(func() {
 		p.signal(syscall.SIGHUP)
@@ -177,7 +178,10 @@ func (p *program) end() {
 			p.signal(syscall.SIGKILL)
 		}
 	})
-	<-p.ended
+	select {
+	case <-p.ended:
+	case <-time.After(p.grace):
+	}
 }
 
 // signal sends sig to the process group unless its leader is gone: the number
