@@ -247,19 +247,11 @@ func (h *handshake) checker(check gossh.HostKeyCallback) gossh.HostKeyCallback {
 			return err
 		}
 		accepted = key.Marshal()
-		h.key = gossh.FingerprintSHA256(plain(key))
+		h.key = gossh.FingerprintSHA256(plainKey(key))
 		h.config.trace("hostkey", "%s %s", key.Type(), gossh.FingerprintSHA256(key))
 		h.trusted.Store(true)
 		return nil
 	}
-}
-
-// plain returns the key that a certificate is about, which outlives it.
-func plain(key gossh.PublicKey) gossh.PublicKey {
-	if cert, ok := key.(*gossh.Certificate); ok {
-		return cert.Key
-	}
-	return key
 }
 
 // again reports whether err is that the server turned the connection away

@@ -40,7 +40,7 @@ func (h *HostKeys) Refused(key gossh.PublicKey) error {
 	return nil
 }
 
-// plainKey is the key in a certificate, or the key itself.
+// plainKey is the key in a certificate, which outlives it, or the key itself.
 func plainKey(key gossh.PublicKey) gossh.PublicKey {
 	if cert, ok := key.(*gossh.Certificate); ok {
 		return cert.Key
