@@ -156,7 +156,7 @@ func (f frame) guarded() string {
 	if f.command.Cwd == "" && len(names) == 0 {
 		return run
 	}
-	parts := []string{run, "_gws="}
+	parts := []string{run, "_gwg="}
 	if f.command.Cwd != "" {
 		parts = guard(noCwd, f.dialect.cd+" "+directory(f.command.Cwd)+" 2>/dev/null", parts)
 		parts = guard(noWayBack, `\[ `+quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
@@ -164,17 +164,17 @@ func (f frame) guarded() string {
 	if len(names) > 0 {
 		parts = guard(noEnv, "("+strings.Join(names, "=&&\n")+"=) 2>/dev/null", parts)
 	}
-	parts = append(parts, "case $_gws in ?*)"+f.ends("$_gws")+";;esac")
+	parts = append(parts, "case $_gwg in ?*)"+f.ends("$_gwg")+";;esac")
 	if together := strings.Join(parts, ";"); len(together) <= maxLine*3/4 {
 		return together
 	}
 	return strings.Join(parts, "\n") // with the rest of the frame, it would be too long for one line
 }
 
-// guard has what follows done only where a check succeeds; else _gws says why not.
+// guard has what follows done only where a check succeeds; else _gwg says why not.
 func guard(why, check string, then []string) []string {
 	then[0] = "then " + then[0]
-	return append(append([]string{"_gws=" + why, "if " + check}, then...), "fi")
+	return append(append([]string{"_gwg=" + why, "if " + check}, then...), "fi")
 }
 
 // back returns what goes back behind a command with a directory of its own, by the way
