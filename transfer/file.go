@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gateway/gateway"
 	"gateway/transport"
 )
 
@@ -42,6 +43,10 @@ func (w *walk) file(ctx context.Context, t task) {
 			return
 		}
 		if same {
+			if err := w.unchanged(ctx, t, old); err != nil {
+				w.failed(ctx, t.from, t.to, err)
+				return
+			}
 			w.count(&w.report.Unchanged)
 			w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
 			return
@@ -94,6 +99,21 @@ func (w *walk) there(ctx context.Context, t task, kind string) (info Info, have 
 		return Info{}, false, refuse(codeSpecial, "", "%s is no regular file (%s): no %s takes its place", Show(w.To.About().Name, t.to), kindOf(info.Mode), kind)
 	}
 	return info, true, nil
+}
+
+// unchanged gives a file that has its bytes already what else it is to have.
+func (w *walk) unchanged(ctx context.Context, t task, old Info) error {
+	attr := (&fileCopy{walk: w, task: t}).attr()
+	if attr.Perm != nil && *attr.Perm == old.Mode.Perm() {
+		attr.Perm = nil
+	}
+	if attr.Modified.Unix() == old.Modified.Unix() {
+		attr.Modified = time.Time{}
+	}
+	if attr.empty() || w.DryRun {
+		return nil
+	}
+	return w.To.Chattr(ctx, t.to, attr)
 }
 
 // same reports whether the target has the same bytes already.
@@ -149,14 +169,14 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 			if err == nil {
 				return
 			}
-			keep := f.at+n >= worthKeeping && !wrong(err)
+			keep := f.at+n >= worthKeeping && !wrong(err) && (f.Resume || gateway.Code(err) != codeNoSpace)
 			if part.Abandon(keep); keep {
 				f.count(&f.report.Kept)
 			}
 		}()
 	}
 	if err != nil {
-		return 0, err
+		return 0, f.besides(err)
 	}
 	if f.Watch != nil {
 		f.Watch.Begin(f.from, f.info.Size, f.at)
@@ -167,7 +187,12 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if n, err = f.stream(ctx, content, part, c); err != nil {
 		return n, err
 	}
-	checked, err := part.Finish(ctx, f.attr())
+	attr, late := f.attr(), Attr{}
+	if attr.Perm != nil && *attr.Perm&0o400 == 0 { // what is stored has to be read for the comparison
+		late.Perm = attr.Perm
+		attr.Perm = new(*attr.Perm | 0o400)
+	}
+	checked, err := part.Finish(ctx, attr)
 	if err != nil {
 		return n, err
 	}
@@ -184,7 +209,20 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		err = mayBeDone(f.To, f.to, err)
 		f.count(&f.report.Unsure)
 	}
+	if err == nil && late.Perm != nil {
+		err = f.To.Chattr(ctx, f.to, late)
+	}
 	return n, err
+}
+
+// besides says of a part that could not be made where it was to be.
+func (f *fileCopy) besides(err error) error {
+	var e *transport.Error
+	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
+		dir, _ := split(f.to)
+		e.Hint = "a copy is made beside the file and then gets its name: " + Show(f.To.About().Name, dir) + " has to be writable"
+	}
+	return err
 }
 
 // opened takes the file for what it is now: another one may have its name since
@@ -281,7 +319,7 @@ func (f *fileCopy) stream(ctx context.Context, content io.Reader, part Part, c *
 }
 
 func (f *fileCopy) hasChanged() error {
-	return refuse(codeChanged, "copy it again when nobody writes to it", "%s changed while it was read", Show(f.From.About().Name, f.task.from))
+	return refuse(codeChanged, "copy it again when nobody writes to it; a file that the kernel makes up may never have the size it shows", "%s changed while it was read", Show(f.From.About().Name, f.task.from))
 }
 
 // oldPart finds what an earlier copy has left and how much of it is right.

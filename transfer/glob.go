@@ -13,21 +13,30 @@ import (
 // maxMatches bounds what a pattern stands for.
 const maxMatches = 100_000
 
-// expand returns what a pattern stands for on a machine, in order. A path that
-// is there as it is written stands for itself. As in a shell, only a dot matches
-// a dot at the beginning of a name.
+// expand returns what a pattern stands for on a machine, in order. As in a shell, only a
+// dot matches a dot at the beginning of a name, and what matches nothing stands for itself.
 func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
+	_, bad := phrase.Glob(pattern, "")
+	if bad == nil {
+		if found, err := matches(ctx, on, pattern); err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
 	_, err := on.Stat(ctx, pattern, false)
-	if err == nil {
+	switch {
+	case err == nil:
 		return []string{pattern}, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
-	}
-	if _, err := phrase.Glob(pattern, ""); err != nil {
+	case bad != nil:
 		return nil, refuse(codeNotFound, "a [ wants its ], and a class is written as in [0-9]", "%s: nothing has that name, and it is no pattern", printable(pattern))
 	}
-	found := []string{""}
+	return nil, &noMatch{pattern}
+}
+
+// matches returns what matches a pattern.
+func matches(ctx context.Context, on Tree, pattern string) (found []string, err error) {
+	found = []string{""}
 	rest := strings.TrimRight(pattern, "/")
 	if strings.HasPrefix(rest, "/") {
 		found, rest = []string{"/"}, strings.TrimLeft(rest, "/")
@@ -41,12 +50,7 @@ func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
 		}
 	}
 	if strings.HasSuffix(pattern, "/") {
-		if found, err = directories(ctx, on, found); err != nil {
-			return nil, err
-		}
-	}
-	if len(found) == 0 {
-		return nil, &noMatch{pattern}
+		return directories(ctx, on, found)
 	}
 	return found, nil
 }

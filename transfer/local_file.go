@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/pkg/sftp"
 )
 
 // Open implements [Source].
@@ -82,7 +84,18 @@ func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
 // takeOver puts the old part in the place of the new one: under a name of one's
 // own it is nobody else's to go on with.
 func (p *localPart) takeOver() error {
+	ours, err := p.file.Stat()
 	p.file.Close()
+	if err == nil {
+		var theirs fs.FileInfo
+		if theirs, err = os.Lstat(p.local.at(p.spec.Old)); err == nil && owner(theirs) != owner(ours) {
+			err = foreignPart(p.local.Name, p.spec.Old)
+		}
+	}
+	if err != nil {
+		os.Remove(p.path)
+		return p.local.problem("take over", p.spec.Old, err)
+	}
 	if err := os.Rename(p.local.at(p.spec.Old), p.path); err != nil {
 		os.Remove(p.path)
 		return p.local.problem("take over", p.spec.Old, unlink(err))
@@ -101,6 +114,17 @@ func (p *localPart) takeOver() error {
 		}
 	}
 	return p.local.problem("write", p.spec.Path, err)
+}
+
+// owner is the number of whom a file belongs to.
+func owner(info fs.FileInfo) uint32 {
+	switch stat := info.Sys().(type) {
+	case *syscall.Stat_t:
+		return stat.Uid
+	case *sftp.FileStat:
+		return stat.UID
+	}
+	return 0
 }
 
 type localPart struct {

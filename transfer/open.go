@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"os"
 
 	"gateway/gateway"
@@ -19,13 +20,13 @@ func Open(ctx context.Context, c *gateway.Connection) (Machine, error) {
 		}
 		return &Local{Name: c.Host.Name, Dir: home}, nil
 	}
-	pipe, err := c.Subsystem(ctx, "sftp")
-	if gateway.Code(err) == "file.no_subsystem" {
+	r, err := openRemote(ctx, c)
+	switch {
+	case err == nil:
+		return r, nil
+	case gateway.Code(err) == "file.no_subsystem" && !errors.Is(err, errSilent): // a shell would be no quicker
 		return openShellMachine(ctx, c, err)
 	}
-	if err != nil {
-		c.Close()
-		return nil, err
-	}
-	return openRemote(ctx, c, pipe)
+	c.Close()
+	return nil, err
 }

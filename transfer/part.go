@@ -40,6 +40,12 @@ func partPrefix(name string) string {
 	return "." + name + partMark
 }
 
+// foreignPart refuses to go on with what is somebody else's, who could write to it for as
+// long as it is there.
+func foreignPart(machine, path string) error {
+	return refuse(codeUnsafe, "remove it, or copy without --resume", "%s belongs to somebody else", Show(machine, path))
+}
+
 // isPart reports whether a name is that of a part of the file name, and not of
 // one whose name goes on like that of a part.
 func isPart(entry, name string) bool {

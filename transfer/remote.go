@@ -25,14 +25,17 @@ type Remote struct {
 	umasks     umasks
 }
 
-// openRemote begins to speak sftp over a pipe of a connection, which it closes
-// if that fails.
-func openRemote(ctx context.Context, c *gateway.Connection, pipe *transport.Pipe) (*Remote, error) {
+// openRemote begins to speak sftp over a connection. A server may accept to serve it, and
+// have no program for that.
+func openRemote(ctx context.Context, c *gateway.Connection) (*Remote, error) {
+	pipe, err := c.Subsystem(ctx, "sftp")
+	if err != nil {
+		return nil, err
+	}
 	name := c.Host.Name
 	go drain(pipe.Stderr) // ends with the pipe
 	link, err := newLink(ctx, pipe)
 	if err != nil {
-		c.Close()
 		if ctx.Err() != nil || errors.Is(err, transport.ErrLost) { // which says nothing about the server
 			return nil, err
 		}

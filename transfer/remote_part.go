@@ -51,8 +51,12 @@ func (p *remotePart) open() (*sftp.File, error) {
 	ours := true
 	if err == nil && p.spec.Old != "" {
 		// Under a name of one's own it is nobody else's to go on with.
+		err = p.checkOwner(file)
 		_ = file.Close()
-		if err = l.Remove(p.path); err == nil {
+		if failed := l.Remove(p.path); err == nil {
+			err = failed
+		}
+		if err == nil {
 			err = l.Rename(at(p.spec.Old), p.path)
 		}
 		if err != nil {
@@ -76,6 +80,19 @@ func (p *remotePart) open() (*sftp.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// checkOwner refuses an old part that is not of whom the new one is.
+func (p *remotePart) checkOwner(file *sftp.File) error {
+	ours, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	theirs, err := p.remote.link.Lstat(at(p.spec.Old))
+	if err == nil && owner(theirs) != owner(ours) {
+		err = foreignPart(p.remote.name, p.spec.Old)
+	}
+	return err
 }
 
 // umasks are what a server leaves of permissions. That is the directory's, too: one

@@ -155,7 +155,13 @@ func (r *run) sources(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, found...)
+		for _, source := range found {
+			if name := base(source); r.excluded(name, name) {
+				r.count(&r.report.Skipped)
+				continue
+			}
+			all = append(all, source)
+		}
 	}
 	return all, nil
 }
@@ -203,16 +209,20 @@ func (r *run) makeInto(ctx context.Context) error {
 }
 
 // inside refuses to copy a directory into itself, where it would find itself
-// without end.
+// without end, and a file onto itself.
 func (r *run) inside(ctx context.Context, t task) error {
 	_, here := r.From.(*Local)
 	_, too := r.To.(*Local)
-	if !t.info.Mode.IsDir() || here != too || !here && r.From.About() != r.To.About() {
+	if here != too || !here && r.From.About() != r.To.About() {
 		return nil
 	}
 	from, to := leads(ctx, r.From, t.from), leads(ctx, r.To, t.to)
-	if to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/") {
-		return refuse(codeFailed, "", "%s cannot be copied into itself", Show(r.From.About().Name, t.from))
+	name := Show(r.From.About().Name, t.from)
+	switch {
+	case !t.info.Mode.IsDir() && to == from:
+		return refuse(codeFailed, "", "%s and %s are the same file", name, printable(t.to))
+	case t.info.Mode.IsDir() && (to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/")):
+		return refuse(codeFailed, "", "%s cannot be copied into itself", name)
 	}
 	return nil
 }

@@ -224,8 +224,15 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 		return p, nil
 	}
 	if spec.Old != "" {
+		ours, err := s.run(ctx, "[ ! -O "+word(spec.Old)+" ] || echo ours")
+		if err == nil && len(ours) == 0 {
+			err = foreignPart(s.name, spec.Old)
+		}
+		if err != nil {
+			return nil, s.problem("take over", spec.Old, err)
+		}
 		// Under a name of one's own it is nobody else's to go on with.
-		_, err := s.run(ctx, fmt.Sprintf("{ mv -f %s %s && dd bs=%d seek=%d count=0 of=%s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step, word(p.path)))
+		_, err = s.run(ctx, fmt.Sprintf("{ mv -f %s %s && dd bs=%d seek=%d count=0 of=%s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step, word(p.path)))
 		if err != nil {
 			return nil, s.problem("take over", spec.Old, err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -82,16 +83,17 @@ type cpEvent struct {
 	*progressEvent
 	Result *cpResult `json:"result,omitempty"`
 	*cpSummaryEvent
+	DurationMS *int64 `json:"duration_ms,omitempty"` // of a file, and of all
 }
 
 type fileEvent struct {
 	pathJSON
-	Target     *string            `json:"target,omitempty"`
-	Done       transfer.Deed      `json:"done"`
-	Bytes      int64              `json:"bytes"`
-	Size       int64              `json:"size"`
-	DurationMS int64              `json:"duration_ms"`
-	Error      *gateway.JSONError `json:"error,omitempty"`
+	Target       *string            `json:"target,omitempty"`
+	TargetBase64 []byte             `json:"target_base64,omitempty"`
+	Done         transfer.Deed      `json:"done"`
+	Bytes        int64              `json:"bytes"`
+	Size         int64              `json:"size"`
+	Error        *gateway.JSONError `json:"error,omitempty"`
 }
 
 type progressEvent struct {
@@ -100,11 +102,10 @@ type progressEvent struct {
 }
 
 type cpSummaryEvent struct {
-	Run        string         `json:"run"`
-	Hosts      int            `json:"hosts"`
-	Counts     map[string]int `json:"counts"`
-	Status     int            `json:"status"`
-	DurationMS int64          `json:"duration_ms"`
+	Run    string         `json:"run"`
+	Hosts  int            `json:"hosts"`
+	Counts map[string]int `json:"counts"`
+	Status int            `json:"status"`
 }
 
 // emit writes an event. A host that is given up may still copy: what comes behind
@@ -135,7 +136,8 @@ func (v *cpEvents) done(_ int, r *cpResult) {
 
 func (v *cpEvents) end(s *cpSummary) {
 	v.emit("summary", "", func(e *cpEvent) {
-		e.cpSummaryEvent = &cpSummaryEvent{s.run, len(s.results), s.counts(), s.status, s.took.Milliseconds()}
+		e.cpSummaryEvent = &cpSummaryEvent{s.run, len(s.results), s.counts(), s.status}
+		e.DurationMS = new(s.took.Milliseconds())
 	})
 }
 
@@ -174,11 +176,12 @@ func (w *cpFileEvents) Moved(_ string, bytes int) {
 func (w *cpFileEvents) End(e transfer.Event) {
 	w.view.emit("file", w.host, func(line *cpEvent) {
 		line.fileEvent = &fileEvent{
-			pathJSON: pathOf(e.Path), Done: e.Done, Bytes: e.Bytes, Size: e.Size,
-			DurationMS: e.Duration.Milliseconds(), Error: gateway.NewJSONError(e.Err),
+			pathJSON: pathOf(e.Path), Done: e.Done, Bytes: e.Bytes, Size: e.Size, Error: gateway.NewJSONError(e.Err),
 		}
-		if target := pathOf(e.Target).Path; e.Target != "" {
-			line.Target = target
+		line.DurationMS = new(e.Duration.Milliseconds())
+		if e.Target != "" {
+			target := pathOf(e.Target)
+			line.Target, line.TargetBase64 = target.Path, target.PathBase64
 		}
 	})
 }
@@ -217,17 +220,18 @@ func (v *cpText) done(host int, r *cpResult) {
 			lines = append(lines, label+"hint: "+indent(visible(hint)))
 		}
 	}
-	left := r.Failed
+	left, told := r.Failed, false
 	for i, p := range r.Problems {
 		if i < maxShown || transfer.MayBeDone(p.Err) {
 			say(p.Err)
 			left--
+			told = told || errors.Is(p.Err, r.Err) // it ended the copy
 		}
 	}
 	if len(r.Problems) > maxShown && left > 0 {
 		lines = append(lines, fmt.Sprintf("%sgateway: and %d more", label, left))
 	}
-	if r.Err != nil {
+	if r.Err != nil && !told {
 		say(r.Err)
 	}
 	if r.Kept > 0 {
@@ -264,7 +268,7 @@ func (v *cpText) end(s *cpSummary) {
 			}
 			lines = append(lines, "  "+r.Host+"  "+text)
 		}
-	} else if r := s.results[0]; r.Outcome != fleet.NotStarted && r.Outcome != fleet.Skipped {
+	} else if r := s.results[0]; r.Outcome == fleet.OK || r.Files+r.Dirs+r.Links+r.Unchanged+r.Bytes+r.Failed > 0 {
 		lines = append(lines, "gateway: "+v.summary(r))
 	}
 	if len(lines) > 0 {

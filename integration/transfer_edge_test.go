@@ -1,0 +1,144 @@
+package integration
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gateway/internal/sshdtest"
+	"gateway/transfer"
+)
+
+// A file that is called like a pattern hides nothing else that matches it.
+func TestTransferFileCalledLikeAPattern(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		from, there := t.TempDir(), t.TempDir()
+		for _, name := range []string{"*", "a", "b.gz", "x[1]", "[y"} {
+			write(t, from+"/"+name, name, 0o644)
+		}
+		glob := func(pattern string, exclude ...string) *transfer.Report {
+			return run(t, transfer.Copy{From: m, To: &transfer.Local{}, Paths: []string{from + "/" + pattern}, Into: there, Glob: true, Exclude: exclude})
+		}
+		if r := glob("*", "*.gz"); !r.OK() || r.Files != 4 || r.Skipped != 1 {
+			t.Errorf("%+v", r)
+		}
+		holds(t, there, "*", "a", "x[1]", "[y")
+		for _, literal := range []string{"x[1]", "[y"} { // they match nothing
+			if r := glob(literal); !r.OK() || r.Files != 1 {
+				t.Errorf("%s: %+v", literal, r)
+			}
+		}
+	})
+}
+
+// What is the same already still gets the permissions and times that it is to have.
+func TestTransferUnchangedGetsItsMode(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		from, there := t.TempDir(), t.TempDir()
+		path := write(t, from+"/f", "same", 0o640)
+		write(t, there+"/f", "same", 0o600)
+		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Checksum: true, Mode: new(fs.FileMode(0o644)), DryRun: true}
+		for _, want := range []fs.FileMode{0o600, 0o644} {
+			if r := run(t, c); !r.OK() || r.Unchanged != 1 {
+				t.Errorf("%+v", r)
+			}
+			if info, err := os.Stat(there + "/f"); err != nil || info.Mode() != want {
+				t.Errorf("%v, %v, want %v", info.Mode(), err, want)
+			}
+			c.DryRun = false
+		}
+		c.Mode, c.Preserve = nil, true
+		if r := run(t, c); !r.OK() || r.Unchanged != 1 {
+			t.Errorf("%+v", r)
+		}
+		ours, _ := os.Stat(path)
+		if info, err := os.Stat(there + "/f"); err != nil || info.Mode() != 0o640 || info.ModTime().Unix() != ours.ModTime().Unix() {
+			t.Errorf("%v %v, %v", info.Mode(), info.ModTime(), err)
+		}
+	})
+}
+
+// A file that its owner can't read is compared before it becomes one.
+func TestTransferUnreadableMode(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for _, size := range []int{5, 100 << 10} {
+			for _, mode := range []fs.FileMode{0o200, 0} {
+				from, there := t.TempDir(), t.TempDir()
+				path := write(t, from+"/f", strings.Repeat("x", size), 0o600)
+				if r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Mode: &mode}); !r.OK() {
+					t.Errorf("%d bytes, %v: %+v", size, mode, r)
+				}
+				if info, err := os.Stat(there + "/f"); err != nil || info.Mode() != mode || info.Size() != int64(size) {
+					t.Errorf("%v, %v", info, err)
+				}
+				holds(t, there, "f")
+			}
+		}
+	})
+}
+
+// A file is not copied onto itself, whatever leads there.
+func TestTransferOntoItself(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		dir := t.TempDir()
+		write(t, dir+"/f", "f", 0o644)
+		if err := errors.Join(os.Symlink("f", dir+"/link"), os.Link(dir+"/f", dir+"/hard"), os.Symlink(dir, dir+"/d")); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ from, into string }{{"/f", "/f"}, {"/f", ""}, {"/link", ""}, {"/f", "/d/f"}, {"/f", "/link"}} {
+			r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + c.from}, Into: dir + c.into})
+			if codes(r) != "file.failed" {
+				t.Errorf("%s to %s: %+v", c.from, c.into, r)
+			}
+		}
+		link, err := os.Readlink(dir + "/link")
+		f, _ := os.Stat(dir + "/f")
+		hard, _ := os.Stat(dir + "/hard")
+		if err != nil || link != "f" || !os.SameFile(f, hard) {
+			t.Errorf("%q, %v", link, err)
+		}
+		if r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + "/f"}, Into: dir + "/g"}); !r.OK() {
+			t.Errorf("%+v", r)
+		}
+	})
+}
+
+// Who may put files into a directory must not own what a copy goes on with.
+func TestTransferForeignPart(t *testing.T) {
+	if os.Getuid() != 0 {
+		sshdtest.Skip(t, "only root can give a file away")
+	}
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		from, there := t.TempDir(), t.TempDir()
+		path := write(t, from+"/f", strings.Repeat("x", 9<<20), 0o600)
+		part := write(t, there+"/.f.gateway-ABCDEFGHIJ.part", strings.Repeat("x", 8<<20), 0o666)
+		if err := os.Chown(part, 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}
+		if r := run(t, c); codes(r) != "file.unsafe" {
+			t.Errorf("%+v", r)
+		}
+		holds(t, there, filepath.Base(part))
+		c.Resume = false
+		if r := run(t, c); !r.OK() {
+			t.Errorf("%+v", r)
+		}
+		holds(t, there, filepath.Base(part), "f")
+	})
+}
+
+// A server that says it serves sftp, and has no program for it, is served over its shell.
+func TestTransferWithoutItsProgram(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp /nonexistent/sftp-server"}})
+	m := filesOf(t, s, s.Port)
+	there := t.TempDir()
+	r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{write(t, t.TempDir()+"/f", "f", 0o600)}, Into: there})
+	if r.To.Via != "shell" || r.Files != 1 || r.Checked != 1 {
+		t.Errorf("%+v", r)
+	}
+	holds(t, there, "f")
+}
