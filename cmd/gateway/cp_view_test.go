@@ -79,6 +79,25 @@ func TestProblemsShown(t *testing.T) {
 	}
 }
 
+// What ended a copy is a file's error and the copy's, and is told once.
+func TestEndIsToldOnce(t *testing.T) {
+	full := &transport.Error{Code: "file.no_space", Message: "no space left"}
+	for _, problems := range []int{0, 1, maxShown + 1} { // the last one is not among those shown
+		r := &cpResult{Host: "web1"}
+		r.Err = full
+		for i := range problems {
+			r.Problems = append(r.Problems, transfer.Problem{Err: &transport.Error{Code: "file.permission", Message: fmt.Sprint("refused ", i)}})
+		}
+		if problems > 0 {
+			r.Problems[problems-1].Err = full
+		}
+		text := said(t, &copying{flags: &cpFlags{}}, func(v cpView) { v.done(0, r) })
+		if n := strings.Count(text, "no space left"); n != 1 {
+			t.Errorf("with %d problems it is told %d times: %s", problems, n, text)
+		}
+	}
+}
+
 // What a server calls its files does not move the cursor, nor turn a line around.
 func TestDryRunOfHostileNames(t *testing.T) {
 	for name, want := range map[string]string{
