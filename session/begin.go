@@ -34,8 +34,8 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		return nil, s.terminalGone(io.ErrUnexpectedEOF)
 	}
 	s.holders.begun()
-	if s.rotate || s.holders.found.Load() || s.keeper.isGone() {
-		if err := s.renewKeeper(ctx); err != nil {
+	if must := s.rotate || s.keeper.isGone(); must || s.holders.found.Swap(false) {
+		if err := s.renewKeeper(ctx); err != nil && (must || ctx.Err() != nil) {
 			return nil, err
 		}
 	}

@@ -40,8 +40,8 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if p.isInterrupted() {
 		s.once = s.dialect.mend
 	}
-	if r.command.Cwd != "" && (!p.stdout || r.pressed.Load()) { // the line was left there, or may have been
-		s.once += "\n" + s.dialect.back(s.cwd) + "\n"
+	if r.command.Cwd != "" && !r.located && (!p.stdout || r.pressed.Load()) { // the line was left there, or may have been
+		s.once += s.wayBack()
 	}
 	if result.Cwd == "" {
 		result.Cwd = s.cwd
@@ -54,6 +54,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	// Somebody may hold the streams for longer than the command lived.
 	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || result.Cut || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
 		s.job = p.job
+	}
+	if s.job != "" || !p.stdout {
+		s.jobs.Store(true)
 	}
 	if !s.rotate && s.config.Sudo == nil && !silent.MatchString(r.command.Text) {
 		s.holders.ended()
@@ -76,6 +79,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	}
 	return result, err
 }
+
+// wayBack is a piece of a frame that goes back to where the session is.
+func (s *Session) wayBack() string { return "\n" + s.dialect.back(s.cwd) + "\n" }
 
 // refused is the error of a command that the shell could not run as it was asked to.
 func (s *Session) refused(r *run, why string) error {

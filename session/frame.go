@@ -114,7 +114,7 @@ func (f frame) head() string {
 
 // body is the rest of the typed form, within the group, on as many lines as it needs.
 func (f frame) body() string {
-	body, rest := "case $_gwa in *a*) set -a;;esac;"+f.guarded(), f.after()
+	body, rest := f.guarded(), f.after()
 	if f.command.Cwd != "" {
 		body = "_gwo=${OLDPWD-};" + body
 	}
@@ -151,20 +151,20 @@ func (f frame) after() string {
 // takes the command's variables, may enter its directory, and can come back from there. If
 // not, nothing is run, and the marks tell what is missing.
 func (f frame) guarded() string {
-	run := onLines(f.run(), f.marks())
-	names := slices.Sorted(maps.Keys(f.command.Env))
-	if f.command.Cwd == "" && len(names) == 0 {
+	run := "case $_gwa in *a*) set -a;;esac;" + onLines(f.run(), f.marks())
+	if f.command.Cwd == "" && len(f.command.Env) == 0 {
 		return run
 	}
-	parts := []string{run, "_gwg="}
+	parts := []string{run, "unset _gwg"}
 	if f.command.Cwd != "" {
 		parts = guard(noCwd, f.dialect.cd+" "+directory(f.command.Cwd)+" 2>/dev/null", parts)
-		parts = guard(noWayBack, `\[ `+quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
+		test := strings.TrimSuffix(f.dialect.cd, "cd") + "["
+		parts = guard(noWayBack, test+" "+quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
 	}
-	if len(names) > 0 {
-		parts = guard(noEnv, "("+strings.Join(names, "=&&\n")+"=) 2>/dev/null", parts)
+	if len(f.command.Env) > 0 {
+		parts = guard(noEnv, "("+f.assignments()+") 2>/dev/null", parts)
 	}
-	parts = append(parts, "case $_gwg in ?*)"+f.ends("$_gwg")+";;esac")
+	parts = append(parts, "case ${_gwg-} in ?*)"+f.ends("$_gwg")+";;esac")
 	if together := strings.Join(parts, ";"); len(together) <= maxLine*3/4 {
 		return together
 	}
@@ -177,10 +177,13 @@ func guard(why, check string, then []string) []string {
 	return append(append([]string{"_gwg=" + why, "if " + check}, then...), "fi")
 }
 
-// back returns what goes back behind a command with a directory of its own, by the way
-// of where "cd -" went before: a variable alone does not tell zsh.
+// back returns what goes back behind a command with a directory of its own, and with it
+// what "cd -" means.
 func (d dialect) back(dir string) string {
-	return "{ " + d.cd + ` "${_gwo-}";` + d.cd + " " + quote(dir) + ";} >|/dev/null 2>&1||:"
+	if d.byWay != "" {
+		return "{ " + d.byWay + ` "${_gwo-}";` + d.byWay + " " + quote(dir) + ";} >|/dev/null 2>&1||:"
+	}
+	return d.cd + " " + quote(dir) + " 2>/dev/null||:;case ${_gwo-} in ?*)OLDPWD=$_gwo;;esac"
 }
 
 // prompt returns the assignments that make the next prompt mark P.

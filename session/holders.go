@@ -57,10 +57,11 @@ func (h *holders) ring() {
 		h.timer.Reset(left)
 		return
 	}
-	h.look()
+	h.look(since)
 }
 
-func (h *holders) look() {
+// look asks who has the streams. What has begun meanwhile would be found itself.
+func (h *holders) look(since int64) {
 	s := h.session
 	s.mu.Lock()
 	k := s.keeper
@@ -72,9 +73,9 @@ func (h *holders) look() {
 	k.tell(holdersLine(nonce))
 	select {
 	case m := <-told:
-		s.mu.Lock()
-		h.found.Store(m.payload == "1" && s.keeper == k)
-		s.mu.Unlock()
+		if h.since.CompareAndSwap(since, 0) {
+			h.found.Store(m.payload == "1")
+		}
 	case <-k.ended:
 	}
 }

@@ -203,7 +203,7 @@ func (s *Session) install(k *keeper) {
 
 // retire lets go of the streams: they end with their last writer. Hanging up is
 // the next keeper's task.
-func (k *keeper) retire() error { return k.control("gone() { :; }; exec 3>&- 4>&-") }
+func (k *keeper) retire() error { return k.control(nobody + "; exec 3>&- 4>&-") }
 
 func controlMark(kind byte, nonce, payload string) string {
 	return `"\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;"`
@@ -250,9 +250,15 @@ func has(mask string) string {
 	return `has() { while read -r m v; do case $m$v in Sig$1*:` + mask + `) return 0;; esac; done </proc/$2/status; return 1; } 2>/dev/null; `
 }
 
-// disarm says that the shell has ended in order: its jobs may go on. A stopped
-// one never would.
-func (k *keeper) disarm() error {
+// nobody is what gone does where nobody is to be hung up.
+const nobody = "gone() { :; }"
+
+// disarm says that the shell has ended in order: its jobs, if it had any, may go on. A
+// stopped one never would. To look for one takes a look at all processes of the machine.
+func (k *keeper) disarm(jobs bool) error {
+	if !jobs {
+		return k.control(nobody)
+	}
 	return k.control(`gone() { k=; for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
 		`{ read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`)
@@ -395,7 +401,8 @@ func probeLine(nonce string, pid int, tty string) string {
 			`if [ -z "$n" ]; then r=1; break; fi; ` +
 			`case $f in 0x*) if reads $((f)); then r=1; break; fi;; esac;; ` +
 			`*poll*|*select*) if reads 0; then r=3; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
-			`""|0) [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2;; esac; done`,
+			// One that has ended meanwhile is nobody's.
+			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2;; esac; done`,
 		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
 		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
 	}, "; ") + ` ) &`

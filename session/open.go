@@ -188,7 +188,7 @@ func (s *Session) said() string {
 func (s *Session) setUp(ctx context.Context) error {
 	if s.config.Login {
 		// Behind a prompt that is readonly, no command would ever end.
-		r, err := s.Run(ctx, Command{Text: s.dialect.profile + "\n(PS1= PS2=) 2>/dev/null"})
+		r, err := s.Run(ctx, Command{Text: fmt.Sprintf("%s\n(PS1= PS2=) 2>/dev/null || (exit %d)", s.dialect.profile, promptKept)})
 		switch {
 		case err != nil:
 			return fmt.Errorf("session: login profile: %w", err)
@@ -198,7 +198,7 @@ func (s *Session) setUp(ctx context.Context) error {
 				Message: fmt.Sprintf("session: the login profile ends the shell, with status %d; it said %.200q", r.ExitCode, bytes.TrimSpace(slices.Concat(r.Stdout, r.Stderr, r.Terminal))),
 				Hint:    "an exit or an exec in ~/.profile, ~/.bash_profile or the like does this",
 			}
-		case r.ExitCode != 0:
+		case r.ExitCode == promptKept:
 			return &transport.Error{Code: "shell.no_sync", Message: "session: the login profile makes PS1 or PS2 readonly", Hint: "the session's prompt has to be its own: open it without the profile"}
 		}
 	}
@@ -226,6 +226,9 @@ func (s *Session) setUp(ctx context.Context) error {
 	}
 	return nil
 }
+
+// promptKept is a status that no profile is likely to end with, if it does not come to its end.
+const promptKept = 97
 
 func noDirectory(dir string) *transport.Error {
 	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("session: directory %q can't be entered on the machine", dir)}

@@ -47,6 +47,7 @@ type run struct {
 	delivering atomic.Int32 // how many of its streams wait for the caller, or for a disk
 
 	// Used by the goroutine of Run only.
+	located  bool     // the shell has said where it is, behind the command
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt

@@ -76,6 +76,7 @@ type Session struct {
 
 	turn    chan struct{} // holds one token while a command runs
 	alarm   *alarm
+	jobs    atomic.Bool // the shell has started some, or nobody knows
 	holders *holders
 
 	// Used by the holder of the turn only.
@@ -250,7 +251,7 @@ func (s *Session) abandon() {
 	}
 	for _, k := range keepers {
 		if orderly {
-			_ = k.disarm() // a keeper that is gone does not hear it
+			_ = k.disarm(s.jobs.Load()) // a keeper that is gone does not hear it
 		}
 		k.release()
 	}

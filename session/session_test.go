@@ -812,6 +812,17 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true}); err == nil || !strings.Contains(err.Error(), "login profile ends the shell, with status 4") || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("Open with a profile that exits = %v", err)
 	}
+	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte("A=kept; . /nonexistent/env; exit 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := session.Open(t.Context(), leaving, session.Config{Shell: "dash", Login: true}); err != nil {
+		t.Errorf("Open with a profile that dash gives up = %v", err)
+	} else {
+		if r := run(t, s, "echo $A"); string(r.Stdout) != "kept\n" {
+			t.Errorf("it has %q", r.Stdout)
+		}
+		s.Close()
+	}
 	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("readonly PS1='my prompt'\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -93,6 +93,9 @@ type dialect struct {
 	regain string
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
+	// byWay is the cd of a shell for which "cd -" is no variable: it is led there by the
+	// way of where that went. The hooks of the user's know nothing of it.
+	byWay string
 	// frame is put into every frame, before the text.
 	frame string
 	// forget takes out of the history the lines of a frame that do not begin with
@@ -266,7 +269,7 @@ var dialects = map[string]dialect{
 		// the first exit while jobs run; HUP kills them; NOTIFY says which have ended
 		// amid what a command writes to the terminal.
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup +o notify -o hist_ignore_space",
-		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`,
+		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`, byWay: `\builtin cd -q`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakesAmid,

@@ -329,7 +329,11 @@ func (s *Session) locate(r *run) bool {
 	defer s.outlive(nonce, "PE")
 	d := s.dialect
 	d.retrace = "" // which is left to the next text
-	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: s.once + s.dialect.mend, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
+	once := s.once + s.dialect.mend
+	if r.command.Cwd != "" {
+		once += s.wayBack()
+	}
+	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
 	s.typeBehind(r, r.endOfRest()+f.encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
@@ -344,7 +348,7 @@ func (s *Session) locate(r *run) bool {
 				break
 			}
 			if ends++; m.payload != "" {
-				s.once = ""
+				s.once, r.located = "", true
 				s.mu.Lock()
 				_, r.progress.job, r.progress.cwd = parseEnd(m.payload)
 				s.mu.Unlock()

@@ -142,6 +142,15 @@ func (f frame) environment() string {
 	return b.String()
 }
 
+// assignments returns what only a shell that takes the variables can do: with their values,
+// which may matter to it, unless those are too long to be typed.
+func (f frame) assignments() string {
+	if f.typedEnvironment() {
+		return strings.TrimSpace(f.environment())
+	}
+	return strings.Join(slices.Sorted(maps.Keys(f.command.Env)), "=&&\n") + "="
+}
+
 // redirections returns what stands behind eval.
 func (f frame) redirections() string {
 	switch {

@@ -265,12 +265,14 @@ func TestLateAnswer(t *testing.T) {
 		eachShell(t, func(t *testing.T, s *session.Session) {
 			dir := t.TempDir()
 			asked := 0
+			var later *time.Timer
 			r, err := s.Run(t.Context(), session.Command{Text: goesOn, Env: map[string]string{"DIR": dir}, Timeout: 20 * time.Second, Answer: func(context.Context, session.Prompt) (string, error) {
 				asked++
 				awaitFile(t, filepath.Join(dir, "gone"))
-				time.AfterFunc(time.Second, func() { tell(t, dir) }) // the answer has come by then
+				later = time.AfterFunc(time.Second, func() { tell(t, dir) }) // the answer has come by then
 				return strings.TrimSpace(late), nil
 			}})
+			later.Stop()
 			if err != nil || asked != 1 {
 				t.Errorf("%+v, %v, asked %d times", r, err, asked)
 			}

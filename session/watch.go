@@ -164,7 +164,7 @@ func (w *watch) ask(modes string) {
 
 // stillReads looks once more whether a command waits for the terminal: it may have gone on
 // in silence, and what is typed then would be the shell's next command. A program that
-// counts down stops reading now and then.
+// counts down stops reading now and then. Where nobody is there to look, it was seen reading.
 func (s *Session) stillReads(r *run) bool {
 	timeout := time.After(drainGrace + s.trip)
 	for range 3 {
@@ -175,10 +175,10 @@ func (s *Session) stillReads(r *run) bool {
 			if m.payload != probeNobody {
 				return true
 			}
-		case <-r.keeper.ended:
-			return false
+		case <-r.keeper.exited:
+			return true
 		case <-timeout:
-			return false
+			return true
 		}
 	}
 	return false
@@ -207,7 +207,8 @@ func (w *watch) answer(a answer) error {
 		}
 	}
 	password := w.run.prompt.Kind == PasswordPrompt
-	if a.late || password && w.promptText() != w.run.prompt.Text { // or it asks for something else by now
+	// It may ask for something else by now, or draw its question anew.
+	if text := w.promptText(); a.late || password && text != w.run.prompt.Text && !asksSecret(text) {
 		w.goOn(w.run.answered)
 		return nil
 	}

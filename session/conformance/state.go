@@ -65,6 +65,8 @@ var state = []Case{
 	{ID: "C86", Name: "directory for one command that leaves its line", Steps: []Step{
 		{Text: "sleep 60", With: session.Command{Cwd: "/usr", Timeout: ms(300)}, Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", StderrLike: Like(""), Most: ms(2300)},
 		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
+		{Text: "cd /tmp; echo on; sleep 60", With: session.Command{Timeout: ms(500)}, Stdout: "on\n", Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", StderrLike: Like("")},
+		{Text: "pwd; cd \"$T\"", Stdout: "/tmp\n", Cwd: "$T"},
 		{Text: "echo on; sleep 60", With: session.Command{Cwd: "/usr"}, React: []Reaction{{After: "on", Interrupt: session.Int}}, Stdout: "on\n", Verdict: session.Interrupted, Codes: endings, Error: "cmd.interrupted", StderrLike: Like("")},
 		{Text: "pwd", With: session.Command{Cwd: "/"}, Stdout: "/\n"},
 		{Text: "pwd", Stdout: "$T\n", Cwd: "$T"},
