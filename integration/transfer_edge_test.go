@@ -103,6 +103,10 @@ func TestTransferOntoItself(t *testing.T) {
 		if r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + "/f"}, Into: dir + "/g"}); !r.OK() {
 			t.Errorf("%+v", r)
 		}
+		other := write(t, t.TempDir()+"/other", "x", 0o644)
+		if r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + "/f", other}, Into: dir}); codes(r) != "file.failed" || r.Files != 1 {
+			t.Errorf("%+v", r)
+		}
 	})
 }
 

@@ -43,13 +43,16 @@ func (w *walk) file(ctx context.Context, t task) {
 			return
 		}
 		if same {
-			if err := w.unchanged(ctx, t, old); err != nil {
+			err = w.unchanged(ctx, t, old)
+			if err == nil {
+				w.count(&w.report.Unchanged)
+				w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
+				return
+			}
+			if !errors.Is(err, fs.ErrPermission) { // somebody else's can be replaced
 				w.failed(ctx, t.from, t.to, err)
 				return
 			}
-			w.count(&w.report.Unchanged)
-			w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
-			return
 		}
 	}
 	if w.DryRun {
@@ -164,9 +167,10 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		return 0, err
 	}
 	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: f.perm(), Size: f.info.Size, Old: old, At: f.at})
+	committed := false
 	if part != nil {
 		defer func() {
-			if err == nil {
+			if err == nil || committed {
 				return
 			}
 			keep := f.at+n >= worthKeeping && !wrong(err) && (f.Resume || gateway.Code(err) != codeNoSpace)
@@ -209,7 +213,9 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		err = mayBeDone(f.To, f.to, err)
 		f.count(&f.report.Unsure)
 	}
-	if err == nil && late.Perm != nil {
+	if committed = err == nil; committed && late.Perm != nil {
+		ctx, stop := outlast(ctx)
+		defer stop()
 		err = f.To.Chattr(ctx, f.to, late)
 	}
 	return n, err

@@ -85,7 +85,11 @@ func (r *run) all(ctx context.Context) error {
 		}
 		t.fresh = !exists && !into
 		if err := r.inside(ctx, t); err != nil {
-			return err
+			if len(paths) == 1 || info.Mode.IsDir() {
+				return err
+			}
+			r.failed(ctx, source, t.to, err)
+			continue
 		}
 		if info.Mode.IsRegular() && r.Watch != nil {
 			r.Watch.Found(info.Size)
