@@ -252,6 +252,15 @@ func (s *Session) leave(r *run) {
 		s.outlive(r.rest, "P")
 	}
 	r.feeder.close()
+	if r.ordered.Load() == nil {
+		return
+	}
+	signaled := make(chan struct{})
+	go func() { // ends with what Interrupt writes, or with the session
+		r.signaling.Wait()
+		close(signaled)
+	}()
+	within(heedGrace, signaled)
 }
 
 // detach ends the command's claim on the streams, and returns what its marks

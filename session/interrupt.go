@@ -52,6 +52,8 @@ func (s *Session) Interrupt(level Level) error {
 		if !o.typed || r.ordered.Load() == nil { // one that is typed makes up for no other
 			r.ordered.Store(o) // now, or Run could be through before it looks
 		}
+		r.signaling.Add(1)
+		defer r.signaling.Done()
 	}
 	s.mu.Unlock()
 	if over {
