@@ -85,20 +85,22 @@ func (f frame) encode() string {
 		}
 		fmt.Fprintf(&b, f.dialect.stored, f.keeper.frames(f.loud))
 	} else {
-		head, body := f.head(), f.body()
+		head, body := f.head(), f.body()+"}"
 		b.WriteString(head)
-		if len(head)+len(body) > maxLine {
+		if len(head)+len(body)+len(nowhere) > maxLine {
 			b.WriteString("\n")
 		}
 		b.WriteString(body)
-		b.WriteString("}")
 	}
 	if f.quiet {
-		b.WriteString(" >|/dev/null 2>&1")
+		b.WriteString(nowhere)
 	}
 	b.WriteString("\n")
 	return b.String()
 }
+
+// nowhere is where a group's own output goes in a session whose shell traces.
+const nowhere = " >|/dev/null 2>&1"
 
 // head is the typed form up to where the options of the user's are in force.
 func (f frame) head() string {
@@ -165,7 +167,7 @@ func (f frame) guarded() string {
 		parts = guard(noEnv, "("+f.assignments()+") 2>/dev/null", parts)
 	}
 	parts = append(parts, "case ${_gwg-} in ?*)"+f.ends("$_gwg")+";;esac")
-	if together := strings.Join(parts, ";"); len(together) <= maxLine*3/4 {
+	if together := strings.Join(parts, ";"); len(together) <= maxLine/2 {
 		return together
 	}
 	return strings.Join(parts, "\n") // with the rest of the frame, it would be too long for one line

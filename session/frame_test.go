@@ -30,4 +30,21 @@ func TestFrameCanBeTyped(t *testing.T) {
 			}
 		}
 	}
+	for family, d := range dialects {
+		k := &keeper{stdout: "/proc/11957/fd/3", stderr: "/proc/11957/fd/4", dir: "/dev/shm/.gw-5369c85f151338d8", stored: make(chan struct{})}
+		for n := range 16 * 150 { // whatever stands beside each other on a line
+			is := func(bit int) bool { return n>>bit&1 == 1 }
+			f := frame{dialect: d, keeper: k, nonce: newNonce(), quiet: true, loud: is(0), uploaded: is(1), cwd: "/root"}
+			f.command = Command{Text: "ls", Env: map[string]string{"A": strings.Repeat("v", 3*(n>>4))}}
+			if is(2) {
+				f.command.Cwd = "/usr"
+			}
+			if is(3) {
+				f.once = d.recount
+			}
+			if line, ok := f.line(); !ok {
+				t.Errorf("%s, %d bytes of environment: %d bytes, a line of %d", family, 3*(n>>4), len(line), longestLine(line))
+			}
+		}
+	}
 }
