@@ -42,7 +42,8 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{})}
 	noisy, traced := s.isNoisy(command.Text), s.isTraced(command.Text)
 	r.awaited = noisy || traced || mentionsTerminal(command.Text)
-	r.loud = r.awaited || r.keeper == nil || command.TTY || (!s.settles() || s.dialect.regain != "") && !silent.MatchString(command.Text)
+	r.silent = silent.MatchString(command.Text)
+	r.loud = r.awaited || r.keeper == nil || command.TTY || (!s.settles() || s.dialect.regain != "") && !r.silent
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
@@ -252,15 +253,9 @@ func (s *Session) leave(r *run) {
 		s.outlive(r.rest, "P")
 	}
 	r.feeder.close()
-	if r.ordered.Load() == nil {
-		return
+	if r.ordered.Load() != nil {
+		allWithin(heedGrace, &r.signaling)
 	}
-	signaled := make(chan struct{})
-	go func() { // ends with what Interrupt writes, or with the session
-		r.signaling.Wait()
-		close(signaled)
-	}()
-	within(heedGrace, signaled)
 }
 
 // detach ends the command's claim on the streams, and returns what its marks

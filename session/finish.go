@@ -58,7 +58,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if s.job != "" || !p.stdout {
 		s.jobs.Store(true)
 	}
-	if !s.rotate && s.config.Sudo == nil && !silent.MatchString(r.command.Text) {
+	if !s.rotate && s.config.Sudo == nil && !r.silent {
 		s.holders.ended()
 	}
 	if verdict == Unknown && s.config.Sudo != nil && !s.lost {

@@ -20,6 +20,7 @@ type run struct {
 	keeper  *keeper
 	loud    bool // the prompt behind it says that its bytes on the terminal have come
 	awaited bool // it is likely to have some
+	silent  bool // its text starts no program
 	outputs [3]*output
 
 	// wake is sent to when progress says something that the goroutine of Run has

@@ -226,6 +226,16 @@ func within(d time.Duration, done <-chan struct{}) {
 	}
 }
 
+// allWithin waits for a group, but not for longer than d.
+func allWithin(d time.Duration, group *sync.WaitGroup) {
+	done := make(chan struct{})
+	go func() { // ends with the group
+		group.Wait()
+		close(done)
+	}()
+	within(d, done)
+}
+
 // closed reports whether done is.
 func closed(done <-chan struct{}) bool {
 	select {
@@ -265,12 +275,7 @@ func (s *Session) abandon() {
 	s.mu.Lock()
 	s.parted = true
 	s.mu.Unlock()
-	parted := make(chan struct{})
-	go func() { // ends with the caller's last Output
-		s.pumps.Wait()
-		close(parted)
-	}()
-	within(drainGrace, parted)
+	allWithin(drainGrace, &s.pumps) // a caller's Output may never return
 }
 
 // enroll notes a goroutine that Close waits for, and returns what it calls at its

@@ -218,18 +218,10 @@ func TestLastBytesAreTakenLate(t *testing.T) {
 // goesOn asks, does not wait for long, and does something else in silence.
 const goesOn = `cd "$DIR"; printf 'Go on? ' >/dev/tty; timeout --foreground 1 head -n 1 </dev/tty >/dev/null; : >gone; until [ -e told ]; do sleep 0.02; done; echo done`
 
-// awaitFile waits until a command has made a file.
-func awaitFile(t *testing.T, path string) {
+// isThere waits until a command has made a file.
+func isThere(t *testing.T, path string) {
 	t.Helper()
-	for begun := time.Now(); ; {
-		if _, err := os.Stat(path); err == nil {
-			return
-		}
-		if time.Since(begun) > 10*time.Second {
-			t.Fatalf("no %s", path)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
+	eventually(t, path+" is there", func() bool { _, err := os.Stat(path); return err == nil })
 }
 
 // An answer that comes when the command has gone on would be the shell's next command.
@@ -252,7 +244,7 @@ func TestLateAnswer(t *testing.T) {
 		eachShell(t, func(t *testing.T, s *session.Session) {
 			dir := t.TempDir()
 			r := left(t, s, session.Command{Text: goesOn, Env: map[string]string{"DIR": dir}}, func(session.Prompt) {
-				awaitFile(t, filepath.Join(dir, "gone"))
+				isThere(t, filepath.Join(dir, "gone"))
 				if _, err := s.Write([]byte(late)); gateway.Code(err) != "usage" {
 					t.Errorf("Write = %v", err)
 				}
@@ -268,7 +260,7 @@ func TestLateAnswer(t *testing.T) {
 			var later *time.Timer
 			r, err := s.Run(t.Context(), session.Command{Text: goesOn, Env: map[string]string{"DIR": dir}, Timeout: 20 * time.Second, Answer: func(context.Context, session.Prompt) (string, error) {
 				asked++
-				awaitFile(t, filepath.Join(dir, "gone"))
+				isThere(t, filepath.Join(dir, "gone"))
 				later = time.AfterFunc(time.Second, func() { tell(t, dir) }) // the answer has come by then
 				return strings.TrimSpace(late), nil
 			}})
