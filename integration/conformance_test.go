@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/session/conformance"
 	"gateway/transport"
@@ -77,6 +78,9 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 					m.note(at, failed)
 					problems := runner.Run(t.Context(), c)
 					m.noteLate(at, runner.Late)
+					if runner.Again {
+						t.Log("a fault of the shell itself: run again")
+					}
 					for _, problem := range problems {
 						t.Errorf("%s: %s", c.Name, problem)
 					}
@@ -101,7 +105,7 @@ func newRunner(t *testing.T, tr transport.Transport, shell string) *conformance.
 		env["LC_ALL"] = "C.UTF-8" // it reads characters of the locale; a server may have none
 	}
 	return &conformance.Runner{
-		Shell: shell, Dir: dir,
+		Shell: shell, Dir: dir, Watch: sshdtest.WatchFault,
 		Open: func(ctx context.Context, config session.Config) (*session.Session, error) {
 			all := maps.Clone(env)
 			maps.Copy(all, config.Env)

@@ -25,7 +25,7 @@ func TestLoopWithoutTerminal(t *testing.T) {
 			t.Parallel()
 			s, pid := bashOn(t, tr)
 			for n := range 20 {
-				spun := sshdtest.WatchSpin(pid)
+				faulty := sshdtest.WatchFault("bash", pid)
 				command := session.Command{Text: "while /bin/sleep 0.01; do /bin/true; done", Timeout: 5 * time.Second}
 				want, moment := session.Interrupted, time.Duration(rand.IntN(30))*time.Millisecond
 				if n%2 == 0 {
@@ -35,8 +35,8 @@ func TestLoopWithoutTerminal(t *testing.T) {
 				}
 				r, err := s.Run(t.Context(), command)
 				switch {
-				case spun() && r.Ended:
-					t.Log("bash spins in its handler: a fresh one")
+				case faulty() && r.Ended:
+					t.Log("a fault of the shell itself: a fresh one")
 					s, pid = bashOn(t, tr)
 				case r.Verdict != want || r.Ended:
 					t.Fatalf("after %v: got %s, ended %v, %v; want %s, in a session that lives", moment, r.Verdict, r.Ended, err, want)

@@ -107,8 +107,8 @@ func (m *momentary) life() {
 	pid := strings.TrimSpace(string(r.Stdout))
 	for n := 0; n < 40 && err == nil; n++ {
 		text := endings[m.random.IntN(len(endings))]
-		how, moment, spun := m.end(s, shell, pid, text)
-		if spun {
+		how, moment, faulty := m.end(s, shell, pid, text)
+		if faulty {
 			return
 		}
 		if r, err = s.Run(context.Background(), session.Command{Text: "g", Timeout: 20 * time.Second}); err != nil || string(r.Stdout) != "kept in /usr\n" || len(r.Stderr) > 0 || r.ExitCode != 0 {
@@ -126,8 +126,8 @@ const (
 )
 
 // end runs a command and ends it in some way after a moment. It reports whether that has
-// cost the session, which only bash's own fault may.
-func (m *momentary) end(s *session.Session, shell, pid, text string) (how string, moment time.Duration, spun bool) {
+// cost the session, which only a fault of the shell's own may.
+func (m *momentary) end(s *session.Session, shell, pid, text string) (how string, moment time.Duration, faulty bool) {
 	moment = time.Duration(m.random.IntN(int(20 * time.Millisecond)))
 	command := session.Command{Limit: 100}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -152,9 +152,9 @@ func (m *momentary) end(s *session.Session, shell, pid, text string) (how string
 	}
 	m.counts[how]++
 	command.Text = text
-	begun, spins := time.Now(), sshdtest.WatchSpin(pid)
+	begun, seen := time.Now(), sshdtest.WatchFault(shell, pid)
 	r, err := s.Run(ctx, command)
-	spun = spins() && shell == "bash" && r.Ended
+	faulty = seen() && r.Ended
 	if said := slices.Concat(r.Stdout, r.Stderr, r.Terminal); bytes.IndexByte(said, 0x1e) >= 0 {
 		m.t.Errorf("%s, %q, %s after %v: a mark is left in stdout %.200q, stderr %.200q, terminal %.200q", shell, text, how, moment, r.Stdout, r.Stderr, r.Terminal)
 	}
@@ -162,10 +162,10 @@ func (m *momentary) end(s *session.Session, shell, pid, text string) (how string
 	case r.Verdict == session.TimedOut && want == session.Interrupted && !r.Ended:
 		m.counts[how+missed]++
 		m.counts[fmt.Sprintf("%s missed %q in %s", how, text, shell)]++
-	case spun && (r.Verdict == want || r.Verdict == session.TimedOut):
-		m.counts[fmt.Sprintf("bash spun in %q", text)]++
+	case faulty && (r.Verdict == want || r.Verdict == session.TimedOut):
+		m.counts[fmt.Sprintf("%s failed of its own in %q", shell, text)]++
 	case r.Verdict != want || r.Ended || took > patience:
 		m.t.Errorf("%s, %q, %s after %v: %s %d after %v, stderr %.200q, terminal %.200q, ended %v, %v; want %s", shell, text, how, moment, r.Verdict, r.ExitCode, took, r.Stderr, r.Terminal, r.Ended, err, want)
 	}
-	return how, moment, spun
+	return how, moment, faulty
 }

@@ -24,8 +24,13 @@ type Runner struct {
 	Shell string
 	// Dir is that directory.
 	Dir string
+	// Watch begins to watch a shell for a fault of its own that no session survives. The
+	// returned function ends that, and reports whether it was seen.
+	Watch func(shell, pid string) (seen func() bool)
 	// Late is by how much the deadlines of the last case were missed at most.
 	Late time.Duration
+	// Again is whether the last case was run twice, as its shell was faulty.
+	Again bool
 
 	session *session.Session
 	config  session.Config
@@ -63,8 +68,19 @@ func (r *Runner) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run runs a case and returns what was wrong.
-func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
+// Run runs a case and returns what was wrong. A case that a fault of the shell's own has
+// ended is run once more, in a fresh session.
+func (r *Runner) Run(ctx context.Context, c Case) []string {
+	problems, faulty := r.attempt(ctx, c)
+	r.Again = faulty && len(problems) > 0
+	if r.Again {
+		problems, _ = r.attempt(ctx, c)
+	}
+	return problems
+}
+
+// attempt runs a case once. It reports whether the shell was seen to be faulty.
+func (r *Runner) attempt(ctx context.Context, c Case) (problems []string, faulty bool) {
 	defer func() {
 		if len(problems) > 0 {
 			r.Close()
@@ -80,8 +96,18 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 		}()
 	}
 	if err := r.Start(ctx); err != nil {
-		return []string{err.Error()}
+		return []string{err.Error()}, false
 	}
+	seen, err := r.watch(ctx)
+	if err != nil {
+		return []string{err.Error()}, false
+	}
+	problems = r.steps(ctx, c)
+	return problems, seen()
+}
+
+// steps runs what a case is made of, and looks at the session behind it.
+func (r *Runner) steps(ctx context.Context, c Case) (problems []string) {
 	cwd := r.Dir
 	for i, step := range c.Steps {
 		wrong := r.do(ctx, step)
@@ -115,6 +141,17 @@ func (r *Runner) Run(ctx context.Context, c Case) (problems []string) {
 		problems = append(problems, "afterwards: "+w)
 	}
 	return problems
+}
+
+// watch begins to watch the session's shell.
+func (r *Runner) watch(ctx context.Context) (seen func() bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	result, err := r.session.Run(ctx, session.Command{Text: "echo $$"})
+	if err != nil {
+		return nil, fmt.Errorf("the shell's process number: %w", err)
+	}
+	return r.Watch(r.Shell, strings.TrimSpace(string(result.Stdout))), nil
 }
 
 // reopen opens the session again, which knows nothing but what was exported.
