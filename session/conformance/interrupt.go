@@ -107,7 +107,7 @@ var interrupts = []Case{
 	)},
 	{ID: "E67", Name: "a program that follows a file", Steps: []Step{
 		{Text: `echo part >"$T/log"`},
-		timedOut(`tail -f "$T/log"`),
+		with(timedOut(`tail -f "$T/log"`), func(s *Step) { s.With.Timeout, s.Least = ms(1000), ms(1000) }), // within which it starts
 		interrupted(`tail -f "$T/log"`),
 		interrupted(`tail -f "$T/log" | sh -c 'echo $$ >"$T/pid"; exec cat'`),
 		gone(),
