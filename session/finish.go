@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"gateway/transport"
@@ -42,6 +43,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	}
 	if r.command.Cwd != "" && !r.located && (!p.stdout || r.pressed.Load()) { // the line was left there, or may have been
 		s.once += s.wayBack()
+	}
+	if retrap := s.dialect.retrap; strings.Contains(r.command.Text, "trap") && !strings.Contains(s.once, retrap) {
+		s.once += retrap
 	}
 	if result.Cwd == "" {
 		result.Cwd = s.cwd

@@ -20,7 +20,7 @@ func TestFrameCanBeTyped(t *testing.T) {
 					{command: Command{Merge: true, Stdin: strings.NewReader("")}, stdin: k.stdin(newNonce()), quiet: true, traced: true, modes: true, loud: true},
 					{quiet: true, traced: true, modes: true},
 				} {
-					f.dialect, f.keeper, f.nonce, f.reopen, f.cwd, f.once = d, k, newNonce(), true, "/"+names, d.mend+d.recount
+					f.dialect, f.keeper, f.nonce, f.reopen, f.cwd, f.once = d, k, newNonce(), true, "/"+names, d.mend+d.recount+d.retrap
 					f.command.Text, f.command.Cwd = text, cwd
 					f.uploaded = !f.typable()
 					if line, ok := f.line(); !ok {

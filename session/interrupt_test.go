@@ -277,6 +277,35 @@ func TestInterruptedLoops(t *testing.T) {
 	}
 }
 
+// TestTrapTakenAway: busybox ash needs a trap of its own on INT to survive an interrupt
+// within a builtin. A text that had taken it away left the session without it, and one
+// interrupt in some hundred of a loop of builtins ended that.
+func TestTrapTakenAway(t *testing.T) {
+	t.Parallel()
+	for i := range 4 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: "busybox ash"})
+			run(t, s, "trap 'echo mine' INT")
+			run(t, s, "true")
+			if r := run(t, s, "trap"); string(r.Stdout) != "trap -- 'echo mine' INT\n" {
+				t.Fatalf("the traps are %q, want the command's own", r.Stdout)
+			}
+			run(t, s, "trap - INT")
+			if r := run(t, s, "trap"); !strings.HasSuffix(string(r.Stdout), " INT\n") {
+				t.Fatalf("the traps are %q, want the session's own", r.Stdout)
+			}
+			for n := range 20 {
+				timeout := time.Duration(1+rand.IntN(20)) * time.Millisecond
+				r, err := s.Run(t.Context(), session.Command{Text: "while :; do [ a != b ]; done", Timeout: timeout})
+				if r.Verdict != session.TimedOut || r.Ended {
+					t.Fatalf("loop %d: got %+v, %v, want timed_out in a session that lives", n, r, err)
+				}
+			}
+		})
+	}
+}
+
 // lateShell has shells that take two seconds to start.
 type lateShell struct{ transport.Transport }
 

@@ -81,6 +81,8 @@ type dialect struct {
 	ended string
 	// mend is what a shell needs after its line was left.
 	mend string
+	// retrap is what it needs after a text that may have changed its traps.
+	retrap string
 	// leads: an interrupt has to meet it before its programs, whose end by one
 	// gives a subshell a status of 2, and a pipeline any. Where it meets the shell
 	// in its handler of SIGCHLD, that one is left by a jump: the shell is deaf from
@@ -170,7 +172,10 @@ var ksh = dialect{
 var ash = func() dialect {
 	d := posix
 	d.frame = "_gwi=;"
-	d.setup = "trap '_gwi=$?;[ $_gwi != 0 ]||_gwi=130;{ : ${_gwx?};} 2>/dev/null' INT;"
+	const trap = "trap '_gwi=$?;[ $_gwi != 0 ]||_gwi=130;{ : ${_gwx?};} 2>/dev/null' INT"
+	d.setup = trap + ";"
+	// A text may have taken it away. No other spelling of $(trap) tells what is set here.
+	d.retrap = `case $(trap) in *"' INT"*);;*)` + trap + ";;esac;"
 	// An error in a subshell of the text goes to the nearest handler, which is a
 	// command's of the shell that was forked: the subshell would run the rest of
 	// the frame, and then read the terminal beside its parent. Behind such a
