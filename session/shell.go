@@ -213,7 +213,10 @@ var dialects = map[string]dialect{
 		// With job control, a child that was interrupted while it is being forked
 		// takes the terminal behind the shell's back, which then reads EIO and
 		// leaves (one in ten); and the end of a job is told on any command's stderr.
-		setup:  `\command history -c;set +m;` + regains(`\command read`, "am", `\command set -m;(:);\command set +m`),
+		//
+		// A PROMPT_COMMAND before the first command leaves PIPESTATUS without a value, and
+		// 5.2 gives it none any more.
+		setup:  `\command history -c;\command unset PIPESTATUS;set +m;` + regains(`\command read`, "am", `\command set -m;(:);\command set +m`),
 		regain: `\command eval "${_gwf-}"||:;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt, and so does line editing
 		// behind --noediting. Whoever has made it readonly keeps it.

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 
 	"gateway/session"
@@ -243,6 +244,9 @@ var state = []Case{
 		{Text: `exec 5>"$T/5" 6>"$T/6" 7>"$T/7" 8>"$T/8"`},
 		{Text: `echo five >&5; echo six >&6; echo seven >&7; echo eight >&8; exec 5>&- 6>&- 7>&- 8>&-; cat "$T"/[5-8]`, Stdout: "five\nsix\nseven\neight\n"},
 	}},
+	{ID: "C89", Name: "statuses of a pipeline", Except: on("dash, ksh, mksh, yash, busybox ash", "the shell does not keep them"), Steps: slices.Repeat([]Step{
+		{Text: `false | true | (exit 3); eval 'echo "${PIPESTATUS[*]:-${pipestatus[*]}}"'`, Stdout: "1 0 3\n"},
+	}, 3)},
 	{ID: "C83", Name: "positional parameters", Steps: []Step{
 		{Text: "set -- x y"},
 		{Text: `echo $#; f() { return 4; }; set -- 1 2 3`, Stdout: "2\n"},
