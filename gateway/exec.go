@@ -56,6 +56,7 @@ type Command struct {
 	// host's sudo.password is tried. again: it has answered this prompt of the same
 	// command, or statement, before.
 	Answer func(ctx context.Context, p session.Prompt, again bool) (string, error)
+	script *session.Script // of which it is a part
 }
 
 // Live is the way to a command that runs.
@@ -150,7 +151,7 @@ func sessionID() string {
 func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Command, id string) session.Command {
 	c := session.Command{
 		Text: command.Text, Cwd: command.Cwd, Env: command.Env, Stdin: command.Stdin,
-		TTY: command.TTY, Echo: command.Echo, Merge: command.Merge,
+		TTY: command.TTY, Echo: command.Echo, Merge: command.Merge, Script: command.script,
 		Timeout: command.Timeout, Limit: command.Limit, Output: command.Output,
 	}
 	if command.Spool {

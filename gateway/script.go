@@ -14,7 +14,8 @@ import (
 
 // RunScript runs a command whose text is a script: statement by statement, up to
 // the first that does not exit with 0, which Result.Line names. The result is
-// that of one command. Text that can't be split runs whole, with a warning.
+// that of one command. Text that can't be split runs whole, with a warning, and so
+// does the rest of one that redirects its own streams.
 //
 // Each statement is a command of the session: Cwd and Env hold for one of them,
 // so that a script's are better given to [Gateway.Open]. Stdin and TTY are for a
@@ -22,7 +23,11 @@ import (
 func (s *Session) RunScript(ctx context.Context, command Command) Result {
 	pieces, err := statements.Split(command.Text, s.engine.Shell())
 	if err != nil {
-		s.gateway.config.Warn(fmt.Sprintf("%s: %s runs whole, and does not stop at a statement that fails: %v", s.name, cmp.Or(command.Name, "the script"), err))
+		whole := cmp.Or(command.Name, "the script")
+		if len(pieces) > 1 {
+			whole = fmt.Sprintf("the rest of %s, from line %d on,", whole, pieces[len(pieces)-1].Line)
+		}
+		s.gateway.config.Warn(fmt.Sprintf("%s: %s runs whole, and does not stop at a statement that fails: %v", s.name, whole, err))
 	}
 	if len(pieces) < 2 {
 		r := s.Run(ctx, command)
@@ -31,6 +36,7 @@ func (s *Session) RunScript(ctx context.Context, command Command) Result {
 		}
 		return r
 	}
+	command.script = new(session.Script)
 	run := newScriptRun(s, command)
 	for _, piece := range pieces {
 		if run.step(ctx, piece) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -234,5 +236,59 @@ func TestScriptIsLeft(t *testing.T) {
 			t.Errorf("got %s %d %q, line %d, %v, want unknown before line 3", r.Verdict, r.ExitCode, r.Stdout, r.Line, r.Err)
 		}
 		g.Close()
+	}
+}
+
+// What a statement leaves running writes into those that follow, also in the moment
+// between two of them, and into nothing behind the script.
+func TestScriptKeepsWhatItsJobsSay(t *testing.T) {
+	t.Parallel()
+	notice := regexp.MustCompile(`(?m)^\[\d+\].*\n`) // yash waits aloud
+	for _, shell := range []string{"bash", "dash", "zsh", "ksh", "mksh", "yash", "busybox ash"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			g := gateway.New(gateway.Config{})
+			defer g.Close()
+			s, err := g.Open(t.Context(), "localhost", gateway.Options{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			r := s.RunScript(t.Context(), gateway.Command{Text: "(echo first; sleep 0.3; echo second; echo third >&2) & p=$!\nsleep 0.1\necho middle\nwait $p\n" +
+				"seq 1 50000 &\nwait\necho end\n(sleep 0.5; echo late) &\ntrue\n"})
+			got := notice.ReplaceAllString(string(r.Stdout), "")
+			if want := "first\nmiddle\nsecond\n" + numbers(50000) + "end\n"; r.Err != nil || got != want || !strings.Contains(string(r.Stderr), "third\n") {
+				t.Errorf("got %s, %.60q… of %d bytes, stderr %q, %v; want %.60q… of %d", r.Verdict, got, len(got), r.Stderr, r.Err, want, len(want))
+			}
+			if r := s.Run(t.Context(), gateway.Command{Text: "sleep 1; echo mine"}); string(r.Stdout) != "mine\n" {
+				t.Errorf("behind the script: got %q, %v", r.Stdout, r.Err)
+			}
+		})
+	}
+}
+
+func numbers(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintln(&b, i+1)
+	}
+	return b.String()
+}
+
+// A prompt is what was said last, whichever statement did.
+func TestScriptAsksInTwoStatements(t *testing.T) {
+	t.Parallel()
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	asked := []string{}
+	r := g.Exec(t.Context(), "localhost", gateway.Command{
+		Script: true, Shell: "bash", Text: "printf 'Name? '\nread n </dev/tty\nread m </dev/tty\necho $n $m\n",
+		Answer: func(_ context.Context, p session.Prompt, _ bool) (string, error) {
+			asked = append(asked, p.Text)
+			return "Bob", nil
+		},
+	})
+	if want := []string{"Name? ", ""}; string(r.Stdout) != "Name? Bob Bob\n" || !slices.Equal(asked, want) {
+		t.Errorf("got %q, asked %q, %v; want %q", r.Stdout, asked, r.Err, want)
 	}
 }

@@ -34,7 +34,8 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		return nil, s.terminalGone(io.ErrUnexpectedEOF)
 	}
 	s.holders.begun()
-	if must := s.rotate || s.keeper.isGone(); must || s.holders.found.Swap(false) {
+	joins, before := s.joins(command), s.keeper
+	if must := s.rotate || s.shared && !joins || s.keeper.isGone(); must || !joins && s.holders.found.Swap(false) {
 		if err := s.renewKeeper(ctx); err != nil && (must || ctx.Err() != nil) {
 			return nil, err
 		}
@@ -48,6 +49,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
 		typed: s.left || s.isLimited(command.Text),
+	}
+	if joins {
+		r.before = s.asked
 	}
 	if command.TTY {
 		r.rest = newNonce()
@@ -99,7 +103,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	r.typing.Lock() // who types to it waits until it is typed itself
 	r.started = time.Now()
 	s.mu.Lock()
-	s.run = r
+	came := s.between
+	s.run, s.script, s.between = r, command.Script, between{}
+	s.late = s.late || !joins && r.keeper == before && came.any()
 	if s.dialect.draws && s.config.Term != "" {
 		s.draws += strings.Count(typed, "\n")
 	}
@@ -109,12 +115,22 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		r.display = &s.display
 		r.display.clear(size)
 	}
-	n, err := io.WriteString(s.terminal, typed)
+	if joins {
+		err = r.inherit(ctx, came)
+	}
+	if err == nil {
+		var n int
+		if n, err = io.WriteString(s.terminal, typed); err != nil && n > 0 {
+			err = nil // it may have begun
+		} else if err != nil {
+			err = s.terminalGone(err)
+		}
+	}
 	r.typing.Unlock()
-	if err != nil && n == 0 {
+	if err != nil {
 		close(r.handed)
 		s.leave(r)
-		return nil, s.terminalGone(err)
+		return nil, err
 	}
 	s.modes = false
 	if command.Started != nil {

@@ -48,6 +48,10 @@ type Command struct {
 	Echo bool
 	// Merge sends stderr to stdout, in true order.
 	Merge bool
+	// Script says that the command is a part of something, and so were those right
+	// before it with the same one: what they have left running writes into it, also
+	// what came in between, which Output may get before Started is called.
+	Script *Script
 	// Timeout ends the command that long after its start; 0 means never.
 	Timeout time.Duration
 	// Idle ends the command when nothing has come from it for that long; 0 means
@@ -76,6 +80,9 @@ type Command struct {
 	// Session.Write, or by itself. The command is left waiting meanwhile.
 	Waiting func(*Prompt)
 }
+
+// A Script is what several commands are parts of; see [Command.Script].
+type Script struct{ _ byte }
 
 // Prompt is what a command that waits for input has said last.
 type Prompt struct {

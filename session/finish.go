@@ -28,6 +28,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 			verdict, err = NotStarted, r.feeder.unopened()
 		}
 	}
+	if s.asked = ""; r.command.Script != nil {
+		s.asked, _ = r.lastSaid()
+	}
 	result := r.result(p, verdict)
 	// A frame that is echoed: a program has left its own modes behind.
 	s.modes = !s.traced && r.veil.echoed()
@@ -56,13 +59,17 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	s.late = false
 	s.mu.Unlock()
 	// Somebody may hold the streams for longer than the command lived.
-	if s.rotate = s.keeper != nil && s.config.Sudo == nil && (result.Background || result.Cut || verdict != Exited || p.job != s.job || !p.stdout); p.stdout {
+	if own := s.keeper != nil && s.config.Sudo == nil; own { // else there are no others
+		s.rotate = result.Cut || verdict != Exited || !p.stdout
+		s.shared = s.shared || result.Background || p.job != s.job
+	}
+	if p.stdout {
 		s.job = p.job
 	}
 	if s.job != "" || !p.stdout {
 		s.jobs.Store(true)
 	}
-	if !s.rotate && s.config.Sudo == nil && !r.silent {
+	if !s.rotate && !s.shared && s.config.Sudo == nil && !r.silent {
 		s.holders.ended()
 	}
 	if verdict == Unknown && s.config.Sudo != nil && !s.lost {

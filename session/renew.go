@@ -54,7 +54,7 @@ func (s *Session) adopt(k *keeper) (old, oldest *keeper, err error) {
 	}
 	old = s.keeper
 	s.keeper, s.merged = k, k == nil
-	s.late, s.rotate = false, false
+	s.late, s.rotate, s.shared = false, false, false
 	s.retired = append(s.retired, old)
 	if len(s.retired) > maxRetired {
 		oldest, s.retired = s.retired[0], s.retired[1:]

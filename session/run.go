@@ -54,6 +54,7 @@ type run struct {
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
+	before   string // the unfinished line of the command before, a part of the same script
 	feeder   *feeder
 	left     time.Time     // when the shell was seen to be gone
 	looks    []<-chan mark // those of a pursuit that have not answered

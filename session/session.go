@@ -84,11 +84,13 @@ type Session struct {
 	job     string        // $! at the last mark
 	once    string        // goes into the frames to come, until one has told its end
 	rotate  bool          // the next command needs a keeper of its own
+	shared  bool          // so does one that is no part of the last one's script: somebody may hold the streams
 	traced  bool          // the shell may show what it runs
 	limited bool          // the shell may have few descriptors
 	left    bool          // the last line was left before its end: what it did to the prompt stands
 	typed   chan struct{} // closed when what is typed behind the last command is; nil: nothing is
 	modes   bool          // the terminal has modes that are not the session's
+	asked   string        // the unfinished line of the last command, if it is a part of a script
 	lost    bool          // no further command is possible
 	retired []*keeper
 
@@ -99,6 +101,8 @@ type Session struct {
 	run     *run             // the command in progress
 	replies map[string]reply // by nonce: who waits for which marks
 	late    bool             // bytes came while no command ran
+	script  *Script          // of the last command
+	between between          // what has come of that since
 	past    []string         // nonces of the last commands, whose prompts may still come
 	noisy   bool             // the shell has said something of its own on the terminal
 	owed    string           // the nonce of the last command's prompt, if it is still to come

@@ -83,6 +83,8 @@ func (s *Session) data(k *keeper, from Stream, b []byte) {
 			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
 		case k == nil:
 			s.noisy = true
+		case k == s.keeper && s.script != nil:
+			s.between.add(from, b)
 		case k == s.keeper:
 			s.late = true
 		}

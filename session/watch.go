@@ -255,30 +255,38 @@ func (w *watch) describe(modes string) Prompt {
 
 // draws reports whether what came last was put at a place of the screen, or
 // stands out there.
-func (w *watch) draws() bool { return drawing.Match(w.fresh(w.run.shown())) }
+func (w *watch) draws() bool { return drawing.Match(w.run.fresh(w.run.shown())) }
 
 var drawing = regexp.MustCompile(`\x1b\[(\d+;\d+)?[Hf]|\x1b\[([0-9;]*;)?7m[^\n]*\z`)
 
 // promptText returns the unfinished last line that was said last: prompts are
 // on the terminal, or where a program with its stdin on the terminal puts them.
 func (w *watch) promptText() string {
-	finished := ""
+	line, finished := w.run.lastSaid()
+	if line == "" && finished == "" && w.run.answered == [3]int64{} {
+		return w.run.before
+	}
+	return cmp.Or(line, finished)
+}
+
+// lastSaid returns the unfinished last line, or else one that is finished.
+func (r *run) lastSaid() (unfinished, finished string) {
 	for _, from := range []Stream{Terminal, Stderr, Stdout} {
-		line := lastLine(jobNotice.ReplaceAll(w.fresh(from), nil))
-		if line != "" && w.run.outputs[from].unfinished() {
-			return line
+		line := lastLine(jobNotice.ReplaceAll(r.fresh(from), nil))
+		if line != "" && r.outputs[from].unfinished() {
+			return line, ""
 		}
 		finished = cmp.Or(finished, line)
 	}
-	return finished
+	return "", finished
 }
 
 // fresh returns what has come on a stream since the last answer, or the end of
 // it.
-func (w *watch) fresh(from Stream) []byte {
-	output := w.run.outputs[from]
+func (r *run) fresh(from Stream) []byte {
+	output := r.outputs[from]
 	kept := output.soFar()
-	if fresh := output.count() - w.run.answered[from]; fresh < int64(len(kept)) {
+	if fresh := output.count() - r.answered[from]; fresh < int64(len(kept)) {
 		kept = kept[int64(len(kept))-fresh:]
 	}
 	return kept[max(0, len(kept)-4096):]
