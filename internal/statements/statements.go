@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -28,10 +30,13 @@ const (
 )
 
 // Split splits a text as shell reads it, which is a name or a path. Run one
-// after the other in one shell, the statements do what the text does.
+// after the other in one shell, the statements do what the text does. One that asks
+// what the one before was like ($PIPESTATUS, $_) is not parted from that.
 //
 // A text that can't be split is returned whole, as one statement, with an error
-// that says why. A text without a statement gives none.
+// that says why. So is the rest of a text, from where it turns its own streams
+// elsewhere: the statements before that are on their own. A text without a statement
+// gives none.
 func Split(text, shell string) ([]Statement, error) {
 	whole := []Statement{{Text: text, Line: 1}}
 	if err := measure(text); err != nil {
@@ -56,9 +61,42 @@ func Split(text, shell string) ([]Statement, error) {
 		if moved && !same(stmt, own, shell) {
 			return whole, fmt.Errorf("line %d: a statement can't be told from the here-documents around it", line)
 		}
+		if i > 0 && (err != nil || asksBack.MatchString(own)) {
+			pieces[len(pieces)-1].Text += own
+			continue
+		}
 		pieces = append(pieces, Statement{own, line})
+		if redirects(stmt) && i+1 < len(file.Stmts) {
+			err = fmt.Errorf("line %d: exec redirects what follows", line)
+		}
 	}
-	return pieces, nil
+	return pieces, err
+}
+
+// asksBack matches what a shell sets anew with each command: between two statements
+// stand others.
+var asksBack = regexp.MustCompile(`PIPESTATUS|pipestatus|\$(?:_(?:\W|$)|\{_\W)`)
+
+// redirects reports whether a statement turns the shell's own stdin, stdout or stderr
+// elsewhere.
+func redirects(stmt *syntax.Stmt) (found bool) {
+	syntax.Walk(stmt, func(node syntax.Node) bool {
+		switch n := node.(type) {
+		case *syntax.Subshell, *syntax.CmdSubst, *syntax.ProcSubst:
+			return false
+		case *syntax.Stmt:
+			call, ok := n.Cmd.(*syntax.CallExpr)
+			found = found || ok && len(call.Args) == 1 && call.Args[0].Lit() == "exec" && slices.ContainsFunc(n.Redirs, standard)
+		}
+		return !found
+	})
+	return found
+}
+
+// standard reports whether a redirection is of one of the three streams: the other
+// descriptors are a session's own.
+func standard(r *syntax.Redirect) bool {
+	return r.N == nil || slices.Contains([]string{"0", "1", "2"}, r.N.Value)
 }
 
 func offset(node syntax.Node) int { return int(node.Pos().Offset()) }
@@ -87,7 +125,7 @@ func parseError(text string, err error) error {
 
 func variant(shell string) syntax.LangVariant {
 	switch path.Base(shell) {
-	case "bash", "":
+	case "bash", "", "ash", "busybox": // which reads most of what bash does
 		return syntax.LangBash
 	case "zsh":
 		return syntax.LangZsh

@@ -6,6 +6,22 @@ import (
 	"testing"
 )
 
+// TestSplitUpToRedirection: behind it, the streams of a statement on its own would not
+// be where the text has turned them.
+func TestSplitUpToRedirection(t *testing.T) {
+	for text, want := range map[string][]Statement{
+		"a\nexec >x 2>&1\nb\nc":       {{"a\n", 1}, {"exec >x 2>&1\nb\nc", 2}},
+		"if a; then exec <x; fi\nb\n": {{"if a; then exec <x; fi\nb\n", 1}},
+		"a\nf() { exec >>x; }\nf; b":  {{"a\n", 1}, {"f() { exec >>x; }\nf; b", 2}},
+		"cat <<A; exec 2>x\na\nA\nb":  {{"cat <<A; \na\nA\n", 1}, {"exec 2>x\nb", 1}},
+	} {
+		got, err := Split(text, "bash")
+		if err == nil || !strings.Contains(err.Error(), "exec redirects what follows") || !slices.Equal(got, want) {
+			t.Errorf("Split(%q) = %+v, %v; want %+v and why", text, got, err, want)
+		}
+	}
+}
+
 func TestSplit(t *testing.T) {
 	tests := []struct {
 		name, shell, text string
@@ -38,6 +54,11 @@ func TestSplit(t *testing.T) {
 		{name: "here-document in a substitution", text: "a=$(cat <<A\nb\nA\n); c <<B; d\nB\n", want: []Statement{{"a=$(cat <<A\nb\nA\n); ", 1}, {"c <<B; \nB\n", 4}, {"d\n", 4}}},
 		{name: "bash", shell: "/usr/bin/bash", text: "[[ a =~ b ]]\nx=(1\n2)\ny", want: []Statement{{"[[ a =~ b ]]\n", 1}, {"x=(1\n2)\n", 2}, {"y", 4}}},
 		{name: "zsh", shell: "zsh", text: "print ${(j:,:)x}\ny", want: []Statement{{"print ${(j:,:)x}\n", 1}, {"y", 2}}},
+		{name: "statuses of a pipeline", shell: "bash", text: "a | b\nexit ${PIPESTATUS[0]}\nc\n", want: []Statement{{"a | b\nexit ${PIPESTATUS[0]}\n", 1}, {"c\n", 3}}},
+		{name: "the last word", text: "mkdir -p a\ncd $_; b\n: ${_}\n: $_x ${_y} $__\n", want: []Statement{{"mkdir -p a\ncd $_; ", 1}, {"b\n: ${_}\n", 2}, {": $_x ${_y} $__\n", 4}}},
+		{name: "a descriptor of its own", text: "exec 3>x 9<y\n(exec >x)\na=$(exec 2>x)\nexec b >x\nc", want: []Statement{{"exec 3>x 9<y\n", 1}, {"(exec >x)\n", 2}, {"a=$(exec 2>x)\n", 3}, {"exec b >x\n", 4}, {"c", 5}}},
+		{name: "streams elsewhere at the end", text: "a\nexec >x", want: []Statement{{"a\n", 1}, {"exec >x", 2}}},
+		{name: "busybox", shell: "/usr/bin/busybox", text: "echo $'it\\'s'\nfalse\necho it\\'s\n", want: []Statement{{"echo $'it\\'s'\n", 1}, {"false\n", 2}, {"echo it\\'s\n", 3}}},
 		{name: "many lines", text: strings.Repeat("\n", maxText-1) + "x", want: []Statement{{"x", maxText}}},
 	}
 	for _, test := range tests {
