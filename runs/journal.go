@@ -16,15 +16,16 @@ type Journal struct {
 	store Store
 	mask  func(string) string
 
-	mu     sync.Mutex
-	record Record
-	begun  []bool
-	closed bool
+	mu       sync.Mutex // guards what follows
+	record   Record
+	begun    []bool
+	progress *progress
+	closed   bool
 }
 
-// Begin begins a record and saves it: a run that is killed leaves one that says
-// of no host how it went. The mask takes the secrets out of a text. The journal
-// is there also beside an error.
+// Begin begins a record and saves it. From then on each host is noted as it comes,
+// so that a run that is killed leaves what was known. The mask takes the secrets
+// out of a text. The journal is there also beside an error.
 func (s Store) Begin(verb, selector, command string, hosts []string, mask func(string) string) (*Journal, error) {
 	j := &Journal{store: s, mask: mask, begun: make([]bool, len(hosts))}
 	j.record = Record{
@@ -34,7 +35,13 @@ func (s Store) Begin(verb, selector, command string, hosts []string, mask func(s
 	for i, name := range hosts {
 		j.record.Hosts[i] = Host{Host: name, Outcome: outcomeUnknown, Verdict: outcomeUnknown}
 	}
-	return j, s.Save(j.record)
+	j.progress = s.track(j.record.ID)
+	err := s.Save(j.record)
+	if err != nil {
+		j.progress.end()
+		j.progress = nil
+	}
+	return j, err
 }
 
 // maxText is how many characters are remembered of a command, or a message.
@@ -55,6 +62,7 @@ func (j *Journal) Started(host int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.begun[host] = true
+	j.progress.tell(step{Host: host})
 }
 
 // Done notes how it went on a host.
@@ -66,6 +74,7 @@ func (j *Journal) Done(host int, h Host) {
 	defer j.mu.Unlock()
 	j.begun[host] = true
 	j.record.Hosts[host] = h
+	j.progress.tell(step{host, &h})
 }
 
 // Close saves the record for good. Hosts of which nothing is known by then were
@@ -81,13 +90,20 @@ func (j *Journal) Close(status int) error {
 	r.Hosts = slices.Clone(r.Hosts)
 	for i, begun := range j.begun {
 		if !begun {
-			r.Hosts[i].Outcome, r.Hosts[i].Verdict = outcomeSkipped, "not_started"
+			r.Hosts[i].Outcome, r.Hosts[i].Verdict = outcomeSkipped, verdictNotStarted
 		}
 	}
 	ended := now()
 	r.EndedAt, r.Status = &ended, &status
 	j.record = r
-	return j.store.Save(r)
+	err := j.store.Save(r)
+	if err != nil {
+		j.progress.leave()
+	} else {
+		j.progress.end()
+	}
+	j.progress = nil
+	return err
 }
 
 // Correct gives a record that is closed another status.

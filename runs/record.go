@@ -20,6 +20,8 @@ type Record struct {
 	Command   string     `json:"command"`
 	StartedAt time.Time  `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at"` // null: it runs, or was killed
+	// Running says that its process lives; false in a file.
+	Running bool `json:"running"`
 	// Status is gateway's own exit status; null as long as EndedAt is.
 	Status *int   `json:"status"`
 	Hosts  []Host `json:"hosts"`
@@ -28,7 +30,7 @@ type Record struct {
 // A Host is how it went on one host.
 type Host struct {
 	Host       string     `json:"host"`
-	Outcome    string     `json:"outcome"` // a word that a selector knows
+	Outcome    string     `json:"outcome"` // a word that a selector knows; of a run that goes on also running and pending
 	Verdict    string     `json:"verdict"`
 	ExitCode   *int       `json:"exit_code"`
 	Signal     *string    `json:"signal"`
@@ -51,7 +53,13 @@ const (
 	outcomeFailed  = "failed"
 	outcomeUnknown = "unknown"
 	outcomeSkipped = "skipped"
+
+	// Only as long as the run goes on.
+	outcomeRunning = "running"
+	outcomePending = "pending"
 )
+
+const verdictNotStarted = "not_started"
 
 // Counts returns how many hosts had each outcome.
 func (r *Record) Counts() map[string]int {
@@ -76,7 +84,21 @@ func (r *Record) With(outcomes []string) []string {
 
 func (h *Host) had(outcome string) bool {
 	if outcome == outcomeFailed {
-		return h.Outcome != outcomeOK && h.Outcome != outcomeSkipped
+		return h.Outcome != outcomeOK && h.Outcome != outcomeSkipped && !h.toCome()
 	}
 	return h.Outcome == outcome
+}
+
+// toCome reports whether the outcome is not there yet.
+func (h *Host) toCome() bool { return h.Outcome == outcomeRunning || h.Outcome == outcomePending }
+
+// Bad returns of how many hosts it is known that they are not ok.
+func (r *Record) Bad() int {
+	bad := 0
+	for _, h := range r.Hosts {
+		if h.Outcome != outcomeOK && !h.toCome() {
+			bad++
+		}
+	}
+	return bad
 }

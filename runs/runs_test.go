@@ -27,9 +27,8 @@ func TestJournal(t *testing.T) {
 	s := runs.Store{Dir: filepath.Join(t.TempDir(), "runs")}
 	j := begin(t, s, "a", "b", "c", "d")
 
-	// What a kill would leave.
 	r, err := s.Load("last")
-	if err != nil || r.ID != j.ID() || r.EndedAt != nil || r.Status != nil || r.Counts()["unknown"] != 4 {
+	if err != nil || r.ID != j.ID() || !r.Running || r.EndedAt != nil || r.Status != nil || r.Counts()["pending"] != 4 {
 		t.Fatalf("at the beginning: %+v, %v", r, err)
 	}
 	j.Started(0)
@@ -44,7 +43,7 @@ func TestJournal(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err = s.Load(j.ID()[:12])
-	if err != nil || r.EndedAt == nil || *r.Status != 4 || r.Selector != "web*" || r.Command != "curl -H '********'" || r.Hosts[1].Error.Message != "said ********" {
+	if err != nil || r.EndedAt == nil || r.Running || *r.Status != 4 || r.Selector != "web*" || r.Command != "curl -H '********'" || r.Hosts[1].Error.Message != "said ********" {
 		t.Errorf("at the end: %+v, %v", r, err)
 	}
 	for _, test := range []struct{ outcomes, want string }{

@@ -80,9 +80,17 @@ func (s Store) prune() {
 			}
 			continue
 		}
-		total, count = total+info.Size(), count+1
-		if count > 1 && (age > maxAge || total > maxTotal || count > maxRuns) {
+		total += info.Size()
+		id, beside := strings.CutSuffix(entry.Name(), progressSuffix)
+		if beside { // it goes with its record, unless that was never made
+			if age > maxAge {
+				os.Remove(s.progressPath(id))
+			}
+			continue
+		}
+		if count++; count > 1 && (age > maxAge || total > maxTotal || count > maxRuns) {
 			os.Remove(filepath.Join(s.Dir, entry.Name()))
+			os.Remove(s.progressPath(strings.TrimSuffix(entry.Name(), suffix)))
 		}
 	}
 }
@@ -137,7 +145,24 @@ func unknown(format string, args ...any) error {
 	return &transport.Error{Code: "selector.invalid", Message: fmt.Sprintf(format, args...), Hint: "gateway runs list shows what is remembered"}
 }
 
+// read returns a record with what is known of a run that has no end.
 func (s Store) read(id string) (Record, error) {
+	r, err := s.record(id)
+	if err != nil || r.EndedAt != nil {
+		return r, err
+	}
+	if err := s.follow(&r); err != nil {
+		return Record{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	if !r.Running { // it may have come to its end meanwhile
+		if ended, err := s.record(id); err == nil && ended.EndedAt != nil {
+			return ended, nil
+		}
+	}
+	return r, nil
+}
+
+func (s Store) record(id string) (Record, error) {
 	var r Record
 	data, err := os.ReadFile(s.path(id))
 	if err == nil {
@@ -153,11 +178,18 @@ func (s Store) read(id string) (Record, error) {
 }
 
 // Hosts names the hosts of a run that had one of the outcomes, as
-// hosts.Lookup.Run does.
+// hosts.Lookup.Run does. Those of a run that goes on are no selection: they would
+// change with the moment, and a host that is busy would be tried once more.
 func (s Store) Hosts(name string, outcomes []string) ([]string, error) {
 	r, err := s.Load(name)
 	if err != nil {
 		return nil, err
+	}
+	if r.Running {
+		return nil, &transport.Error{
+			Code: "usage", Message: fmt.Sprintf("run %s still goes on: its hosts can't be selected yet", r.ID),
+			Hint: "gateway runs show " + r.ID + " shows how far it is: wait for its end, or name an earlier run by its id",
+		}
 	}
 	return r.With(outcomes), nil
 }

@@ -45,7 +45,8 @@ stdout was closed.
 Any other SELECTOR (a group, a glob, a range, a tag, a list, all, run:…) is for
 many, however many it selects: each line of output has its host in front, and a
 summary comes last, on stderr. Nobody is asked anything. The run is remembered:
-run:last/failed selects the hosts that were tried and are not ok.
+run:last/failed selects the hosts that were tried and are not ok, once the run
+has ended.
 Status: 0 all exited 0, 1 a command failed, 2 nothing was tried, 3 some host did
 not start, 4 some timed out, 5 some outcome is unknown (also of what was ended
 as stdout could not be written to), 6 stopped by --max-fail or --fail-fast; of

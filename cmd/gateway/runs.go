@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gateway/fleet"
 	"gateway/internal/phrase"
 	"gateway/runs"
 )
@@ -20,7 +19,12 @@ func (a *app) runsCommand() *cobra.Command {
 any output. What is run, or copied, on one host by its name is none of them. They
 are kept for 30 days, at most 1,000. The selector run:last/failed stands for the
 hosts of the last run that were tried and are not ok; ID/failed,skipped,unknown
-for those of another.`,
+for those of another.
+
+Each outcome is noted as it comes. A run that was killed has those that it knew;
+hosts that it was on are unknown, and those that it never tried are skipped. As
+long as a run goes on, list and show say how far it is, and its hosts can't be
+selected.`,
 		Example: `  gateway runs list
   gateway runs show last
   gateway exec run:last/failed -- systemctl restart nginx`,
@@ -39,6 +43,7 @@ type runEntry struct {
 	Command   string         `json:"command"`
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   *time.Time     `json:"ended_at"`
+	Running   bool           `json:"running"`
 	Status    *int           `json:"status"`
 	Hosts     int            `json:"hosts"`
 	Counts    map[string]int `json:"counts"`
@@ -68,10 +73,8 @@ func (a *app) runsListCommand() *cobra.Command {
 					a.warn(err.Error())
 					continue
 				}
-				counts := r.Counts()
-				entries = append(entries, runEntry{r.ID, r.Verb, r.Selector, r.Command, r.StartedAt, r.EndedAt, r.Status, len(r.Hosts), counts})
-				bad := fmt.Sprint(len(r.Hosts) - counts[string(fleet.OK)])
-				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), bad, statusCell(r), oneLine(r.Selector, 30), oneLine(typed(r), 50)})
+				entries = append(entries, runEntry{r.ID, r.Verb, r.Selector, r.Command, r.StartedAt, r.EndedAt, r.Running, r.Status, len(r.Hosts), r.Counts()})
+				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), fmt.Sprint(r.Bad()), statusCell(r), oneLine(r.Selector, 30), oneLine(typed(r), 50)})
 			}
 			if a.config.Output != "text" {
 				return list(a.out, entries)
@@ -90,7 +93,10 @@ func typed(r runs.Record) string {
 }
 
 func statusCell(r runs.Record) string {
-	if r.Status == nil {
+	switch {
+	case r.Running:
+		return "running"
+	case r.Status == nil:
 		return "-"
 	}
 	return fmt.Sprint(*r.Status)
@@ -133,8 +139,11 @@ func (a *app) runsShowCommand() *cobra.Command {
 }
 
 func (a *app) showRun(r runs.Record) error {
-	ended := "not known: it runs, or was killed"
-	if r.EndedAt != nil {
+	ended := "not known: it was killed, or can't be seen from here"
+	switch {
+	case r.Running:
+		ended = "it still runs"
+	case r.EndedAt != nil:
 		ended = fmt.Sprintf("%s, after %v", r.EndedAt.Local().Format(time.DateTime), r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
 	}
 	about := [][]string{
