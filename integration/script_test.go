@@ -336,6 +336,25 @@ func TestSudoOfTheInventory(t *testing.T) {
 	}
 }
 
+// The login's home is its own: a step of another user runs where exec --sudo does.
+func TestSudoFromHome(t *testing.T) {
+	d := newDeploy(t)
+	inventory := strings.ReplaceAll(d.read("hosts.yaml"), "agent: false", "agent: false, sudo: {password: file:password}")
+	d.file("hosts.yaml", strings.ReplaceAll(inventory, fmt.Sprintf(", cwd: %q", d.home(1)), ""))
+	d.file("s.yaml", "steps:\n  - {name: a, run: pwd}\n  - {name: b, sudo: nobody, run: 'id -un; pwd'}\n  - {name: c, run: 'mkdir -m 700 own; cd own'}\n  - {name: d, sudo: nobody, run: pwd}\n")
+	status, there, stderr := d.run("exec", "web1", "--sudo=nobody", "--", "id -un; pwd")
+	if status != 0 || !strings.HasPrefix(there, "nobody\n/") {
+		t.Fatalf("%d, %s%s, want to be nobody somewhere", status, there, stderr)
+	}
+	status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1", "-v")
+	where := strings.ReplaceAll(strings.TrimSuffix("\n"+there, "\n"), "\n", "\n  out| ")
+	for _, want := range []string{"  out| " + d.server.Home + "\n", where + "\n", `directory "` + d.server.Home + `/own" can't be entered on the machine`, "\n  hint: a step with sudo begins where the account's own shell is: give it a cwd"} {
+		if status != 1 || !strings.Contains(stdout, want) {
+			t.Errorf("%d, %s%s, want %q", status, stdout, stderr, want)
+		}
+	}
+}
+
 // The first signal ends the step, and what is under always runs before the end.
 func TestScriptIsInterrupted(t *testing.T) {
 	d := newDeploy(t)

@@ -51,7 +51,7 @@ func (h *hostRun) back(ctx context.Context, shell *shell, s *Step) error {
 		return nil
 	}
 	if shell.before != shell.cwd {
-		if err := shell.enter(ctx, shell.before, nil, s.Timeout); err != nil {
+		if err := shell.enter(ctx, place{cwd: shell.before}, nil, s.Timeout); err != nil {
 			return err
 		}
 	}

@@ -66,13 +66,19 @@ func (h *hostRun) answer(a Answer) string {
 	return h.expand(a.Text)
 }
 
-// place returns the directory that a step runs in; empty for where the shell is.
-func (h *hostRun) place(s *Step) (string, error) {
+// place returns where a step runs in a shell. Under sudo that is where the main
+// shell is, and so may be the login's home, which nobody else can enter. There it
+// says nothing about the step, unless an earlier one has gone there.
+func (h *hostRun) place(s *Step, shell *shell) (place, error) {
 	cwd, err := h.present("cwd", s.Cwd)
 	if err != nil || !s.Sudo.On || path.IsAbs(cwd) || strings.HasPrefix(cwd, "~") {
-		return cwd, err
+		return place{cwd: cwd}, err
 	}
-	return path.Join(h.main.cwd, cwd), nil
+	p := place{cwd: path.Join(h.main.cwd, cwd), hint: "a step with sudo begins where the account's own shell is: give it a cwd that begins with / or ~ and that the other user can enter"}
+	if cwd == "" && h.main.cwd == h.main.Origin() {
+		p.or = shell.Origin()
+	}
+	return p, nil
 }
 
 func (h *hostRun) env(s *Step) map[string]string {

@@ -94,11 +94,19 @@ func assignments(names []string, values map[string]string, secret bool) string {
 	return b.String() + ":"
 }
 
-// enter goes to a directory and sets environment, for a step. A timeout of 0 means
+// A place is where a step runs.
+type place struct {
+	cwd  string // empty: where the shell is
+	or   string // where it runs if cwd can't be entered; empty: nowhere
+	hint string // what to do about that
+}
+
+// enter goes to a place and sets environment, for a step. A timeout of 0 means
 // that of everything else that the runner types: a directory may be on a machine
 // that does not answer.
-func (s *shell) enter(ctx context.Context, cwd string, env map[string]string, timeout time.Duration) error {
+func (s *shell) enter(ctx context.Context, where place, env map[string]string, timeout time.Duration) error {
 	s.env, s.old = nil, ""
+	cwd := where.cwd
 	if cwd == "" && len(env) == 0 {
 		return nil
 	}
@@ -115,7 +123,11 @@ func (s *shell) enter(ctx context.Context, cwd string, env map[string]string, ti
 	}
 	last := len(env) + 1
 	if cwd != "" {
-		fmt.Fprintf(&text, "if [ \"$_gwy\" = %d ] && cd -- %s; then _gwy=%d; fi\n", last, session.Directory(cwd), last+1)
+		cd := "cd -- " + session.Directory(cwd)
+		if where.or != "" {
+			cd = "{ " + cd + " || cd -- " + session.Directory(where.or) + "; }"
+		}
+		fmt.Fprintf(&text, "if [ \"$_gwy\" = %d ] && %s; then _gwy=%d; fi\n", last, cd, last+1)
 		s.old = s.cwd
 		last++
 	}
@@ -139,7 +151,7 @@ func (s *shell) enter(ctx context.Context, cwd string, env map[string]string, ti
 	if next > 0 && next <= len(s.env) {
 		return refused(r, s.env[next-1])
 	}
-	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("script: directory %q can't be entered on the machine%s", cwd, said(r))}
+	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("script: directory %q can't be entered on the machine%s", cwd, said(r)), Hint: where.hint}
 }
 
 // leave undoes what enter did. Where that fails, the shell is no place for a further

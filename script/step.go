@@ -84,7 +84,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 	if err != nil {
 		return false, unsent(r, err)
 	}
-	cwd, err := h.place(s)
+	where, err := h.place(s, shell)
 	if err != nil {
 		return false, err
 	}
@@ -95,7 +95,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 			err = noted(r, left)
 		}
 	}()
-	if err := shell.enter(ctx, cwd, h.env(s), s.Timeout); err != nil {
+	if err := shell.enter(ctx, where, h.env(s), s.Timeout); err != nil {
 		return false, unsent(r, err)
 	}
 	if s.When != "" && r.Attempts == 0 {

@@ -1,0 +1,94 @@
+package script_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gateway/gateway"
+	"gateway/internal/sshdtest"
+)
+
+// A step of another user begins where the main shell is. Where that is a home that
+// nobody else can enter, it says nothing about the step, unless an earlier one has
+// gone there.
+func TestSudoFromAPrivateHome(t *testing.T) {
+	if os.Getuid() != 0 {
+		sshdtest.Skip(t, "another user without a password needs root")
+	}
+	if _, err := exec.LookPath("sudo"); err != nil {
+		sshdtest.Skip(t, "%v", err)
+	}
+	dir, err := os.MkdirTemp("", "gwsudo") // t.TempDir is root's alone, with all above it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	home, other := filepath.Join(dir, "home"), filepath.Join(dir, "other")
+	for _, private := range []string{home, other} {
+		if err := os.Mkdir(private, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := "vars: {o: '" + other + `'}
+steps:
+  - {name: a, sudo: nobody, run: 'id -un; pwd; cd /usr; x=kept'}
+  - {name: b, sudo: nobody, env: {E: env}, run: 'pwd; echo "$x $E"', until: 'test "$E" = env', retry: {times: 1}}
+  - {name: c, sudo: nobody, cwd: sub, run: pwd, on_fail: continue}
+  - {name: d, sudo: nobody, cwd: /tmp, run: pwd}
+  - {name: e, run: cd "$o"}
+  - {name: f, sudo: nobody, env: {E: env}, run: pwd, on_fail: continue}
+  - {name: g, sudo: nobody, cwd: /usr, run: 'pwd; echo "${E-}"'}
+  - {name: h, run: cd /tmp}
+  - {name: i, sudo: nobody, run: pwd}
+  - {name: j, run: cd "$OLDPWD/../home"}
+  - {name: k, sudo: nobody, run: pwd}
+`
+	origin := `(/|/nonexistent)` // the home of nobody, where there is one
+	denied := func(dir string) string {
+		return `failed \(ignored\) \[cmd.cwd: script: directory "` + regexp.QuoteMeta(dir) + `" can't be entered on the machine.*\]`
+	}
+	want := regexp.MustCompile(`\Aa: ok "nobody\\n` + origin + `\\n"
+b: ok "` + origin + `\\nkept env\\n"
+c: ` + denied(home+"/sub") + `
+d: ok "/tmp\\n"
+e: ok
+f: ` + denied(other) + `
+g: ok "/usr\\n\\n"
+h: ok
+i: ok "/tmp\\n"
+j: ok
+k: ok "` + origin + `\\n"
+ok\z`)
+	for _, shell := range []string{"bash", "dash", "zsh", "busybox ash"} {
+		t.Run(shell, func(t *testing.T) {
+			name, _, _ := strings.Cut(shell, " ")
+			if _, err := exec.LookPath(name); err != nil {
+				sshdtest.Skip(t, "%v", err)
+			}
+			shells.Store(t, shell)
+			r := runner(t, text, nil)
+			open := r.Open
+			r.Open = func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+				o.Cwd = home
+				return open(ctx, host, o)
+			}
+			got := r.Host(t.Context(), "localhost")
+			if s := summary(got); !want.MatchString(s) {
+				t.Errorf("got\n%s\nwant\n%s", s, want)
+			}
+			for _, step := range got.Steps {
+				if hint := gateway.Hint(step.Err); step.Err != nil && !strings.Contains(hint, "give it a cwd") {
+					t.Errorf("%s: the hint is %q", step.Name, hint)
+				}
+			}
+		})
+	}
+}
