@@ -56,7 +56,8 @@ type Command struct {
 	// host's sudo.password is tried. again: it has answered this prompt of the same
 	// command, or statement, before.
 	Answer func(ctx context.Context, p session.Prompt, again bool) (string, error)
-	script *session.Script // of which it is a part
+
+	part *session.Script // of what; see session.Command
 }
 
 // Live is the way to a command that runs.
@@ -151,7 +152,7 @@ func sessionID() string {
 func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Command, id string) session.Command {
 	c := session.Command{
 		Text: command.Text, Cwd: command.Cwd, Env: command.Env, Stdin: command.Stdin,
-		TTY: command.TTY, Echo: command.Echo, Merge: command.Merge, Script: command.script,
+		TTY: command.TTY, Echo: command.Echo, Merge: command.Merge, Script: command.part,
 		Timeout: command.Timeout, Limit: command.Limit, Output: command.Output,
 	}
 	if command.Spool {

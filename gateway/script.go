@@ -36,7 +36,7 @@ func (s *Session) RunScript(ctx context.Context, command Command) Result {
 		}
 		return r
 	}
-	command.script = new(session.Script)
+	command.part = new(session.Script)
 	run := newScriptRun(s, command)
 	for _, piece := range pieces {
 		if run.step(ctx, piece) {
