@@ -99,6 +99,19 @@ func TestAuthKeys(t *testing.T) {
 	}
 }
 
+// A key that is in no file has no public half in the current directory.
+func TestAuthKeyWithoutFile(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ".pub"), []byte(s.Key.Line()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	c := config(s)
+	c.Identities, c.IdentitiesOnly, c.Agent = []ssh.Identity{{Name: "cmd:…", PEM: []byte("no key\n")}}, true, sshdtest.Agent(t, s.Key)
+	refused(t, c, "auth.key_unreadable", "cmd:…")
+}
+
 // silentAgent accepts connections and says nothing.
 func silentAgent(t *testing.T) string {
 	t.Helper()

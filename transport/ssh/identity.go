@@ -104,7 +104,7 @@ func (k *keyring) identity(id Identity) {
 		data, err = os.ReadFile(id.Path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		pub := readPublic(id.Path + ".pub")
+		pub := id.public()
 		if key := k.agent.find(pub); key != nil {
 			k.addWithCerts(id, key.signer(k), name+" in the agent")
 			return
@@ -139,7 +139,7 @@ func (k *keyring) parsed(id Identity, data []byte) {
 		return
 	}
 	var locked *gossh.PassphraseMissingError
-	pub := readPublic(id.Path + ".pub")
+	pub := id.public()
 	if errors.As(err, &locked) {
 		if locked.PublicKey != nil { // the format of OpenSSH has it in clear text
 			pub = locked.PublicKey
@@ -288,9 +288,13 @@ func fingerprint(key gossh.PublicKey) string {
 	return gossh.FingerprintSHA256(key)
 }
 
-// readPublic returns the public key in a file, or nil.
-func readPublic(path string) gossh.PublicKey {
-	data, err := os.ReadFile(path)
+// public returns the public key beside the private one's file, or nil. A key
+// that is in no file has none: ".pub" alone is a file of the current directory.
+func (id Identity) public() gossh.PublicKey {
+	if id.Path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(id.Path + ".pub")
 	if err != nil {
 		return nil
 	}
