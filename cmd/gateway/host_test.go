@@ -12,6 +12,7 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 )
 
@@ -131,6 +132,37 @@ func TestUnknownHostKeyIsAsked(t *testing.T) {
 	p = atHome(t, home, "exec", "web1", "echo u''p")
 	p.expect("up\r\n")
 	p.leaves(0)
+}
+
+// What was typed before a question came up does not answer it.
+func TestQuestionIsNotAnsweredAhead(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	for _, test := range []struct{ name, question, ahead, code string }{
+		{"host key", "no or the fingerprint)? ", "yes", "hostkey.unknown"},
+		{"passphrase", "Passphrase for ", "open sesame", "auth.passphrase"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			proxy := netsim.Start(t, server.Addr, 0)
+			slow := *server
+			slow.Port = proxy.Port()
+			if test.name == "passphrase" {
+				slow.KeyFile = server.Key.Encrypted(t, test.ahead)
+			}
+			home := inventoryOf(t, &slow)
+			if test.name == "passphrase" {
+				write(t, filepath.Join(home, ".ssh/known_hosts"), fmt.Sprintf("[%s]:%d %s", slow.Host, slow.Port, gossh.MarshalAuthorizedKey(server.HostKey)))
+			}
+			proxy.Stall()
+			p := atHome(t, home, "exec", "web1", "true")
+			p.press(test.ahead + "\r")
+			p.expect(test.ahead + "\r\n") // the terminal has it
+			proxy.Resume()
+			p.expect(test.question)
+			p.press("\x04")
+			p.expect("gateway: " + test.code + ": ")
+			p.leaves(statusNotStarted)
+		})
+	}
 }
 
 // Whoever is asked to trust a key sees what speaks against it, and --yes does not

@@ -189,6 +189,23 @@ func TestCommandAsks(t *testing.T) {
 	p.leaves(0)
 }
 
+// A command may be answered before it asks, as in any shell.
+func TestCommandIsAnsweredAhead(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := at(t, "exec", "localhost", `echo up; read go <'`+fifo+`'; read -p "name? " a </dev/tty; echo "[$a]"`)
+	p.expect("up\r\n")
+	p.press("anna\r")
+	p.expect("anna\r\n") // the terminal has it
+	if err := os.WriteFile(fifo, []byte("go\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("[anna]")
+	p.leaves(0)
+}
+
 // Wherever a command's question goes, the person sees it, and sees it once.
 func TestQuestionIsSeen(t *testing.T) {
 	for _, test := range []struct{ name, flags, command string }{

@@ -106,20 +106,24 @@ func (c *console) ask(ctx context.Context, q gateway.Question) (string, error) {
 	if q.Instruction != "" {
 		show = strings.TrimRight(visible(q.Instruction), "\n") + "\n"
 	}
-	if _, err := io.WriteString(f, show+visible(q.Prompt)); err != nil {
-		return "", err
-	}
-	return readLine(ctx, f, q.Echo)
+	return readLine(ctx, f, show+visible(q.Prompt), q)
 }
 
-// readLine reads one line from a terminal. The context's end ends it at once,
-// and puts the terminal right in any case.
-func readLine(ctx context.Context, f *os.File, echo bool) (string, error) {
-	restore, err := lineMode(f, echo)
+// readLine shows a prompt and reads one line from a terminal. The context's end
+// ends it at once, and puts the terminal right in any case.
+func readLine(ctx context.Context, f *os.File, prompt string, q gateway.Question) (string, error) {
+	echo := q.Echo
+	// What was typed before a question was asked is no answer to it, but what a
+	// command asks may be typed ahead, as in any shell.
+	restore, err := lineMode(f, echo, q.Kind != gateway.AskCommand)
 	if err != nil {
 		return "", err
 	}
 	defer restore()
+	// Behind the modes: whoever answers at the sight of it is heard.
+	if _, err := io.WriteString(f, prompt); err != nil {
+		return "", err
+	}
 	type reading struct {
 		line []byte
 		err  error
@@ -149,26 +153,31 @@ func readLine(ctx context.Context, f *os.File, echo bool) (string, error) {
 	}
 }
 
-// lineMode makes the terminal collect a line, with or without showing it.
-func lineMode(f *os.File, echo bool) (restore func(), err error) {
+// lineMode makes the terminal collect a line, with or without showing it. With
+// afresh it drops what is typed already, as readpassphrase of OpenSSH does.
+func lineMode(f *os.File, echo, afresh bool) (restore func(), err error) {
 	// File.Fd would make the descriptor blocking, and the read unstoppable.
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
 	var before *unix.Termios
-	set := func(change func(*unix.Termios)) {
+	set := func(request uint, change func(*unix.Termios)) {
 		controlErr := raw.Control(func(fd uintptr) {
 			if before, err = unix.IoctlGetTermios(int(fd), ioctlGetTermios); err != nil {
 				return
 			}
 			modes := *before
 			change(&modes)
-			err = unix.IoctlSetTermios(int(fd), ioctlSetTermios, &modes)
+			err = unix.IoctlSetTermios(int(fd), request, &modes)
 		})
 		err = errors.Join(err, controlErr)
 	}
-	set(func(modes *unix.Termios) {
+	request := uint(ioctlSetTermios)
+	if afresh {
+		request = ioctlSetTermiosFlush
+	}
+	set(request, func(modes *unix.Termios) {
 		modes.Lflag |= unix.ICANON | unix.ISIG
 		modes.Iflag |= unix.ICRNL
 		modes.Lflag &^= unix.ECHO
@@ -180,5 +189,5 @@ func lineMode(f *os.File, echo bool) (restore func(), err error) {
 		return nil, fmt.Errorf("%s: %w", ttyPath, err)
 	}
 	original := *before
-	return func() { set(func(modes *unix.Termios) { *modes = original }) }, nil
+	return func() { set(ioctlSetTermios, func(modes *unix.Termios) { *modes = original }) }, nil
 }
