@@ -63,6 +63,20 @@ func (g *Gateway) HostKeys(ctx context.Context, name string) ([]HostKey, error) 
 	return keys, nil
 }
 
+// StillTrusted returns the lines of known_hosts, such as "known_hosts:12", that
+// trust a key of a host which is none of those that it shows. [Gateway.Trust]
+// leaves them as they are.
+func StillTrusted(shown []HostKey) []string {
+	if len(shown) == 0 {
+		return nil
+	}
+	keys := make([]gossh.PublicKey, len(shown))
+	for i, key := range shown {
+		keys[i] = key.key
+	}
+	return shown[0].rule.Others(keys)
+}
+
 // Trust records a key that HostKeys has returned, and returns the file that it
 // stands in.
 func (g *Gateway) Trust(key HostKey) (file string, err error) {

@@ -184,9 +184,35 @@ func TestTrustShowsWhatDiffers(t *testing.T) {
 	status, out, errs := call(t, home, "hosts", "trust", "web1", "--fingerprint", "SHA256:other")
 	wants(t, "trust another key", status, statusFailed, out+errs, "gateway: hostkey.unknown: ", fingerprint+" (differs from "+known+":2)")
 	status, out, errs = call(t, home, "hosts", "trust", "web1", "--fingerprint", fingerprint, "-o", "json")
-	wants(t, "trust the very key", status, 0, out+errs, `"known":false,"added":true,"conflict":"differs from `+known+`:2"`)
+	wants(t, "trust the very key", status, 0, out+errs, `"known":false,"added":true,"conflict":"differs from `+known+`:2"`, `"still_trusted":["`+known+`:2"]`)
 	status, out, errs = call(t, home, "exec", "web1", "true")
 	wants(t, "exec", status, 0, out+errs)
+}
+
+// Old keys that stay trusted beside an added one are named, and no others are: a
+// key of another type that the host shows too is none.
+func TestTrustNamesOldKeys(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})
+	line := func(key gossh.PublicKey) string { return "web1 " + string(gossh.MarshalAuthorizedKey(key)) }
+	home := inventoryOf(t, server)
+	known := filepath.Join(home, ".ssh/known_hosts")
+	old := "web1 " + sshdtest.NewKey(t, "ecdsa").Line() + "\n"
+	trust := func(key int) (all, errs string) {
+		_, out, errs := call(t, home, "hosts", "trust", "web1", "--fingerprint", gossh.FingerprintSHA256(server.HostKeys[key]))
+		return out + errs, errs
+	}
+
+	write(t, known, line(server.HostKeys[0])+old+"web2 "+sshdtest.NewKey(t, "ed25519").Line()+"\n"+strings.Replace(old, "web1", fmt.Sprintf("[%s]:%d", server.Host, server.Port), 1))
+	if all, errs := trust(1); errs != "gateway: warning: "+known+":2 still trusts the old key: remove it\ngateway: warning: "+known+":4 still trusts the old key: remove it\n" {
+		t.Errorf("the old keys: %q", all)
+	}
+	if all, errs := trust(1); errs != "" {
+		t.Errorf("a key that was known: %q", all)
+	}
+	write(t, known, line(server.HostKeys[0]))
+	if all, errs := trust(1); errs != "" {
+		t.Errorf("a key beside a right one: %q", all)
+	}
 }
 
 // Keys that can't be trusted do not keep the others from it.

@@ -29,7 +29,8 @@ Compare the fingerprints with those that the host itself prints:
   ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
 Where nobody can be asked, --fingerprint has to name the key. A key that differs
 from what is known is marked, and asked about even with --yes. One that is revoked,
-or that is not the pinned one, is only shown.`,
+or that is not the pinned one, is only shown. A key that differs is added, and the
+lines with the old one stay: they are named, for you to remove.`,
 		Example: `  gateway hosts trust web1
   gateway hosts trust web1 --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
 		Args:              plainHost,
@@ -49,6 +50,8 @@ type trustEntry struct {
 	Host string     `json:"host"`
 	File string     `json:"file"`
 	Keys []keyEntry `json:"keys"`
+	// StillTrusted are the lines with old keys, FILE:LINE, where one was added that differs.
+	StillTrusted []string `json:"still_trusted,omitempty"`
 }
 
 type keyEntry struct {
@@ -100,6 +103,9 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 			}
 		}
 		entry.Keys = append(entry.Keys, keyEntry{key.Type, key.Fingerprint, key.Known(), added, key.Conflict})
+		if added && key.Conflict != "" && entry.StillTrusted == nil {
+			entry.StillTrusted = gateway.StillTrusted(shown)
+		}
 	}
 	if failed == nil || entry.File != "" { // what was recorded before is told too
 		err = a.showTrust(entry)
@@ -178,6 +184,9 @@ func (a *app) showTrust(e trustEntry) error {
 		if err != nil {
 			return err
 		}
+	}
+	for _, place := range e.StillTrusted {
+		a.out.warn(place + " still trusts the old key: remove it")
 	}
 	return nil
 }

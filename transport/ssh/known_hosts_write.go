@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,19 @@ func (h *HostKeys) Refused(key gossh.PublicKey) error {
 		return h.refusal(v)
 	}
 	return nil
+}
+
+// Others returns the lines, such as "known_hosts:12", that trust a key for the
+// host which is none of these.
+func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
+	lookups := h.lookups()
+	for _, e := range h.load(lookups) {
+		if e.marker == markNone && e.own(lookups) &&
+			!slices.ContainsFunc(keys, func(key gossh.PublicKey) bool { return sameKey(plainKey(key), e.key) }) {
+			places = append(places, e.place())
+		}
+	}
+	return places
 }
 
 // plainKey is the key in a certificate, which outlives it, or the key itself.
