@@ -6,10 +6,13 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
+// A keyAlgorithm is how a key of a type signs, by itself or in a certificate.
+type keyAlgorithm struct{ algorithm, keyType string }
+
 // keyAlgorithms are OpenSSH's host key algorithms in its order of preference,
 // HostKeyAlgorithms in ssh_config(5), with the key type each is for. SHA-1
 // signatures (ssh-rsa) are not among them.
-var keyAlgorithms = []struct{ algorithm, keyType string }{
+var keyAlgorithms = []keyAlgorithm{
 	{gossh.KeyAlgoED25519, gossh.KeyAlgoED25519},
 	{gossh.KeyAlgoECDSA256, gossh.KeyAlgoECDSA256},
 	{gossh.KeyAlgoECDSA384, gossh.KeyAlgoECDSA384},
@@ -20,14 +23,19 @@ var keyAlgorithms = []struct{ algorithm, keyType string }{
 	{gossh.KeyAlgoRSASHA256, gossh.KeyAlgoRSA},
 }
 
-// certAlgorithms are those of host certificates, in OpenSSH's order. They are
-// offered only where an authority is known for the host: to anyone else a
-// certificate is worth no more than the key in it.
-var certAlgorithms = []string{
-	gossh.CertAlgoED25519v01,
-	gossh.CertAlgoECDSA256v01, gossh.CertAlgoECDSA384v01, gossh.CertAlgoECDSA521v01,
-	gossh.CertAlgoSKED25519v01, gossh.CertAlgoSKECDSA256v01,
-	gossh.CertAlgoRSASHA512v01, gossh.CertAlgoRSASHA256v01,
+// certAlgorithms are those of host certificates, in OpenSSH's order, with the
+// type of the key in them. They are offered only where an authority is known for
+// the host, or where something is revoked for it, which may be an authority: to
+// anyone else a certificate is worth no more than the key in it.
+var certAlgorithms = []keyAlgorithm{
+	{gossh.CertAlgoED25519v01, gossh.KeyAlgoED25519},
+	{gossh.CertAlgoECDSA256v01, gossh.KeyAlgoECDSA256},
+	{gossh.CertAlgoECDSA384v01, gossh.KeyAlgoECDSA384},
+	{gossh.CertAlgoECDSA521v01, gossh.KeyAlgoECDSA521},
+	{gossh.CertAlgoSKED25519v01, gossh.KeyAlgoSKED25519},
+	{gossh.CertAlgoSKECDSA256v01, gossh.KeyAlgoSKECDSA256},
+	{gossh.CertAlgoRSASHA512v01, gossh.KeyAlgoRSA},
+	{gossh.CertAlgoRSASHA256v01, gossh.KeyAlgoRSA},
 }
 
 // Algorithms returns the value for gossh.ClientConfig.HostKeyAlgorithms. What
@@ -38,11 +46,11 @@ var certAlgorithms = []string{
 func (h *HostKeys) Algorithms() []string {
 	lookups := h.lookups()
 	entries := h.load(lookups)
-	var order []string
+	revocable := h.Revoked != "" || slices.ContainsFunc(entries, func(e *knownHost) bool { return e.marker == markRevoked })
 	if len(h.Pins) > 0 {
-		order = appendAlgorithms(order, h.pinTypes(entries))
-		return appendAlgorithms(order, nil)
+		return appendRest(appendKnown(nil, h.pinTypes(entries), revocable), revocable)
 	}
+	var order []string
 	for i, l := range lookups {
 		if l.fallback && len(order) > 0 {
 			break // it may speak of another server
@@ -61,13 +69,35 @@ func (h *HostKeys) Algorithms() []string {
 			}
 		}
 		if authority {
-			order = appendNew(order, certAlgorithms...)
+			order = appendAlgorithms(order, certAlgorithms, nil)
 		}
 		if len(types) > 0 {
-			order = appendAlgorithms(order, types)
+			order = appendKnown(order, types, revocable)
 		}
 	}
-	return appendAlgorithms(order, nil)
+	return appendRest(order, revocable)
+}
+
+// appendKnown appends the algorithms for the types of known keys. Where something
+// is revoked, a key is seen with its certificate, if it has one: the authority that
+// has signed it may be what is revoked. As in order_hostkeyalgs of OpenSSH's
+// sshconnect2.c, those are all certificates if the type that comes first is known.
+func appendKnown(order []string, types map[string]bool, revocable bool) []string {
+	switch {
+	case revocable && types[keyAlgorithms[0].keyType]:
+		order = appendAlgorithms(order, certAlgorithms, nil)
+	case revocable:
+		order = appendAlgorithms(order, certAlgorithms, types)
+	}
+	return appendAlgorithms(order, keyAlgorithms, types)
+}
+
+// appendRest appends what is not there yet.
+func appendRest(order []string, revocable bool) []string {
+	if revocable {
+		order = appendAlgorithms(order, certAlgorithms, nil)
+	}
+	return appendAlgorithms(order, keyAlgorithms, nil)
 }
 
 // pinTypes returns the key types of the pins, as far as they can be told: a
@@ -88,22 +118,12 @@ func (h *HostKeys) pinTypes(entries []*knownHost) map[string]bool {
 }
 
 // appendAlgorithms appends the algorithms for the key types, or for all types
-// if types is nil, in the fixed order.
-func appendAlgorithms(order []string, types map[string]bool) []string {
-	for _, a := range keyAlgorithms {
-		if types == nil || types[a.keyType] {
-			order = appendNew(order, a.algorithm)
+// if types is nil, in the fixed order. None is there twice.
+func appendAlgorithms(order []string, algorithms []keyAlgorithm, types map[string]bool) []string {
+	for _, a := range algorithms {
+		if (types == nil || types[a.keyType]) && !slices.Contains(order, a.algorithm) {
+			order = append(order, a.algorithm)
 		}
 	}
 	return order
-}
-
-// appendNew appends what is not there yet.
-func appendNew(list []string, more ...string) []string {
-	for _, s := range more {
-		if !slices.Contains(list, s) {
-			list = append(list, s)
-		}
-	}
-	return list
 }

@@ -19,20 +19,34 @@ func TestRevokedHostKeysLikeSSH(t *testing.T) {
 	if err != nil {
 		sshdtest.Skip(t, "no ssh here: install the package openssh-client")
 	}
-	server := sshdtest.Start(t, sshdtest.Options{})
-	key, other := keyLine(server.HostKey), keyLine(signerOf(2).PublicKey())
-	for name, file := range map[string]string{
-		"listed":          knownFile(t, "# stolen\n"+other+"\n"+key+" web1\n"),
-		"not listed":      knownFile(t, other+"\n"),
-		"no such":         "/nonexistent",
-		"bad line":        knownFile(t, other+"\nhash: "+gossh.FingerprintSHA256(server.HostKey)+"\n"),
-		"its certificate": knownFile(t, keyLine(hostCert(t, signerOf(7), func(c *gossh.Certificate) { c.Key = server.HostKey }))),
+	ca := sshdtest.NewKey(t, "ed25519")
+	plain := sshdtest.Start(t, sshdtest.Options{})
+	certified := sshdtest.Start(t, sshdtest.Options{HostCA: ca})
+	key, other := keyLine(plain.HostKey), keyLine(signerOf(2).PublicKey())
+	for _, tt := range []struct {
+		name   string
+		server *sshdtest.Server
+		file   string
+	}{
+		{"listed", plain, knownFile(t, "# stolen\n"+other+"\n"+key+" web1\n")},
+		{"not listed", plain, knownFile(t, other+"\n")},
+		{"no such", plain, "/nonexistent"},
+		{"bad line", plain, knownFile(t, other+"\nhash: "+gossh.FingerprintSHA256(plain.HostKey)+"\n")},
+		{"its certificate", plain, knownFile(t, keyLine(hostCert(t, signerOf(7), func(c *gossh.Certificate) { c.Key = plain.HostKey })))},
+		{"its authority", certified, ca.File + ".pub"},
+		{"another authority", certified, knownFile(t, other+"\n")},
 	} {
-		out, sshErr := exec.Command(client, "-F", "none", "-i", server.KeyFile, "-o", "UserKnownHostsFile="+server.KnownHosts, "-o", "RevokedHostKeys="+file,
-			"-o", "BatchMode=yes", "-p", strconv.Itoa(server.Port), server.User+"@127.0.0.1", "true").CombinedOutput()
-		h := &ssh.HostKeys{Name: "127.0.0.1", Port: server.Port, Files: []string{server.KnownHosts}, Revoked: file}
-		if err := check(h, server.HostKey); (err == nil) != (sshErr == nil) {
-			t.Errorf("%s: %v, ssh says %v:\n%s", name, err, sshErr, out)
+		s := tt.server
+		out, sshErr := exec.Command(client, "-F", "none", "-i", s.KeyFile, "-o", "UserKnownHostsFile="+s.KnownHosts, "-o", "RevokedHostKeys="+tt.file,
+			"-o", "BatchMode=yes", "-p", strconv.Itoa(s.Port), s.User+"@127.0.0.1", "true").CombinedOutput()
+		c := config(s)
+		c.HostKeys.Revoked = tt.file
+		tr, err := ssh.Dial(t.Context(), c)
+		if err == nil {
+			tr.Close()
+		}
+		if (err == nil) != (sshErr == nil) || err != nil && codeOf(err) != "hostkey.revoked" {
+			t.Errorf("%s: %v, ssh says %v:\n%s", tt.name, err, sshErr, out)
 		}
 	}
 }
@@ -46,6 +60,7 @@ func TestHostKeysLikeSSH(t *testing.T) {
 	ca := sshdtest.NewKey(t, "ed25519")
 	server := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})
 	certified := sshdtest.Start(t, sshdtest.Options{HostCA: ca})
+	both := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostKeys: []string{"ed25519", "ecdsa"}})
 	expired := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostCert: func(c *gossh.Certificate) { c.ValidBefore = c.ValidAfter + 1 }})
 	elsewhere := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostCert: func(c *gossh.Certificate) { c.ValidPrincipals = []string{"web9"} }})
 	anywhere := sshdtest.Start(t, sshdtest.Options{HostCA: ca, HostCert: func(c *gossh.Certificate) { c.ValidPrincipals = nil }})
@@ -54,7 +69,7 @@ func TestHostKeysLikeSSH(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		server *sshdtest.Server
-		text   string // PORT, KEY, ECDSA, CA and OTHER are replaced
+		text   string // PORT, KEY, ECDSA, CA, CERT and OTHER are replaced
 		alias  string
 	}{
 		{"nothing", server, "", ""},
@@ -73,6 +88,7 @@ func TestHostKeysLikeSSH(t *testing.T) {
 		{"negated", server, "*,!127.0.0.1 KEY", ""},
 		{"negated both", server, "*,!*127.0.0.1* KEY", ""},
 		{"revoked", server, "[127.0.0.1]:PORT KEY\n@revoked * KEY", ""},
+		{"revoked by a certificate", server, "[127.0.0.1]:PORT KEY\n@revoked * CERT", ""},
 		{"bad lines around", server, "x\n[127.0.0.1]:PORT ssh-ed25519 AAAA\n[127.0.0.1]:PORT ssh-future AAAA\n@odd * KEY\n[127.0.0.1]:PORT KEY\n@revoked", ""},
 		{"alias", server, "farm KEY\n[127.0.0.1]:PORT OTHER", "farm"},
 		{"alias with port", server, "[farm]:PORT KEY", "farm"},
@@ -80,6 +96,13 @@ func TestHostKeysLikeSSH(t *testing.T) {
 		{"certificate", certified, "@cert-authority * CA", ""},
 		{"certificate, authority under the plain address", certified, "@cert-authority 127.0.0.1 CA", ""},
 		{"certificate, authority revoked", certified, "@cert-authority * CA\n@revoked * CA", ""},
+		{"certificate, authority revoked, key known", certified, "@revoked * CA\n[127.0.0.1]:PORT KEY", ""},
+		{"certificate, authority revoked for another host, key known", certified, "@revoked web9 CA\n[127.0.0.1]:PORT KEY", ""},
+		{"certificate, another authority revoked, key known", certified, "@revoked * OTHER\n[127.0.0.1]:PORT KEY", ""},
+		{"certificate, another authority revoked", certified, "@revoked * OTHER", ""},
+		{"certificate, authority revoked, second key known", both, "@revoked * CA\n[127.0.0.1]:PORT ECDSA", ""},
+		{"certificate, another authority revoked, second key known", both, "@revoked * OTHER\n[127.0.0.1]:PORT ECDSA", ""},
+		{"certificate, another authority revoked, first key changed", both, "@revoked * OTHER\n[127.0.0.1]:PORT OTHER", ""},
 		{"certificate, key revoked", certified, "@cert-authority * CA\n@revoked * KEY", ""},
 		{"certificate, alias", certified, "@cert-authority * CA", "farm"},
 		{"certificate, unknown authority", certified, "@cert-authority * OTHER", ""},
@@ -95,7 +118,8 @@ func TestHostKeysLikeSSH(t *testing.T) {
 			if len(tt.server.HostKeys) > 1 {
 				ecdsa = keyLine(tt.server.HostKeys[1])
 			}
-			text := strings.NewReplacer("PORT", strconv.Itoa(tt.server.Port), "KEY", keyLine(tt.server.HostKey), "ECDSA", ecdsa, "CA", ca.Line(), "OTHER", other).
+			text := strings.NewReplacer("PORT", strconv.Itoa(tt.server.Port), "KEY", keyLine(tt.server.HostKey), "ECDSA", ecdsa, "CA", ca.Line(), "OTHER", other,
+				"CERT", keyLine(hostCert(t, signerOf(7), func(c *gossh.Certificate) { c.Key = tt.server.HostKey }))).
 				Replace(tt.text)
 			file := knownFile(t, text)
 			args := []string{

@@ -122,6 +122,7 @@ func TestHostKeyVerdict(t *testing.T) {
 		{name: "alias has no port", host: alias, text: "[farm]:2222 " + k1 + "\nweb1 " + k1, want: unknown},
 		{name: "revoked", host: web, text: "web1 " + k1 + "\n@revoked * " + k1, want: revoked},
 		{name: "revoked under the plain address", host: web2222, text: "web1 " + k1 + "\n@revoked 10.0.0.7 " + k1, want: revoked},
+		{name: "revoked by a certificate", host: web, text: "web1 " + k1 + "\n@revoked * " + keyLine(hostCert(t, ca, nil)), want: revoked},
 		{name: "revoked for another host", host: web, text: "web1 " + k1 + "\n@revoked web2 " + k1},
 		{name: "another one revoked", host: web, text: "@revoked web1 " + k2 + "\nweb1 " + k1},
 
@@ -480,6 +481,7 @@ func TestAlgorithms(t *testing.T) {
 	ed, ec, rsa := keyLine(signerOf(1).PublicKey()), keyLine(ecdsaKey(t)), keyLine(sshdtest.NewKey(t, "rsa").Public())
 	fingerprint := gossh.FingerprintSHA256(signerOf(1).PublicKey())
 	const edA, ecA, rsaA = "ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512 rsa-sha2-256"
+	const edCert, rsaCert = "ssh-ed25519-cert-v01@openssh.com", "rsa-sha2-512-cert-v01@openssh.com rsa-sha2-256-cert-v01@openssh.com"
 	for _, tt := range []struct {
 		name, text string
 		pins       []string
@@ -492,7 +494,11 @@ func TestAlgorithms(t *testing.T) {
 		{"plain address does not meddle", "10.0.0.7 " + ed + "\nweb1 " + rsa + "\nweb1 " + ec, nil, ecA + " " + rsaA + " " + edA},
 		{"plain address alone", "10.0.0.7 " + rsa, nil, rsaA + " " + edA},
 		{"other host", "web2 " + rsa, nil, edA},
-		{"revoked is not known", "@revoked web1 " + rsa, nil, edA},
+		{"revoked is not known", "@revoked web1 " + rsa, nil, edCert + " ecdsa-sha2-nistp256-cert-v01@openssh.com"},
+		{"something revoked, rsa known", "@revoked * " + ed + "\nweb1 " + rsa, nil, rsaCert + " " + rsaA + " " + edCert},
+		{"something revoked, ed25519 known", "@revoked * " + ec + "\nweb1 " + ed, nil, edCert + " ecdsa-sha2-nistp256-cert-v01@openssh.com"},
+		{"something revoked, rsa pinned", "@revoked * " + ed, []string{rsa}, rsaCert + " " + rsaA + " " + edCert},
+		{"revoked for another host", "@revoked web2 " + rsa, nil, edA},
 		{"authority", "@cert-authority * " + ec + "\nweb1 " + rsa, nil, "ssh-ed25519-cert-v01@openssh.com"},
 		{"pinned key", "web1 " + ec, []string{rsa}, rsaA + " " + edA},
 		{"pinned fingerprint of a known key", "web1 " + rsa + "\nweb1 " + ed, []string{fingerprint}, edA + " " + ecA},
@@ -505,8 +511,8 @@ func TestAlgorithms(t *testing.T) {
 		if slices.Contains(got, "ssh-rsa") || len(slices.Compact(slices.Sorted(slices.Values(got)))) != len(got) {
 			t.Errorf("%s: algorithms = %q, want no ssh-rsa, none twice", tt.name, got)
 		}
-		if hasCert := strings.Contains(strings.Join(got, " "), "-cert-"); hasCert != strings.Contains(tt.text, "@cert") {
-			t.Errorf("%s: algorithms = %q: certificates only with an authority", tt.name, got)
+		if hasCert := strings.Contains(strings.Join(got, " "), "-cert-"); hasCert != strings.Contains(tt.want, "-cert-") {
+			t.Errorf("%s: algorithms = %q: certificates only with an authority, or where something is revoked", tt.name, got)
 		}
 	}
 }

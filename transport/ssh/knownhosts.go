@@ -193,10 +193,11 @@ func parseKnownHost(line string, names []string) (*knownHost, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, isCert := key.(*gossh.Certificate); isCert {
+	if _, isCert := key.(*gossh.Certificate); isCert && e.marker != markRevoked {
 		return nil, errors.New("a certificate where a key belongs")
 	}
-	e.key = key
+	// Of a revoked certificate ssh looks at the key alone (sshkey_equal_public).
+	e.key = plainKey(key)
 	return e, nil
 }
 
