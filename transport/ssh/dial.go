@@ -72,13 +72,14 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		return nil, config.crowded(ctx)
 	}
 	defer free()
+	pins := &pinSearch{keys: config.HostKeys}
 	backoff := firstBackoff
 	for try := 0; ; try++ {
 		raw, err := config.carrier(ctx, bastion)
 		if err != nil {
 			return nil, err
 		}
-		h := &handshake{config: &config, clock: clock, wire: newWire(raw)}
+		h := &handshake{config: &config, clock: clock, wire: newWire(raw), pins: pins}
 		c, err := h.run(ctx, func() {
 			if proxy, ok := raw.(*proxyConn); ok {
 				<-proxy.exited
@@ -91,6 +92,10 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 			c.answered = h.auth.keys.answered || bastion != nil && bastion.answered
 			return c, nil
 		}
+		if pins.goOn(err) {
+			continue
+		}
+		err = pins.outcome(err)
 		if !h.again(err, try) || clock.timeLeft() <= backoff {
 			return nil, explained(raw, &config, err)
 		}
@@ -160,6 +165,7 @@ type handshake struct {
 	clock  *clock
 	wire   *wire
 	auth   *authenticator
+	pins   *pinSearch
 
 	trusted atomic.Bool // the host key was accepted
 	key     string      // its fingerprint
@@ -224,7 +230,7 @@ func (h *handshake) client(ctx context.Context) *gossh.ClientConfig {
 		Config:            gossh.Config{KeyExchanges: safe.KeyExchanges, Ciphers: safe.Ciphers, MACs: safe.MACs},
 		User:              c.User,
 		ClientVersion:     clientVersion,
-		HostKeyAlgorithms: c.HostKeys.Algorithms(),
+		HostKeyAlgorithms: h.pins.algorithms(),
 		HostKeyCallback:   h.checker(c.HostKeys.Callback(ctx)),
 		AuthCallback:      h.auth.next,
 	}

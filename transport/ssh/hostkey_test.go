@@ -17,6 +17,7 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 	"gateway/transport"
 	"gateway/transport/ssh"
@@ -216,6 +217,49 @@ func TestHostKeyPins(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A pin that is a fingerprint does not say of which of the host's keys it is.
+func TestPinOfAnyKey(t *testing.T) {
+	type start func(testing.TB, sshdtest.Options) *sshdtest.Server
+	for name, start := range map[string]start{"openssh": sshdtest.Start, "dropbear": sshdtest.StartDropbear} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa", "rsa"}})
+			for _, key := range s.HostKeys {
+				c := config(s)
+				c.HostKeys = &ssh.HostKeys{Name: "web1", Pins: []string{gossh.FingerprintSHA256(key)}}
+				dial(t, c)
+				// A line that something is revoked has certificates asked for.
+				c.HostKeys = &ssh.HostKeys{Name: "web1", Pins: c.HostKeys.Pins, Files: []string{knownFile(t, "@revoked * "+keyLine(signerOf(2).PublicKey()))}}
+				dial(t, c)
+			}
+			c := config(s)
+			c.HostKeys = &ssh.HostKeys{Name: "web1", Pins: []string{gossh.FingerprintSHA256(signerOf(2).PublicKey())}}
+			err := refused(t, c, "hostkey.changed")
+			for _, key := range s.HostKeys {
+				if !strings.Contains(err.Message, gossh.FingerprintSHA256(key)) {
+					t.Errorf("message = %q, want the key of type %s in it", err.Message, key.Type())
+				}
+			}
+		})
+	}
+}
+
+// The search for a pinned key ends, and passes over none that is revoked.
+func TestPinSearchEnds(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "ecdsa"}})
+	proxy := netsim.Start(t, s.Addr, 0)
+	c := behind(proxy, s)
+	c.HostKeys = &ssh.HostKeys{Name: "web1", Pins: []string{gossh.FingerprintSHA256(signerOf(2).PublicKey())}}
+	refused(t, c, "hostkey.changed")
+	if n := proxy.Conns(); n != 3 {
+		t.Errorf("%d connections, want one for each key and one for none", n)
+	}
+	c.HostKeys = &ssh.HostKeys{
+		Name: "web1", Pins: []string{gossh.FingerprintSHA256(s.HostKeys[1])},
+		Files: []string{knownFile(t, "@revoked * "+keyLine(s.HostKeys[0]))},
+	}
+	refused(t, c, "hostkey.revoked")
 }
 
 func TestAcceptNew(t *testing.T) {

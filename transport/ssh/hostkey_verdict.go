@@ -239,11 +239,7 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 			Hint:    fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: gateway hosts trust %s", v.entry.line, v.entry.file, name),
 		}
 	case keyNotPinned:
-		return &transport.Error{
-			Code:    "hostkey.changed",
-			Message: fmt.Sprintf("ssh: host key of %s is not a pinned one: it shows %s, pinned is %s", name, key, strings.Join(h.Pins, ", ")),
-			Hint:    fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", name),
-		}
+		return h.unpinned(v.key)
 	}
 	hint := "compare the fingerprint with the host's own, then run: gateway hosts trust " + name
 	if h.Why != "" {

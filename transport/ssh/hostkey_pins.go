@@ -1,0 +1,73 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
+)
+
+// A pinSearch looks for the pinned key among those of a machine. It shows one
+// key in a handshake, and which one that is depends on the types it is asked for;
+// a pin that is a fingerprint does not say its type. Nothing but the handshake has
+// been sent when a key turns out not to be pinned.
+type pinSearch struct {
+	keys  *HostKeys
+	shown []gossh.PublicKey // of different types, none of them pinned
+}
+
+// notPinned is the cause of the error about a key that is not pinned.
+type notPinned struct{ key gossh.PublicKey }
+
+func (notPinned) Error() string { return "not a pinned key" }
+
+// algorithms are those for the types that were not shown yet. They may be none.
+func (s *pinSearch) algorithms() []string {
+	return slices.DeleteFunc(s.keys.Algorithms(), func(algorithm string) bool {
+		return slices.ContainsFunc(slices.Concat(keyAlgorithms, certAlgorithms), func(a keyAlgorithm) bool {
+			return a.algorithm == algorithm && s.has(a.keyType)
+		})
+	})
+}
+
+func (s *pinSearch) has(keyType string) bool {
+	return slices.ContainsFunc(s.shown, func(key gossh.PublicKey) bool { return key.Type() == keyType })
+}
+
+// goOn reports whether another handshake may show another key, after one that
+// failed with err. There are no more of them than types.
+func (s *pinSearch) goOn(err error) bool {
+	var miss notPinned
+	if !errors.As(err, &miss) || s.has(miss.key.Type()) {
+		return false
+	}
+	s.shown = append(s.shown, miss.key)
+	return len(s.algorithms()) > 0
+}
+
+// outcome is the error of the whole search, whose last handshake failed with err.
+func (s *pinSearch) outcome(err error) error {
+	var miss notPinned
+	if len(s.shown) > 0 && (lacksKey(err) || errors.As(err, &miss)) {
+		return s.keys.unpinned(s.shown...)
+	}
+	return err
+}
+
+// unpinned is the error for keys that are not pinned.
+func (h *HostKeys) unpinned(keys ...gossh.PublicKey) *transport.Error {
+	shown := make([]string, len(keys))
+	for i, key := range keys {
+		shown[i] = describe(key)
+	}
+	return &transport.Error{
+		Code:    "hostkey.changed",
+		Message: fmt.Sprintf("ssh: host key of %s is not a pinned one: it shows %s, pinned is %s", h.display(), strings.Join(shown, ", "), strings.Join(h.Pins, ", ")),
+		Hint:    fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", h.display()),
+		Err:     notPinned{keys[0]},
+	}
+}
