@@ -108,28 +108,33 @@ func (s Settings) layer() *Host {
 }
 
 // newSettings makes sense of values by keyword, as ssh -G or the parser gives
-// them.
-func newSettings(name string, values map[string][]string, warnings []string) (Settings, error) {
+// them. With ssh -G, written returns what the lines of the files say of a list of
+// files; it is nil with the parser.
+func newSettings(name string, values map[string][]string, written func(key string) ([][]string, error), warnings []string) (Settings, error) {
 	p := &settingsParser{
-		values: values,
-		tokens: Tokens{Name: name, Host: strings.ToLower(name)},
-		s:      Settings{Warnings: warnings},
+		values:  values,
+		written: written,
+		tokens:  Tokens{Name: name, Host: strings.ToLower(name)},
+		s:       Settings{Warnings: warnings},
 	}
 	if err := p.target(name); err != nil {
 		return Settings{}, err
 	}
 	p.way()
 	p.keys()
-	p.trust()
+	if err := p.trust(); err != nil {
+		return Settings{}, err
+	}
 	p.s.ConnectTimeout = p.seconds("connecttimeout")
 	p.s.Keepalive = p.seconds("serveraliveinterval")
 	return p.s, nil
 }
 
 type settingsParser struct {
-	values map[string][]string
-	tokens Tokens
-	s      Settings
+	values  map[string][]string
+	written func(key string) ([][]string, error)
+	tokens  Tokens
+	s       Settings
 }
 
 func (p *settingsParser) first(key string) string {
@@ -206,7 +211,14 @@ func (p *settingsParser) keys() {
 	}
 }
 
-func (p *settingsParser) trust() {
+func (p *settingsParser) trust() error {
+	for key := range p.values {
+		if isFileList(key) && p.written != nil {
+			if err := p.split(key); err != nil {
+				return err
+			}
+		}
+	}
 	p.s.KnownHosts = p.paths("userknownhostsfile")
 	p.s.GlobalKnownHosts = p.paths("globalknownhostsfile")
 	if file := p.first("revokedhostkeys"); file != "" && !strings.EqualFold(file, "none") {
@@ -228,6 +240,7 @@ func (p *settingsParser) trust() {
 		p.s.HostKeyPolicy = "accept-new"
 		p.warn("StrictHostKeyChecking no is followed as accept-new at most: changed host keys are refused")
 	}
+	return nil
 }
 
 // paths reads a list of files; nil if it was left out, or if none of it can be
@@ -253,6 +266,14 @@ func (p *settingsParser) paths(key string) []string {
 // path expands variables, tokens and ~. One that cannot be expanded names no
 // file: it is dropped with a warning.
 func (p *settingsParser) path(s string) (string, bool) {
+	expanded, err := p.expand(s)
+	if err != nil {
+		p.warn("%v", err)
+	}
+	return expanded, err == nil
+}
+
+func (p *settingsParser) expand(s string) (string, error) {
 	missing := ""
 	expanded := variableForm.ReplaceAllStringFunc(s, func(reference string) string {
 		value, ok := os.LookupEnv(reference[2 : len(reference)-1])
@@ -262,15 +283,13 @@ func (p *settingsParser) path(s string) (string, bool) {
 		return strings.ReplaceAll(value, "%", "%%")
 	})
 	if missing != "" {
-		p.warn("%s: the variable %s is not set", brief(s), missing)
-		return "", false
+		return "", fmt.Errorf("%s: the variable %s is not set", brief(s), missing)
 	}
 	expanded, err := p.tokens.Expand(expanded)
 	if err != nil {
-		p.warn("%v", err)
-		return "", false
+		return "", err
 	}
-	return sshHomePath(expanded), true
+	return sshHomePath(expanded), nil
 }
 
 // seconds reads a time as ssh_config has it: 90, 1m30s, 2h. Zero and none are

@@ -78,7 +78,7 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string) (Settings, error) 
 		if err != nil {
 			return Settings{}, err
 		}
-		return newSettings(name, scan.values, scan.warnings)
+		return newSettings(name, scan.values, nil, scan.warnings)
 	}
 	values, err := c.ask(ctx, c.file, name)
 	if errors.Is(err, errNoSSH) {
@@ -97,7 +97,14 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string) (Settings, error) 
 			delete(values, key)
 		}
 	}
-	return newSettings(name, values, nil)
+	written := func(key string) ([][]string, error) {
+		scan, err := c.scan(name)
+		if err != nil {
+			return nil, err
+		}
+		return scan.lists[key], nil
+	}
+	return newSettings(name, values, written, nil)
 }
 
 var errNoSSH = errors.New("no ssh program")
@@ -123,13 +130,8 @@ func (c *SSHConfig) ask(ctx context.Context, file, name string) (map[string][]st
 	values := make(map[string][]string)
 	for line := range strings.Lines(string(stdout)) {
 		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-		switch key = strings.ToLower(key); key {
-		case "userknownhostsfile", "globalknownhostsfile":
-			// Printed without quotes: a path with a space cannot be told.
-			values[key] = strings.Fields(value)
-		default:
-			values[key] = append(values[key], value)
-		}
+		key = strings.ToLower(key)
+		values[key] = append(values[key], value)
 	}
 	return values, nil
 }

@@ -55,8 +55,9 @@ type sshScan struct {
 	name     string // as it was given: Host lines match this
 	local    string // the local user
 	values   map[string][]string
-	named    bool     // a Host line named it
-	aliases  []string // names that Host lines spell out
+	lists    map[string][][]string // of [isFileList]: what each line says, whether or not it applies
+	named    bool                  // a Host line named it
+	aliases  []string              // names that Host lines spell out
 	warnings []string
 
 	final     bool // this is the pass for Match final
@@ -66,7 +67,7 @@ type sshScan struct {
 
 // scan reads the files for a name.
 func (c *SSHConfig) scan(name string) (*sshScan, error) {
-	s := &sshScan{name: name, values: make(map[string][]string)}
+	s := &sshScan{name: name, values: make(map[string][]string), lists: make(map[string][][]string)}
 	if local, err := user.Current(); err == nil {
 		s.local = local.Username
 	}
@@ -153,6 +154,9 @@ func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 	raw := keyword == "proxycommand" || keyword == "proxyjump"
 	if err != nil && !raw {
 		return err
+	}
+	if isFileList(keyword) {
+		s.lists[keyword] = append(s.lists[keyword], args)
 	}
 	switch {
 	case keyword == "host":

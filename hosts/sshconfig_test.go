@@ -43,6 +43,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 	ssh := sshPath(t)
 	dir := t.TempDir()
 	t.Setenv("GWTEST_KEYS", "/keys")
+	t.Setenv("GWTEST_BLANK", "/b l")
 	writeFile(t, filepath.Join(dir, "sub", "1.conf"), "Port 1001\nHost inc*\n  User included\n  Port 1002\n")
 	writeFile(t, filepath.Join(dir, "sub", "2.conf"), "Host inc2 plain\n  User second\n")
 	writeFile(t, filepath.Join(dir, "sub", "3.conf", "old"), "Host *\n User not.included\n")
@@ -67,6 +68,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"jump", "Host a\n ProxyJump me@b1:2200,b2\nHost b\n ProxyJump none\n ProxyJump x\nHost c\n ProxyJump [::1]:22\nHost *\n ProxyJump last\n", "a b c d"},
 		{"jump or command", "Host a\n ProxyJump j\n ProxyCommand nc %h %p\nHost b\n ProxyCommand nc  \"%h\" %p # x\n ProxyJump j\nHost c\n ProxyCommand none\n ProxyJump j\nHost d\n ProxyJump none\n ProxyCommand nc\n", "a b c d"},
 		{"host keys", "Host a\n UserKnownHostsFile ~/k1 /k2\n GlobalKnownHostsFile /g1 /g2\n HostKeyAlias alias\n HashKnownHosts yes\n StrictHostKeyChecking accept-new\nHost b\n UserKnownHostsFile none\n StrictHostKeyChecking no\nHost c\n StrictHostKeyChecking yes\nHost d\n StrictHostKeyChecking ask\n", "a b c d"},
+		{"paths with blanks", "Host a\n UserKnownHostsFile \"/x y/k 1\" '/z' ~/\"k  2\"\n GlobalKnownHostsFile /g\\ y/k\nHost b c\n UserKnownHostsFile \"%d/x %n\" ~/k\nHost c\n UserKnownHostsFile /x y/k\n GlobalKnownHostsFile \"${GWTEST_BLANK}/g\" /h\nHost d\n UserKnownHostsFile \"/with blank\"\nHost *\n UserKnownHostsFile /k1 /k2\n", "a b c d e"},
 		{"revoked host keys", "Host a\n RevokedHostKeys ~/revoked\nHost b\n RevokedHostKeys none\n", "a b c"},
 		{"times", "Host a\n ConnectTimeout 90\n ServerAliveInterval 1m30s\nHost b\n ConnectTimeout 1h1m\n ServerAliveInterval 0\nHost c\n ConnectTimeout none\n", "a b c"},
 		{"match all", "Match all\n User one\nHost a\n Port 7\nMatch all # x\n Port 8\n", "a b"},
@@ -203,6 +205,34 @@ func TestSSHConfigLeavesAChild(t *testing.T) {
 	s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a")
 	if err != nil || s.User != "one" || time.Since(began) > 3*time.Second {
 		t.Errorf("after %v: user %q, %v", time.Since(began), s.User, err)
+	}
+}
+
+// Of what ssh -G prints without quotes, the files say where a path ends, also by
+// lines that the parser does not follow. What they leave open is no answer.
+func TestSSHConfigListOfFiles(t *testing.T) {
+	ssh := sshPath(t)
+	for _, test := range []struct {
+		name, config string
+		want         []string // nil: an error
+	}{
+		{"behind Match exec", "Match exec true\n UserKnownHostsFile \"/x y/k\" /z\n", []string{"/x y/k", "/z"}},
+		{"another line", "Match exec true\n UserKnownHostsFile /x y/k\nMatch exec false\n UserKnownHostsFile \"/a b\"\n", []string{"/x", "y/k"}},
+		{"two lines alike", "Match exec true\n UserKnownHostsFile \"/x y\"\nHost a\n UserKnownHostsFile \"/x y\"\n", []string{"/x y"}},
+		{"two lines that look alike", "Match exec true\n UserKnownHostsFile /x /y\nHost a\n UserKnownHostsFile \"/x /y\"\n", nil},
+		{"a token that is not known here, and blanks", "Host a\n UserKnownHostsFile /%C \"/x y\"\n", nil},
+		{"one word", "Match exec true\n UserKnownHostsFile /x\nHost a\n UserKnownHostsFile \"/x y\"\n", []string{"/x"}},
+	} {
+		file := writeFile(t, filepath.Join(t.TempDir(), "config"), test.config)
+		s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a")
+		e, ok := errors.AsType[*hosts.Error](err)
+		if !slices.Equal(s.KnownHosts, test.want) || (err != nil) != (test.want == nil) || err != nil && (!ok || e.Code != "inventory.invalid" || e.Hint == "") {
+			t.Errorf("%s: %q, %v, want %q", test.name, s.KnownHosts, err, test.want)
+		}
+	}
+	file := writeFile(t, filepath.Join(t.TempDir(), "config"), "Host a\n UserKnownHostsFile /%C /z\n")
+	if s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a"); err != nil || len(s.KnownHosts) != 2 || s.KnownHosts[1] != "/z" {
+		t.Errorf("a token that is not known here: %q, %v", s.KnownHosts, err)
 	}
 }
 

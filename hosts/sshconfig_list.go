@@ -1,0 +1,62 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// isFileList reports whether a keyword has several files on one line.
+func isFileList(keyword string) bool {
+	return keyword == "userknownhostsfile" || keyword == "globalknownhostsfile"
+}
+
+// split makes the words of a list of files out of what ssh -G prints, which is the
+// paths without quotes: one with a blank in it looks like two. What is printed is
+// what a line of the files says, expanded, so the words are those of that line. A
+// list that was split wrongly would name other files: in one that does not exist no
+// key is known, and any would be taken for a new one.
+func (p *settingsParser) split(key string) error {
+	printed := p.first(key)
+	if !strings.ContainsAny(printed, " \t") {
+		p.values[key] = strings.Fields(printed) // none or one
+		return nil
+	}
+	lines, err := p.written(key)
+	if err != nil {
+		return err
+	}
+	var found [][]string
+	blank := len(lines) == 0
+	for _, words := range lines {
+		expanded := p.expandAll(words)
+		if printed == strings.Join(expanded, " ") || printed == strings.Join(words, " ") {
+			found = append(found, words)
+		}
+		blank = blank || slices.ContainsFunc(expanded, func(word string) bool { return strings.ContainsAny(word, " \t") })
+	}
+	switch {
+	case len(found) > 0 && !slices.ContainsFunc(found[1:], func(words []string) bool { return !slices.Equal(words, found[0]) }):
+		p.values[key] = found[0]
+	case len(found) == 0 && !blank:
+		p.values[key] = strings.Fields(printed) // such as %C, which is not expanded here
+	default:
+		return &Error{
+			Code:    codeInventory,
+			Message: fmt.Sprintf("ssh_config: host %s: %s %s: ssh -G prints the paths without quotes, and where one ends can't be told", p.tokens.Name, key, brief(printed)),
+			Hint:    "use paths without spaces there",
+		}
+	}
+	return nil
+}
+
+// expandAll expands what can be expanded.
+func (p *settingsParser) expandAll(words []string) []string {
+	expanded := slices.Clone(words)
+	for i, word := range words {
+		if path, err := p.expand(word); err == nil {
+			expanded[i] = path
+		}
+	}
+	return expanded
+}
