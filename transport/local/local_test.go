@@ -3,6 +3,7 @@ package local_test
 import (
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -37,6 +38,27 @@ func TestPipeMayCleanUp(t *testing.T) {
 	if exit, err := pipe.Wait(); exit != (transport.Exit{}) || err != nil {
 		t.Errorf("Wait = %+v, %v; want its own end", exit, err)
 	}
+}
+
+// TestLastWordOnTheTerminal has programs that let go of the terminal say something on it
+// just before they end, while nobody looks at it.
+func TestLastWordOnTheTerminal(t *testing.T) {
+	tr := local.New(local.Config{Dir: t.TempDir()})
+	defer tr.Close()
+	var all sync.WaitGroup
+	for range 8 {
+		terminal, err := tr.Terminal(t.Context(), "exec </dev/null >/dev/null 2>&1; sleep 0.2; echo bye >/dev/tty", transport.TerminalOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			defer terminal.Close()
+			if b, err := io.ReadAll(terminal); string(b) != "bye\n" || err != nil {
+				t.Errorf("read %q, %v; want the last word", b, err)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestEnvironmentIsALoginsAndNotTheCallers(t *testing.T) {

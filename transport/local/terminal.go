@@ -132,6 +132,10 @@ func (t *terminal) Read(b []byte) (int, error) {
 		}
 		select {
 		case <-t.ended:
+			// It may have opened the terminal since, for a last word.
+			if n, err := t.read(b); n > 0 {
+				return n, err
+			}
 			return 0, io.EOF
 		case <-time.After(reopen):
 		}
