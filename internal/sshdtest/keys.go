@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/pem"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -130,6 +131,24 @@ func (k *Key) cert(t testing.TB, ca *Key, typ uint32, principal string, edit fun
 // process until the test ends. It returns the socket's path.
 func Agent(t testing.TB, keys ...*Key) string {
 	t.Helper()
+	return serveAgent(t, newRing(t, keys))
+}
+
+// RefusingAgent is [Agent], but it signs nothing, as one whose owner confirms
+// nothing.
+func RefusingAgent(t testing.TB, keys ...*Key) string {
+	t.Helper()
+	return serveAgent(t, refusing{newRing(t, keys)})
+}
+
+type refusing struct{ agent.Agent }
+
+func (refusing) Sign(gossh.PublicKey, []byte) (*gossh.Signature, error) {
+	return nil, errors.New("refused")
+}
+
+func newRing(t testing.TB, keys []*Key) agent.Agent {
+	t.Helper()
 	ring := agent.NewKeyring()
 	for _, k := range keys {
 		if err := ring.Add(agent.AddedKey{PrivateKey: k.Private}); err != nil {
@@ -142,7 +161,7 @@ func Agent(t testing.TB, keys ...*Key) string {
 			t.Fatal(err)
 		}
 	}
-	return serveAgent(t, ring)
+	return ring
 }
 
 func serveAgent(t testing.TB, a agent.Agent) string {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -59,7 +60,9 @@ func dialAgent(ctx context.Context, socket string, patience time.Duration) (*age
 			label += ": " + key.Comment
 		}
 		a.keys = append(a.keys, agentKey{pub: pub, label: label, signer: func(k *keyring) gossh.Signer {
-			load := func() (gossh.Signer, error) { return &agentSigner{s.(gossh.AlgorithmSigner), conn, k.clock}, nil }
+			load := func() (gossh.Signer, error) {
+				return &agentSigner{s.(gossh.AlgorithmSigner), conn, k, fingerprint(pub) + " (" + label + ")"}, nil
+			}
 			return &signer{pub: pub, load: load}
 		}})
 	}
@@ -84,16 +87,23 @@ func (a *agentClient) close() {
 	a.conn.Close()
 }
 
-// An agentSigner lets the agent sign, while the hop's clock stands still.
+// An agentSigner lets the agent sign, while the hop's clock stands still. The
+// machine wanted the key by then: that the agent did not sign is why it is no use.
 type agentSigner struct {
 	gossh.AlgorithmSigner
-	conn  net.Conn
-	clock *clock
+	conn net.Conn
+	keys *keyring
+	name string // what messages call the key
 }
 
 // SignWithAlgorithm implements [gossh.AlgorithmSigner].
 func (s *agentSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*gossh.Signature, error) {
-	defer s.clock.pause()()
+	defer s.keys.clock.pause()()
 	_ = s.conn.SetDeadline(time.Now().Add(signPatience)) // a unix socket has deadlines
-	return s.AlgorithmSigner.SignWithAlgorithm(rand, data, algorithm)
+	signature, err := s.AlgorithmSigner.SignWithAlgorithm(rand, data, algorithm)
+	if err != nil && s.keys.ctx.Err() == nil {
+		return nil, s.keys.problem(codeKeyUnreadable, err, "the agent may be locked, or want a confirmation that nobody gave: look at it with ssh-add -l, or set identity for this host",
+			"key %s: the agent did not sign: %s", s.name, strings.TrimPrefix(reason(err), "agent: "))
+	}
+	return signature, err
 }

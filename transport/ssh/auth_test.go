@@ -214,6 +214,18 @@ func TestAuthFails(t *testing.T) {
 			},
 		},
 		{
+			"the agent does not sign", "auth.key_unreadable",
+			[]string{gossh.FingerprintSHA256(s.Key.Public()), "the agent did not sign"},
+			func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.RefusingAgent(t, s.Key) },
+		},
+		{
+			"the agent does not sign, and another key is refused", "auth.key_unreadable",
+			[]string{"the agent did not sign", "refused: ssh-ed25519 " + gossh.FingerprintSHA256(other.Public())},
+			func(c *ssh.Config) {
+				c.Identities, c.Agent = []ssh.Identity{{Path: s.KeyFile + ".pub"}, {Path: other.File}}, sshdtest.RefusingAgent(t, s.Key)
+			},
+		},
+		{
 			"too many", "auth.too_many",
 			[]string{"MaxAuthTries", gossh.FingerprintSHA256(many[0].Public())},
 			func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, many...) },
