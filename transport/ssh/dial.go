@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -97,7 +98,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		}
 		err = pins.outcome(err)
 		if !h.again(err, try) || clock.timeLeft() <= backoff {
-			return nil, explained(raw, &config, err)
+			return nil, h.explained(err)
 		}
 		select {
 		case <-time.After(backoff):
@@ -138,25 +139,25 @@ func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
 	return raw, nil
 }
 
-// explained adds what a proxy command wrote to its standard error, which is
-// where the reason for a dead connection stands.
-func explained(raw net.Conn, c *Config, err error) error {
-	proxy, ok := raw.(*proxyConn)
-	if !ok {
+// explained adds what a proxy command wrote to its standard error. Where the
+// connection ended before the banner, the reason stands there; anywhere else it
+// may be a warning that has nothing to do with err.
+func (h *handshake) explained(err error) error {
+	proxy, ok := h.wire.Conn.(*proxyConn)
+	var typed *transport.Error
+	if !ok || !errors.As(err, &typed) || !strings.HasPrefix(typed.Code, "ssh.") {
 		return err
 	}
 	said := proxy.said()
-	typed := new(transport.Error)
-	if !errors.As(err, &typed) || !strings.HasPrefix(typed.Code, "ssh.") {
+	switch {
+	case typed.Code == codeClosed && !h.wire.banner.Load():
+		return h.config.failure(codeProxy, err, "run the proxy command by hand", "proxy command: %s", cmp.Or(said, "it ended without a word"))
+	case said == "":
 		return err
 	}
-	if said == "" && typed.Code != codeClosed {
-		return err
-	}
-	if said == "" {
-		said = "it ended without a word"
-	}
-	return c.failure(codeProxy, err, "run the proxy command by hand", "proxy command: %s", said)
+	more := *typed
+	more.Message += "; the proxy command said " + quoted(said)
+	return &more
 }
 
 // A handshake turns a byte stream into an authenticated connection.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -144,6 +146,20 @@ func TestProxyCommand(t *testing.T) {
 	t.Run("fails", func(t *testing.T) {
 		c.ProxyCommand = "echo no such tunnel >&2; exit 1"
 		refused(t, c, "proxy.failed", "no such tunnel")
+	})
+	t.Run("warns", func(t *testing.T) {
+		server := &gossh.ServerConfig{NoClientAuth: true}
+		server.Ciphers = []string{gossh.InsecureCipherAES128CBC}
+		c := serve(t, server)
+		c.ProxyCommand = "echo a warning >&2; GWTEST_RELAY=%h:%p exec '" + self + "'"
+		refused(t, c, "ssh.no_common_algorithm", "aes128-cbc", `"a warning"`)
+		c = listen(t, say("SSH-2.0-x\r\n", func(conn net.Conn) { _, _ = io.ReadFull(conn, make([]byte, 100)) }))
+		c.ConnectTimeout = patience // the relay takes its time to start
+		c.ProxyCommand = "echo a warning >&2; GWTEST_RELAY=%h:%p exec '" + self + "'"
+		refused(t, c, "ssh.closed", "key exchange", `"a warning"`)
+		c = listen(t, hold)
+		c.ProxyCommand = "echo a warning >&2; exec sleep 1000"
+		refused(t, c, "ssh.handshake", "banner exchange", `"a warning"`)
 	})
 	t.Run("silent", func(t *testing.T) {
 		c.ProxyCommand, c.ConnectTimeout = "sleep 1000 | cat", 300*time.Millisecond
