@@ -76,7 +76,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 	pins := &pinSearch{keys: config.HostKeys}
 	backoff := firstBackoff
 	for try := 0; ; try++ {
-		raw, err := config.carrier(ctx, bastion)
+		raw, err := config.carrier(ctx, clock, bastion)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (c *Config) crowded(ctx context.Context) error {
 
 // carrier opens the byte stream for the connection. Its Close unblocks a
 // pending Read and Write at once, whatever it is made of.
-func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
+func (c *Config) carrier(ctx context.Context, clock *clock, bastion *conn) (net.Conn, error) {
 	switch {
 	case c.ProxyCommand != "":
 		return startProxy(c)
@@ -131,7 +131,9 @@ func (c *Config) carrier(ctx context.Context, bastion *conn) (net.Conn, error) {
 		}
 		return raw, err
 	}
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.hostPort())
+	// The context has no deadline, and without one the first of several addresses
+	// would get all the time.
+	raw, err := (&net.Dialer{Timeout: clock.timeLeft()}).DialContext(ctx, "tcp", c.hostPort())
 	if err != nil {
 		return nil, c.dialError(ctx, err)
 	}

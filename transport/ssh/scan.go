@@ -91,7 +91,7 @@ var errSeen = errors.New("the key was seen")
 func (c *Config) shownKey(ctx context.Context, bastion *conn, algorithms []string) (key gossh.PublicKey, err error) {
 	ctx, clock := newClock(ctx, c.ConnectTimeout)
 	defer clock.stop()
-	raw, err := c.carrier(ctx, bastion)
+	raw, err := c.carrier(ctx, clock, bastion)
 	if err != nil {
 		return nil, err
 	}
