@@ -19,6 +19,7 @@ import (
 const (
 	codeConfig        = "config.invalid"
 	codeNotFound      = "dns.not_found"
+	codeNoLookup      = "dns.failed"
 	codeRefused       = "tcp.refused"
 	codeTimeout       = "tcp.timeout"
 	codeUnreachable   = "tcp.unreachable"
@@ -79,9 +80,11 @@ func (c *Config) dialError(ctx context.Context, err error) error {
 	}
 	var dns *net.DNSError
 	switch {
-	case errors.As(err, &dns) && ctx.Err() == nil:
+	case errors.As(err, &dns) && dns.IsNotFound:
 		return c.failure(codeNotFound, err, "check the spelling of addr, or whether the name resolves only inside another network (VPN, jump)",
 			"name %s does not resolve", c.Addr)
+	case errors.As(err, &dns):
+		return c.lookupError(ctx, dns)
 	case ctx.Err() != nil, isTimeout(err):
 		return c.failure(codeTimeout, context.DeadlineExceeded, "check addr and port, and whether a firewall drops the packets; connect_timeout sets how long to wait",
 			"no TCP connection %s", c.inTime(ctx))
@@ -90,6 +93,21 @@ func (c *Config) dialError(ctx context.Context, err error) error {
 			"connection refused")
 	}
 	return c.failure(codeUnreachable, err, "check the network: route, VPN, jump", "%s", reason(err))
+}
+
+// lookupError says why nobody knows whether this machine's name resolves.
+func (c *Config) lookupError(ctx context.Context, dns *net.DNSError) error {
+	var cause error = dns
+	why := cut(dns.Err)
+	if ctx.Err() != nil || dns.IsTimeout {
+		cause, why = context.DeadlineExceeded, "no answer "+c.inTime(ctx)
+	}
+	server := ""
+	if dns.Server != "" {
+		server = " " + dns.Server
+	}
+	return c.failure(codeNoLookup, cause, "check the network, and the name server in /etc/resolv.conf; an IP address as addr needs none",
+		"the name server%s could not tell the address of %s: %s", server, c.Addr, why)
 }
 
 // inTime is the time that was not enough.

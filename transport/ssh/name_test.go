@@ -3,17 +3,16 @@ package ssh_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"gateway/internal/sshdtest"
+	"gateway/transport/ssh"
 )
 
-// nameServer has the names of this process asked of a server that knows the same
-// IPv4 addresses for each of them. A nil answer is its silence.
+// nameServer has the names of this process asked of a server of the test's, until
+// it ends. A nil answer is its silence.
 func nameServer(t *testing.T, answer func(query []byte) []byte) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -34,12 +33,22 @@ func nameServer(t *testing.T, answer func(query []byte) []byte) {
 			}
 		}
 	}()
+	// A lookup goes on behind whoever gave it up, until it has lost its sockets.
+	over, end := context.WithCancel(context.Background())
 	before := net.DefaultResolver
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
+		if over.Err() != nil {
+			return nil, over.Err()
+		}
+		conn, err := (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
+		if err == nil {
+			context.AfterFunc(over, func() { conn.Close() })
+		}
+		return conn, err
 	}}
 	t.Cleanup(func() {
 		net.DefaultResolver = before
+		end()
 		server.Close()
 		<-done
 	})
@@ -66,42 +75,21 @@ func dnsAnswer(query []byte, status byte, addresses ...string) []byte {
 	return reply
 }
 
-// deadAddress takes a port of an address of this machine and lets nobody in: the
-// queue of those who wait there is full, and the kernel drops what comes.
-func deadAddress(t *testing.T, address string, port int) {
-	t.Helper()
-	addr := &unix.SockaddrInet4{Port: port, Addr: [4]byte(net.ParseIP(address).To4())}
-	l, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
+// TestNoNameServer tells a name that does not exist from one that nobody knows of.
+func TestNoNameServer(t *testing.T) {
+	c := ssh.Config{
+		Name: "web1", Addr: "web1.example", Port: 22, User: "u", ConnectTimeout: 300 * time.Millisecond,
+		HostKeys: &ssh.HostKeys{Name: "web1", Write: "none"},
 	}
-	t.Cleanup(func() { unix.Close(l) })
-	if err := unix.Bind(l, addr); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(l, 0); err != nil {
-		t.Fatal(err)
-	}
-	for range 4 {
-		c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { unix.Close(c) })
-		if err := unix.Connect(c, addr); err != nil && err != unix.EINPROGRESS {
-			t.Fatal(err)
-		}
-	}
-}
-
-// TestFirstAddressIsDead has the others of a name tried within the time.
-func TestFirstAddressIsDead(t *testing.T) {
-	s := sshdtest.Start(t, sshdtest.Options{})
-	deadAddress(t, "127.0.0.2", s.Port)
-	nameServer(t, func(query []byte) []byte { return dnsAnswer(query, 0, "127.0.0.2", s.Host) })
-	c := config(s)
-	c.Addr, c.ConnectTimeout = "two.example", 4*time.Second
-	if got := output(t, dial(t, c), "echo in"); got != "in\n" {
-		t.Errorf("output = %q", got)
+	const misbehaving, noSuchName, refusing = 2, 3, 5 // RFC 1035 section 4.1.1
+	nameServer(t, func(query []byte) []byte { return dnsAnswer(query, noSuchName) })
+	refused(t, c, "dns.not_found", "web1.example")
+	nameServer(t, func(query []byte) []byte { return dnsAnswer(query, refusing) })
+	refused(t, c, "dns.failed", "name server", "web1.example")
+	nameServer(t, func(query []byte) []byte { return dnsAnswer(query, misbehaving) })
+	refused(t, c, "dns.failed", "name server", "web1.example")
+	nameServer(t, func([]byte) []byte { return nil })
+	if err := refused(t, c, "dns.failed", "name server", "web1.example", "no answer within 300ms"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v is no %v", err, context.DeadlineExceeded)
 	}
 }
