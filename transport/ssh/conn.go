@@ -209,15 +209,16 @@ func (c *conn) release() {
 const refusedFor = time.Second
 
 // open opens a channel of the connection that take was called for; if that
-// fails, release has been called. Requests must be served.
-func (c *conn) open(ctx context.Context, kind string, payload []byte) (gossh.Channel, <-chan *gossh.Request, error) {
+// fails, release has been called. Requests must be served. The time is that of
+// whoever the channel is for.
+func (c *conn) open(ctx context.Context, limit time.Duration, kind string, payload []byte) (gossh.Channel, <-chan *gossh.Request, error) {
 	type opened struct {
 		channel  gossh.Channel
 		requests <-chan *gossh.Request
 		err      error
 	}
 	result := make(chan opened, 1)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.config.ConnectTimeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	// gone lets an answer that comes too late find nobody.
 	var mu sync.Mutex

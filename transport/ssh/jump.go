@@ -180,7 +180,7 @@ func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
 	c.mu.Lock()
 	c.used++ // sshd limits sessions, not tunnels
 	c.mu.Unlock()
-	remote, requests, err := c.open(ctx, "direct-tcpip", payload)
+	remote, requests, err := c.open(ctx, target.ConnectTimeout, "direct-tcpip", payload)
 	if err != nil {
 		return nil, target.tunnelError(ctx, c, err)
 	}

@@ -185,6 +185,21 @@ func TestProxyCommand(t *testing.T) {
 	})
 }
 
+// A bastion may take as long for a tunnel as the machine behind it is given.
+func TestTunnelTakesTheTargetsTime(t *testing.T) {
+	held := make(chan struct{})
+	bastion := serveChannels(t, &gossh.ServerConfig{NoClientAuth: true}, func(gossh.NewChannel) { <-held })
+	t.Cleanup(func() { close(held) })
+	bastion.Name, bastion.ConnectTimeout = "bastion", 300*time.Millisecond
+	c := listen(t, hold)
+	c.Jump, c.ConnectTimeout = &bastion, time.Second
+	began := time.Now()
+	refused(t, c, "tcp.timeout", "web1", "no connection from bastion within 1s")
+	if took := time.Since(began); took < c.ConnectTimeout {
+		t.Errorf("it took %v, want all of %v", took, c.ConnectTimeout)
+	}
+}
+
 func TestJumpCancelled(t *testing.T) {
 	silent := listen(t, hold)
 	silent.Name, silent.ConnectTimeout = "bastion", time.Hour

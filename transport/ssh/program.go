@@ -44,7 +44,7 @@ type program struct {
 // start launches something on a connection that take was called for. streams
 // is called before any byte can be lost.
 func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*program, error) {
-	remote, requests, err := c.open(ctx, "session", nil)
+	remote, requests, err := c.open(ctx, c.config.ConnectTimeout, "session", nil)
 	if err != nil {
 		return nil, err
 	}
