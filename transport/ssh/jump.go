@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,10 +29,11 @@ type registry struct {
 
 // A share is one connection and those who use it.
 type share struct {
-	ready chan struct{} // closed once conn or err is set
-	conn  *conn
-	err   error
-	users int // the registry's mu guards it
+	ready  chan struct{} // closed once conn or err is set
+	conn   *conn
+	err    error
+	gaveUp bool // err is that the dialler's own time was over
+	users  int  // the registry's mu guards it
 }
 
 // join returns the connection to a machine, which it dials if there is none.
@@ -51,6 +53,7 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 		if mine {
 			s.conn, s.err = dialHop(ctx, config)
 			if s.err != nil {
+				s.gaveUp = gaveUp(ctx, s.err)
 				r.forget(key, s)
 			}
 			close(s.ready)
@@ -72,12 +75,19 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 			r.leave(key, s)
 		case mine:
 			return nil, nil, s.err
-		case code(s.err) == "" && ctx.Err() == nil:
-			// the one who dialled gave up; that is no reason for us to
+		case s.gaveUp && ctx.Err() == nil:
+			// that is no reason for us to
 		default:
 			return nil, nil, s.err
 		}
 	}
+}
+
+// gaveUp reports whether a dial for several failed because ctx ended, which is
+// only that of the one who dialled. What was refused is refused for all: it is
+// not shown again.
+func gaveUp(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && !slices.Contains([]string{codeRejected, codeTooMany}, code(err))
 }
 
 // forget makes the next join dial.

@@ -45,8 +45,9 @@ type Transport struct {
 
 // dialling is a dial that several openings wait for.
 type dialling struct {
-	done chan struct{}
-	err  error // set before done is closed
+	done   chan struct{}
+	err    error // this and gaveUp are set before done is closed
+	gaveUp bool
 }
 
 var _ transport.Remote = (*Transport)(nil)
@@ -214,6 +215,7 @@ func (t *Transport) await(ctx context.Context) error {
 	t.mu.Unlock()
 	if mine {
 		d.err = t.connect(ctx)
+		d.gaveUp = d.err != nil && gaveUp(ctx, d.err)
 		t.mu.Lock()
 		t.dial = nil
 		t.mu.Unlock()
@@ -225,8 +227,8 @@ func (t *Transport) await(ctx context.Context) error {
 	case <-ctx.Done():
 		return t.config.unconnected(ctx)
 	}
-	if errors.Is(d.err, context.Canceled) || errors.Is(d.err, context.DeadlineExceeded) && code(d.err) == "" {
-		return nil // the other one gave up; that is no reason for us to
+	if d.gaveUp {
+		return nil // that is no reason for us to
 	}
 	return d.err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,6 +123,64 @@ func TestNoConnectionInTime(t *testing.T) {
 			})
 		}
 		opening.Wait()
+	}
+}
+
+// TestWaiterOutlivesTheDialler: who waits for a connection that somebody else
+// dials goes on when that one's deadline has come, and has its own time.
+func TestWaiterOutlivesTheDialler(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	for name, open := range map[string]func(*testing.T, *netsim.Proxy) func(context.Context) error{
+		"bastion": func(_ *testing.T, p *netsim.Proxy) func(context.Context) error {
+			c, bastion := config(s), behind(p, s)
+			bastion.Name, c.Jump = "bastion", &bastion
+			return func(ctx context.Context) error {
+				tr, err := ssh.Dial(ctx, c)
+				if err == nil {
+					tr.Close()
+				}
+				return err
+			}
+		},
+		"pool": func(t *testing.T, p *netsim.Proxy) func(context.Context) error {
+			tr := dial(t, behind(p, s))
+			pipe, err := tr.Pipe(t.Context(), "exec cat")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Cut(netsim.RST)
+			_, _ = pipe.Wait() // the end is known
+			return func(ctx context.Context) error {
+				pipe, err := tr.Pipe(ctx, "true")
+				if err == nil {
+					pipe.Close()
+				}
+				return err
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := netsim.Start(t, s.Addr, 0)
+			opening := open(t, p)
+			before := p.Conns()
+			p.Stall()
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			var waiter sync.WaitGroup
+			waiter.Go(func() {
+				for p.Conns() == before { // the other one is dialling
+					runtime.Gosched()
+				}
+				if err := opening(t.Context()); err != nil {
+					t.Errorf("the one who waits: %v", err)
+				}
+			})
+			if err := opening(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the one who dials: %v, want its deadline", err)
+			}
+			p.Resume()
+			waiter.Wait()
+		})
 	}
 }
 
