@@ -56,7 +56,7 @@ type sshScan struct {
 	local    string // the local user
 	values   map[string][]string
 	lists    map[string][][]string // of [isFileList]: what each line says, whether or not it applies
-	named    bool                  // a Host line named it
+	named    bool                  // a Host line named it, or may have
 	aliases  []string              // names that Host lines spell out
 	warnings []string
 
@@ -96,8 +96,8 @@ func (s *sshScan) pass(file string) error {
 		sources = []source{{filepath.Join(userDir, "config"), userDir, true}, {filepath.Join(systemSSHDir, "ssh_config"), systemSSHDir, true}}
 	}
 	for _, from := range sources {
-		active := true
-		err := s.file(from.path, from.dir, scope{active: &active})
+		applies := surely
+		err := s.file(from.path, from.dir, scope{applies: &applies, limit: surely})
 		if err != nil && !(from.optional && errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
@@ -105,13 +105,29 @@ func (s *sshScan) pass(file string) error {
 	return nil
 }
 
-// A scope is where a line stands: whether it applies, and whether a Host or
-// Match line could make it apply. The lines of an included file start as those
+// A scope is where a line stands: whether it applies, and what a Host or Match
+// line could make of that at most. The lines of an included file start as those
 // of the line that includes it.
 type scope struct {
-	active *bool
-	never  bool
-	depth  int
+	applies *verdict
+	limit   verdict
+	depth   int
+}
+
+// A verdict is whether a line applies, as far as this parser can tell.
+type verdict int
+
+const (
+	never verdict = iota
+	maybe         // ssh alone knows: it counts for which names there are
+	surely
+)
+
+func verdictOf(matches bool) verdict {
+	if matches {
+		return surely
+	}
+	return never
 }
 
 // file applies one file. Included files that are relative are in dir.
@@ -146,7 +162,7 @@ func (s *sshScan) file(path, dir string, at scope) error {
 func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 	if keyword == "match" {
 		matches, err := s.match(rest)
-		*at.active = err == nil && matches && !at.never
+		*at.applies = min(matches, at.limit)
 		return err
 	}
 	args, err := splitArgs(rest)
@@ -160,8 +176,8 @@ func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 	}
 	switch {
 	case keyword == "host":
-		*at.active = s.host(args) && !at.never
-		if *at.active && slices.ContainsFunc(args, s.names) {
+		*at.applies = min(verdictOf(s.host(args)), at.limit)
+		if *at.applies != never && slices.ContainsFunc(args, s.names) {
 			s.named = true
 		}
 	case keyword == "include":
@@ -170,7 +186,7 @@ func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 				return err
 			}
 		}
-	case !*at.active || rest == "":
+	case *at.applies != surely || rest == "":
 	case raw:
 		s.set(keyword, []string{rest})
 	case len(args) > 0:
@@ -191,8 +207,8 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 		return fmt.Errorf("include %s: %w", brief(pattern), err)
 	}
 	for _, path := range paths {
-		active := *at.active
-		err := s.file(path, dir, scope{active: &active, never: at.never || !*at.active, depth: at.depth + 1})
+		applies := *at.applies
+		err := s.file(path, dir, scope{applies: &applies, limit: *at.applies, depth: at.depth + 1})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR) {
 			return err
 		}

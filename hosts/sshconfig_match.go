@@ -101,8 +101,8 @@ func (s *sshScan) names(pattern string) bool {
 }
 
 // match applies the criteria of a Match line (readconf.c, match_cfg_line).
-func (s *sshScan) match(rest string) (bool, error) {
-	result, count := true, 0
+func (s *sshScan) match(rest string) (verdict, error) {
+	result, count := surely, 0
 	for rest != "" {
 		var word string
 		word, rest = cutWord(rest)
@@ -116,34 +116,34 @@ func (s *sshScan) match(rest string) (bool, error) {
 			// One criterion before it is let pass; they are meant to be canonical
 			// and final.
 			if count > 2 || rest != "" && rest[0] != '#' {
-				return false, errors.New("match all goes with no other criterion")
+				return never, errors.New("match all goes with no other criterion")
 			}
-			return result && !negated, nil
+			return min(result, verdictOf(!negated)), nil
 		case "final":
 			s.wantFinal = true
-			result = result && s.final != negated
+			result = min(result, verdictOf(s.final != negated))
 			continue
 		case "canonical":
-			result = result && s.final != negated
+			result = min(result, verdictOf(s.final != negated))
 			continue
 		}
 		var pattern string
 		pattern, rest = cutWord(rest)
 		if pattern == "" || pattern[0] == '#' {
-			return false, fmt.Errorf("match %s has no argument", brief(word))
+			return never, fmt.Errorf("match %s has no argument", brief(word))
 		}
 		matches, known := s.criterion(criterion, pattern)
 		if !known {
-			if result {
+			if result == surely {
 				s.warnings = append(s.warnings, fmt.Sprintf("Match %s is taken as not matching without ssh", brief(word)))
 			}
-			result = false
+			result = min(result, maybe)
 			continue
 		}
-		result = result && matches != negated
+		result = min(result, verdictOf(matches != negated))
 	}
 	if count == 0 {
-		return false, errors.New("match without a criterion")
+		return never, errors.New("match without a criterion")
 	}
 	return result, nil
 }

@@ -168,6 +168,45 @@ Host -oProxyCommand=x a/b
 	}
 }
 
+// Only ssh can tell whether some lines apply. The names below them are known.
+func TestSSHConfigKnowsWhatMayApply(t *testing.T) {
+	ssh := sshPath(t)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "more"), "Host inner\n User x\nHost deep-*\n User x\n Include "+dir+"/deeper\n")
+	writeFile(t, filepath.Join(dir, "deeper"), "Host deep-1 else\n Port 7\n")
+	for _, test := range []struct {
+		match string
+		known bool
+	}{
+		{"exec true", true},
+		{"!exec false", true},
+		{"originalhost inner,deep-* exec \"exit 0\"", true},
+		{"originalhost other exec true", false},
+		{"exec true originalhost other", false},
+		{"localnetwork 127.0.0.0/8", true},
+		{"tagged vpn", true},
+	} {
+		file := writeFile(t, filepath.Join(dir, "config"), "Match "+test.match+"\n Include "+dir+"/more\n")
+		c := hosts.NewSSHConfig(file, ssh)
+		for name, want := range map[string]bool{"inner": test.known, "deep-1": test.known, "else": false, "x": false} {
+			if got, err := c.Knows(name); got != want || err != nil {
+				t.Errorf("Match %s: Knows(%q) = %v, %v, want %v", test.match, name, got, err, want)
+			}
+			if !strings.Contains(test.match, "exec") {
+				continue // not in all versions of ssh
+			}
+			s, err := c.Resolve(t.Context(), name)
+			if applies := s.User == "x"; applies != want || err != nil {
+				t.Errorf("Match %s: ssh -G %s: user %q, %v; it is known: %v", test.match, name, s.User, err, want)
+			}
+		}
+	}
+	file := writeFile(t, filepath.Join(dir, "config"), "Match exec true\n Include "+dir+"/more\n Port 9\nHost *\n Port 8\n")
+	if s, err := hosts.NewSSHConfig(file, "").Resolve(t.Context(), "inner"); err != nil || s.User != "" || s.Port != 8 {
+		t.Errorf("without ssh: %+v, %v; want nothing of what may apply", s, err)
+	}
+}
+
 // A name is never an option, a user or a second word for ssh.
 func TestSSHConfigRefusesOptions(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
