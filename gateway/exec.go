@@ -91,12 +91,12 @@ func (g *Gateway) Exec(ctx context.Context, name string, command Command) Result
 	return s.Run(ctx, command)
 }
 
-// As changes the account that a host is entered as.
-func As(host *hosts.Host, user string) error {
-	if user == "" || user == Login(*host) {
+// enterAs changes the account that a host is entered as.
+func enterAs(host *hosts.Host, user string) error {
+	switch {
+	case user == "" || host.Local() && user == Login(*host):
 		return nil
-	}
-	if host.Local() {
+	case host.Local():
 		return &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, Login(*host)), Hint: "leave --user out"}
 	}
 	host.User = user

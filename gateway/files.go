@@ -20,11 +20,8 @@ type Connection struct {
 // Connect returns a warm connection to a host if there is one, else one of its
 // own; as USER if that is not empty.
 func (g *Gateway) Connect(ctx context.Context, name, user string) (*Connection, error) {
-	host, err := g.Resolve(ctx, name)
+	host, err := g.ResolveAs(ctx, name, user)
 	if err != nil {
-		return nil, err
-	}
-	if err := As(&host, user); err != nil {
 		return nil, err
 	}
 	target, err := g.Target(ctx, host)

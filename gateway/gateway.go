@@ -106,32 +106,46 @@ func (g *Gateway) Close() error {
 // it, filled up from ssh_config, which may also know a name of its own. The
 // error matches [hosts.ErrUnknown] for a name that neither knows.
 func (g *Gateway) Resolve(ctx context.Context, name string) (hosts.Host, error) {
-	host, err := g.config.Inventory.Host(name)
-	if g.config.SSHConfig == nil {
-		return host, err
-	}
-	if errors.Is(err, hosts.ErrUnknown) {
-		known, failed := g.config.SSHConfig.Knows(name)
-		switch {
-		case failed != nil:
-			return hosts.Host{}, failed
-		case !known:
-			return hosts.Host{}, err // it names what is near
-		}
-		return g.fill(ctx, hosts.Host{Name: name, Transport: "ssh"})
-	}
+	return g.ResolveAs(ctx, name, "")
+}
+
+// ResolveAs is [Gateway.Resolve] for a host that is to be entered as USER, if
+// that is not empty: ssh_config may say other things about other accounts.
+func (g *Gateway) ResolveAs(ctx context.Context, name, user string) (hosts.Host, error) {
+	host, err := g.bare(name)
 	if err != nil {
+		return hosts.Host{}, err
+	}
+	if err := enterAs(&host, user); err != nil {
 		return hosts.Host{}, err
 	}
 	return g.fill(ctx, host)
 }
 
-// fill returns a host with what it leaves out taken from ssh_config.
+// bare returns a host with what the inventory says about it. Of one that
+// ssh_config alone knows that is nothing.
+func (g *Gateway) bare(name string) (hosts.Host, error) {
+	host, err := g.config.Inventory.Host(name)
+	if g.config.SSHConfig == nil || !errors.Is(err, hosts.ErrUnknown) {
+		return host, err
+	}
+	known, failed := g.config.SSHConfig.Knows(name)
+	switch {
+	case failed != nil:
+		return hosts.Host{}, failed
+	case !known:
+		return hosts.Host{}, err // it names what is near
+	}
+	return hosts.Host{Name: name, Transport: "ssh"}, nil
+}
+
+// fill returns a host with what it leaves out taken from ssh_config, whose Match
+// lines see what it has.
 func (g *Gateway) fill(ctx context.Context, host hosts.Host) (hosts.Host, error) {
 	if g.config.SSHConfig == nil || host.Local() {
 		return host, nil
 	}
-	settings, err := g.config.SSHConfig.Resolve(ctx, host.Name)
+	settings, err := g.config.SSHConfig.Resolve(ctx, host.Name, hosts.Given{User: host.User, Port: host.Port, HostName: host.Addr})
 	if err != nil {
 		return hosts.Host{}, err
 	}

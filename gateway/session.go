@@ -63,11 +63,8 @@ func (g *Gateway) Open(ctx context.Context, name string, options Options) (*Sess
 // by then, and is to be closed.
 func (g *Gateway) begin(ctx context.Context, name string, options Options) (*Session, error) {
 	s := &Session{gateway: g, name: name, options: options}
-	host, err := g.Resolve(ctx, name)
+	host, err := g.ResolveAs(ctx, name, options.User)
 	if err != nil {
-		return s, err
-	}
-	if err := As(&host, options.User); err != nil {
 		return s, err
 	}
 	s.host = host

@@ -17,11 +17,8 @@ type ShellOptions struct {
 // Shell starts the account's login shell on a terminal as a person expects it.
 // Closing the terminal closes the connection too.
 func (g *Gateway) Shell(ctx context.Context, name string, options ShellOptions) (transport.Terminal, error) {
-	host, err := g.Resolve(ctx, name)
+	host, err := g.ResolveAs(ctx, name, options.User)
 	if err != nil {
-		return nil, err
-	}
-	if err := As(&host, options.User); err != nil {
 		return nil, err
 	}
 	t, err := g.connect(ctx, host)

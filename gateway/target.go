@@ -155,19 +155,11 @@ func (g *Gateway) jump(ctx context.Context, host hosts.Host, depth int) (*Target
 // hop returns the host that an entry of jump names: one of the inventory or of
 // ssh_config, or else an address, with what ssh_config says about every host.
 func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) {
-	host, err := g.Resolve(ctx, jump.Host)
-	switch Code(err) {
-	case "":
-	case "inventory.unknown_host":
-		// As for ssh, what Host * says is for a bastion too. An address that no
-		// Host line can name is left as it is.
-		bare := hosts.Host{Name: jump.Host, Transport: "ssh"}
-		if host, err = g.fill(ctx, bare); errors.Is(err, hosts.ErrUnknown) {
-			host = bare
-		} else if err != nil {
-			return hosts.Host{}, err
-		}
-	default:
+	host, err := g.bare(jump.Host)
+	if errors.Is(err, hosts.ErrUnknown) {
+		host, err = hosts.Host{Name: jump.Host, Transport: "ssh"}, nil
+	}
+	if err != nil {
 		return hosts.Host{}, err
 	}
 	if host.Local() {
@@ -179,7 +171,13 @@ func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) 
 	if jump.Port != 0 {
 		host.Port = jump.Port
 	}
-	return host, nil
+	// As for ssh, what Host * says is for a bastion too. An address that no Host
+	// line can name is left as it is.
+	filled, err := g.fill(ctx, host)
+	if errors.Is(err, hosts.ErrUnknown) {
+		return host, nil
+	}
+	return filled, err
 }
 
 func agentSocket(agent hosts.Agent) string {

@@ -1,7 +1,11 @@
 package gateway_test
 
 import (
+	"cmp"
+	"fmt"
 	"os"
+	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +13,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/internal/sshdtest"
 )
 
 // withSSH returns a gateway for an inventory and an ssh_config, in a home of its
@@ -143,6 +148,83 @@ Host *
 	}
 	if _, err := g.Target(t.Context(), host); gateway.Code(err) != "proxy.failed" {
 		t.Errorf("loop: Target = %v, want proxy.failed", err)
+	}
+}
+
+// Match lines and tokens are about the account and the address that a host is
+// reached by, wherever these come from.
+func TestMatchOfSSHConfig(t *testing.T) {
+	const config = `
+Match user postgres
+  Port 5022
+Match originalhost bast user bob
+  Port 5601
+Match host 127.0.0.1
+  Port 5602
+Host web1 web2
+  ProxyJump bob@bast
+Host web2
+  User someone
+  Port 5099
+Host *
+  IdentityFile /keys/%r-%h-%p
+`
+	const inventory = `
+hosts:
+  web1: {}
+  pg: {user: postgres}
+  here: {addr: 127.0.0.1}
+  far: {port: 5098, jump: [pg, "bob@bast:5603"]}
+`
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		sshdtest.Skip(t, "no ssh to compare with: install the package openssh-client")
+	}
+	local, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{ssh, ""} {
+		g, _ := withSSH(t, inventory, config, func(c *gateway.Config) {
+			c.SSHConfig = hosts.NewSSHConfig(filepath.Join(os.Getenv("HOME"), "ssh_config"), program)
+		})
+		for _, test := range []struct {
+			host, user string
+			want       []string // the machines on the way, the last one first
+		}{
+			{"web1", "", []string{"ME-web1-22", "bob-bast-5601"}},
+			{"web1", "postgres", []string{"postgres-web1-5022", "bob-bast-5601"}},
+			{"web2", "", []string{"someone-web2-5099", "bob-bast-5601"}},
+			{"web2", "postgres", []string{"postgres-web2-5022", "bob-bast-5601"}},
+			{"web2", local.Username, []string{"ME-web2-5099", "bob-bast-5601"}},
+			{"pg", "", []string{"postgres-pg-5022"}},
+			{"pg", "bob", []string{"bob-pg-22"}},
+			{"here", "", []string{"ME-127.0.0.1-5602"}},
+			{"far", "", []string{"ME-far-5098", "bob-bast-5603", "postgres-pg-5022"}},
+		} {
+			host, err := g.ResolveAs(t.Context(), test.host, test.user)
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := g.Target(t.Context(), host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for hop := &to; hop != nil; hop = hop.Jump {
+				way := fmt.Sprintf("%s-%s-%d", hop.User, hop.Addr, cmp.Or(hop.Port, gateway.DefaultPort))
+				if key := hop.Identities[0].Key; key != "/keys/"+way {
+					t.Errorf("ssh %q, %s as %q: key %s of %s", program, test.host, test.user, key, way)
+				}
+				if rest, ok := strings.CutPrefix(way, local.Username+"-"); ok {
+					way = "ME-" + rest
+				}
+				got = append(got, way)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("ssh %q, %s as %q: %q, want %q", program, test.host, test.user, got, test.want)
+			}
+		}
 	}
 }
 

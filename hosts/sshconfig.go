@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -45,7 +46,7 @@ func (c *SSHConfig) Knows(name string) (bool, error) {
 	if !nameForm.MatchString(name) {
 		return false, nil
 	}
-	scan, err := c.scan(name)
+	scan, err := c.scan(name, Given{})
 	if err != nil {
 		return false, err
 	}
@@ -56,39 +57,49 @@ func (c *SSHConfig) Knows(name string) (bool, error) {
 // of included files too.
 func (c *SSHConfig) Aliases() ([]string, error) {
 	// The list is the same whichever name is looked up.
-	scan, err := c.scan(localhost)
+	scan, err := c.scan(localhost, Given{})
 	if err != nil {
 		return nil, err
 	}
 	return unique(scan.aliases), nil
 }
 
+// Given is what is settled about a host before ssh_config is asked, as by ssh's
+// -l, -p and -o HostName. It is zero where nothing is.
+type Given struct {
+	User     string
+	Port     int
+	HostName string // an address
+}
+
 // Resolve returns what ssh_config says about a name, whether or not it
-// [SSHConfig.Knows] it. What it leaves at ssh's own default is left out.
+// [SSHConfig.Knows] it. What it leaves at ssh's own default is left out. What is
+// given goes before what ssh_config says: Match lines and tokens are about that
+// account and that address.
 //
 // Asking ssh runs what the user's Match exec lines say, just as ssh itself
 // would. The error is an *[Error] that wraps the context's, if that was it.
-func (c *SSHConfig) Resolve(ctx context.Context, name string) (Settings, error) {
+func (c *SSHConfig) Resolve(ctx context.Context, name string, given Given) (Settings, error) {
 	// ssh would read other words as options, as a user or as an address.
 	if !nameForm.MatchString(name) {
 		return Settings{}, unknownHost(name, nil)
 	}
 	if c.ssh == "" {
-		scan, err := c.scan(name)
+		scan, err := c.scan(name, given)
 		if err != nil {
 			return Settings{}, err
 		}
 		return newSettings(name, scan.values, nil, scan.warnings)
 	}
-	values, err := c.ask(ctx, c.file, name)
+	values, err := c.ask(ctx, c.file, name, given)
 	if errors.Is(err, errNoSSH) {
-		return NewSSHConfig(c.file, "").Resolve(ctx, name)
+		return NewSSHConfig(c.file, "").Resolve(ctx, name, given)
 	}
 	if err != nil {
 		return Settings{}, err
 	}
 	// ssh -G prints every setting. What it prints without a file is default.
-	defaults, err := c.ask(ctx, "none", name)
+	defaults, err := c.ask(ctx, "none", name, Given{})
 	if err != nil {
 		return Settings{}, err
 	}
@@ -98,7 +109,7 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string) (Settings, error) 
 		}
 	}
 	written := func(key string) ([][]string, error) {
-		scan, err := c.scan(name)
+		scan, err := c.scan(name, given)
 		if err != nil {
 			return nil, err
 		}
@@ -109,14 +120,34 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string) (Settings, error) 
 
 var errNoSSH = errors.New("no ssh program")
 
+// options are what is given as ssh takes it. It refuses some accounts, and would
+// take some addresses for more than one word: those are left out.
+func (g Given) options() []string {
+	var args []string
+	if userAllowed(g.User) {
+		args = append(args, "-l", g.User)
+	}
+	if g.Port != 0 {
+		args = append(args, "-p", strconv.Itoa(g.Port))
+	}
+	if g.HostName != "" && !strings.ContainsAny(g.HostName, sshBlank+`"'\`) {
+		args = append(args, "-o", "HostName="+g.hostName())
+	}
+	return args
+}
+
+// hostName is the address as ssh_config has it: %h would stand for the name.
+func (g Given) hostName() string { return strings.ReplaceAll(g.HostName, "%", "%%") }
+
 // ask runs ssh -G and returns its lines by keyword.
-func (c *SSHConfig) ask(ctx context.Context, file, name string) (map[string][]string, error) {
+func (c *SSHConfig) ask(ctx context.Context, file, name string, given Given) (map[string][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, sshTimeout)
 	defer cancel()
 	args := []string{"-G"}
 	if file != "" {
 		args = append(args, "-F", file)
 	}
+	args = append(args, given.options()...)
 	stdout, stderr, err := printed.By(exec.CommandContext(ctx, c.ssh, append(args, "--", name)...))
 	if err != nil {
 		if ctx.Err() != nil {

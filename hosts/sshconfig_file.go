@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -65,9 +66,18 @@ type sshScan struct {
 	files     int
 }
 
-// scan reads the files for a name.
-func (c *SSHConfig) scan(name string) (*sshScan, error) {
+// scan reads the files for a name. What is given is as if it came first.
+func (c *SSHConfig) scan(name string, given Given) (*sshScan, error) {
 	s := &sshScan{name: name, values: make(map[string][]string), lists: make(map[string][][]string)}
+	if given.User != "" {
+		s.set("user", []string{given.User})
+	}
+	if given.Port != 0 {
+		s.set("port", []string{strconv.Itoa(given.Port)})
+	}
+	if given.HostName != "" {
+		s.set("hostname", []string{given.hostName()})
+	}
 	if local, err := user.Current(); err == nil {
 		s.local = local.Username
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -92,11 +93,11 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 				if name == "#" {
 					continue
 				}
-				want, err := theirs.Resolve(t.Context(), name)
+				want, err := theirs.Resolve(t.Context(), name, hosts.Given{})
 				if err != nil {
 					t.Fatalf("ssh -G: %v", err)
 				}
-				got, err := ours.Resolve(t.Context(), name)
+				got, err := ours.Resolve(t.Context(), name, hosts.Given{})
 				if err != nil {
 					t.Fatalf("parser: %v", err)
 				}
@@ -105,6 +106,65 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What is given goes before the files, and their Match lines and tokens are about
+// it, as for ssh.
+func TestSSHConfigGiven(t *testing.T) {
+	ssh := sshPath(t)
+	dir := t.TempDir()
+	const config = `
+Match user postgres
+  Port 5022
+Match host 127.0.0.1
+  User loop
+Match host *.x.com originalhost web1
+  ConnectTimeout 7
+Match host fe80::1%lo
+  ConnectTimeout 9
+Match !user bob,postgres
+  Port 5023
+Host web1
+  HostName web1.example
+  User someone
+  IdentityFile /keys/%r-%h-%p
+`
+	file := writeFile(t, filepath.Join(dir, "config"), config)
+	local, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		given    hosts.Given
+		user     string
+		port     int
+		host     string
+		identity string
+		timeout  time.Duration
+	}{
+		{hosts.Given{}, "someone", 5023, "web1.example", "/keys/someone-web1.example-5023", 0},
+		{hosts.Given{User: "postgres"}, "postgres", 5022, "web1.example", "/keys/postgres-web1.example-5022", 0},
+		{hosts.Given{User: "bob"}, "bob", 0, "web1.example", "/keys/bob-web1.example-22", 0},
+		{hosts.Given{User: `CORP\bob`, Port: 22}, `CORP\bob`, 0, "web1.example", `/keys/CORP\bob-web1.example-22`, 0},
+		{hosts.Given{User: local.Username, Port: 4}, "", 4, "web1.example", "/keys/" + local.Username + "-web1.example-4", 0},
+		{hosts.Given{HostName: "127.0.0.1"}, "loop", 5023, "127.0.0.1", "/keys/loop-127.0.0.1-5023", 0},
+		{hosts.Given{HostName: "a.X.com", User: "bob", Port: 7}, "bob", 7, "a.x.com", "/keys/bob-a.x.com-7", 7 * time.Second},
+		{hosts.Given{HostName: "fe80::1%lo", User: "bob"}, "bob", 0, "fe80::1%lo", "/keys/bob-fe80::1%lo-22", 9 * time.Second},
+		{hosts.Given{HostName: "web1"}, "someone", 5023, "", "/keys/someone-web1-5023", 0},
+	} {
+		for _, program := range []string{ssh, ""} {
+			s, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "web1", test.given)
+			if err != nil || s.User != test.user || s.Port != test.port || s.HostName != test.host ||
+				!slices.Equal(s.Identity, []string{test.identity}) || s.ConnectTimeout != test.timeout {
+				t.Errorf("ssh %q, %+v: %+v, %v", program, test.given, s, err)
+			}
+		}
+	}
+	// ssh takes neither of these.
+	odd := hosts.Given{User: "a;b", HostName: "a b"}
+	if s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "web1", odd); err != nil || s.ConnectTimeout != 0 {
+		t.Errorf("%+v: %+v, %v", odd, s, err)
 	}
 }
 
@@ -124,14 +184,14 @@ func TestSSHConfigErrors(t *testing.T) {
 	for _, test := range tests {
 		file := writeFile(t, filepath.Join(dir, test.path), test.config)
 		for _, program := range []string{ssh, ""} {
-			_, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "a")
+			_, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "a", hosts.Given{})
 			if e, ok := errors.AsType[*hosts.Error](err); !ok || e.Code != "inventory.invalid" {
 				t.Errorf("%s, ssh %q: %v, want an inventory.invalid", test.name, program, err)
 			}
 		}
 	}
 	for _, program := range []string{ssh, ""} {
-		if _, err := hosts.NewSSHConfig(filepath.Join(dir, "none"), program).Resolve(t.Context(), "a"); err == nil {
+		if _, err := hosts.NewSSHConfig(filepath.Join(dir, "none"), program).Resolve(t.Context(), "a", hosts.Given{}); err == nil {
 			t.Errorf("ssh %q: a file that does not exist was read", program)
 		}
 	}
@@ -195,14 +255,14 @@ func TestSSHConfigKnowsWhatMayApply(t *testing.T) {
 			if !strings.Contains(test.match, "exec") {
 				continue // not in all versions of ssh
 			}
-			s, err := c.Resolve(t.Context(), name)
+			s, err := c.Resolve(t.Context(), name, hosts.Given{})
 			if applies := s.User == "x"; applies != want || err != nil {
 				t.Errorf("Match %s: ssh -G %s: user %q, %v; it is known: %v", test.match, name, s.User, err, want)
 			}
 		}
 	}
 	file := writeFile(t, filepath.Join(dir, "config"), "Match exec true\n Include "+dir+"/more\n Port 9\nHost *\n Port 8\n")
-	if s, err := hosts.NewSSHConfig(file, "").Resolve(t.Context(), "inner"); err != nil || s.User != "" || s.Port != 8 {
+	if s, err := hosts.NewSSHConfig(file, "").Resolve(t.Context(), "inner", hosts.Given{}); err != nil || s.User != "" || s.Port != 8 {
 		t.Errorf("without ssh: %+v, %v; want nothing of what may apply", s, err)
 	}
 }
@@ -215,7 +275,7 @@ func TestSSHConfigRefusesOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", "-oProxyCommand=x", "--", "a b", "me@a", "a/b", "ssh://a", "a\n"} {
-		if _, err := hosts.NewSSHConfig("", program).Resolve(t.Context(), name); !errors.Is(err, hosts.ErrUnknown) {
+		if _, err := hosts.NewSSHConfig("", program).Resolve(t.Context(), name, hosts.Given{}); !errors.Is(err, hosts.ErrUnknown) {
 			t.Errorf("Resolve(%q): %v, want ErrUnknown", name, err)
 		}
 	}
@@ -231,7 +291,7 @@ func TestSSHConfigEndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := hosts.NewSSHConfig("", program).Resolve(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := hosts.NewSSHConfig("", program).Resolve(ctx, "a", hosts.Given{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Resolve: %v, want the deadline", err)
 	}
 }
@@ -241,7 +301,7 @@ func TestSSHConfigLeavesAChild(t *testing.T) {
 	ssh := sshPath(t)
 	file := writeFile(t, filepath.Join(t.TempDir(), "config"), "Match exec \"sleep 4 & exit 0\"\n User one\n")
 	began := time.Now()
-	s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a")
+	s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a", hosts.Given{})
 	if err != nil || s.User != "one" || time.Since(began) > 3*time.Second {
 		t.Errorf("after %v: user %q, %v", time.Since(began), s.User, err)
 	}
@@ -263,14 +323,14 @@ func TestSSHConfigListOfFiles(t *testing.T) {
 		{"one word", "Match exec true\n UserKnownHostsFile /x\nHost a\n UserKnownHostsFile \"/x y\"\n", []string{"/x"}},
 	} {
 		file := writeFile(t, filepath.Join(t.TempDir(), "config"), test.config)
-		s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a")
+		s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a", hosts.Given{})
 		e, ok := errors.AsType[*hosts.Error](err)
 		if !slices.Equal(s.KnownHosts, test.want) || (err != nil) != (test.want == nil) || err != nil && (!ok || e.Code != "inventory.invalid" || e.Hint == "") {
 			t.Errorf("%s: %q, %v, want %q", test.name, s.KnownHosts, err, test.want)
 		}
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "config"), "Host a\n UserKnownHostsFile /%C /z\n")
-	if s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a"); err != nil || len(s.KnownHosts) != 2 || s.KnownHosts[1] != "/z" {
+	if s, err := hosts.NewSSHConfig(file, ssh).Resolve(t.Context(), "a", hosts.Given{}); err != nil || len(s.KnownHosts) != 2 || s.KnownHosts[1] != "/z" {
 		t.Errorf("a token that is not known here: %q, %v", s.KnownHosts, err)
 	}
 }
@@ -278,7 +338,7 @@ func TestSSHConfigListOfFiles(t *testing.T) {
 func TestSSHConfigWithoutSSH(t *testing.T) {
 	dir := t.TempDir()
 	file := writeFile(t, filepath.Join(dir, "config"), "Match exec true host a\n User no\nMatch host b exec true\n User no\nHost *\n User yes\n")
-	s, err := hosts.NewSSHConfig(file, filepath.Join(dir, "no-ssh")).Resolve(t.Context(), "a")
+	s, err := hosts.NewSSHConfig(file, filepath.Join(dir, "no-ssh")).Resolve(t.Context(), "a", hosts.Given{})
 	if err != nil || s.User != "yes" {
 		t.Errorf("Resolve = %+v, %v, want the parser's answer", s, err)
 	}
@@ -368,7 +428,7 @@ func FuzzSSHConfig(f *testing.F) {
 			return // it would read files of this machine
 		}
 		c := hosts.NewSSHConfig(writeFile(t, filepath.Join(t.TempDir(), "config"), text), "")
-		if _, err := c.Resolve(t.Context(), name); err != nil {
+		if _, err := c.Resolve(t.Context(), name, hosts.Given{}); err != nil {
 			if _, ok := errors.AsType[*hosts.Error](err); !ok {
 				t.Fatalf("error = %v, want a *hosts.Error", err)
 			}

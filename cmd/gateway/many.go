@@ -321,10 +321,7 @@ func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) er
 }
 
 func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c gateway.Command) (planned, error) {
-	host, err := g.Resolve(ctx, name)
-	if err == nil {
-		err = gateway.As(&host, c.User)
-	}
+	host, err := g.ResolveAs(ctx, name, c.User)
 	if err != nil {
 		return planned{}, err
 	}

@@ -13,11 +13,8 @@ import (
 // out comes from the host's settings; user, if it is not empty, replaces the
 // host's.
 func (c *Client) OpenHost(ctx context.Context, g *gateway.Gateway, name, user string, o api.Open) (api.Session, error) {
-	host, err := g.Resolve(ctx, name)
+	host, err := g.ResolveAs(ctx, name, user)
 	if err != nil {
-		return api.Session{}, err
-	}
-	if err := gateway.As(&host, user); err != nil {
 		return api.Session{}, err
 	}
 	if o.Target, err = g.Target(ctx, host); err != nil {
