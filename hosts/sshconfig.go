@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gateway/internal/printed"
@@ -27,6 +28,9 @@ import (
 type SSHConfig struct {
 	file string
 	ssh  string
+	// defaults are what ssh -G says without a file, which is the same for all
+	// names; nil until they are known.
+	defaults atomic.Pointer[map[string][]string]
 }
 
 // NewSSHConfig returns the configuration in file, or, if that is empty, the
@@ -99,11 +103,18 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string, given Given) (Sett
 		return Settings{}, err
 	}
 	// ssh -G prints every setting. What it prints without a file is default.
-	defaults, err := c.ask(ctx, "none", name, Given{})
-	if err != nil {
-		return Settings{}, err
+	defaults := c.defaults.Load()
+	if defaults == nil {
+		asked, err := c.ask(ctx, "none", name, Given{})
+		if err != nil {
+			return Settings{}, err
+		}
+		delete(asked, "host") // these are the name's
+		delete(asked, "hostname")
+		defaults = &asked
+		c.defaults.Store(defaults)
 	}
-	for key, value := range defaults {
+	for key, value := range *defaults {
 		if slices.Equal(values[key], value) {
 			delete(values, key)
 		}

@@ -267,6 +267,29 @@ func TestSSHConfigKnowsWhatMayApply(t *testing.T) {
 	}
 }
 
+// A name costs one ssh, and the first one another for what ssh does by default. A
+// name that was asked for before is no default.
+func TestSSHConfigAsksOnce(t *testing.T) {
+	dir := t.TempDir()
+	asked := filepath.Join(dir, "asked")
+	program := writeFile(t, filepath.Join(dir, "ssh"), "#!/bin/sh\necho >>"+asked+"\nexec "+sshPath(t)+" \"$@\"\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := hosts.NewSSHConfig(writeFile(t, filepath.Join(dir, "config"), "Host b\n HostName a\nHost c\n Port 7\n"), program)
+	for _, test := range []struct {
+		name string
+		want hosts.Settings
+	}{{"a", hosts.Settings{}}, {"b", hosts.Settings{HostName: "a"}}, {"c", hosts.Settings{Port: 7}}} {
+		if got, err := c.Resolve(t.Context(), test.name, hosts.Given{}); err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s = %+v, %v, want %+v", test.name, got, err, test.want)
+		}
+	}
+	if lines, err := os.ReadFile(asked); err != nil || len(lines) != 4 {
+		t.Errorf("ssh was started %d times, %v, want 4", len(lines), err)
+	}
+}
+
 // A name is never an option, a user or a second word for ssh.
 func TestSSHConfigRefusesOptions(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
