@@ -124,7 +124,7 @@ func (s *Stream) feed(b []byte, hidden []bool) []byte {
 		if s.at == 0 && len(s.held) == 0 && hidden == nil {
 			// Nothing is open: go on to the next byte that begins a secret.
 			from := i
-			for i < len(b) && !s.using.begins[b[i]] {
+			for i < len(b) && s.using.root[b[i]] == 0 {
 				i++
 			}
 			if i > from {
@@ -137,11 +137,10 @@ func (s *Stream) feed(b []byte, hidden []bool) []byte {
 		s.held = append(s.held, b[i])
 		s.hidden = append(s.hidden, hidden != nil && hidden[i])
 		s.at = s.using.step(s.at, b[i])
-		state := &s.using.states[s.at]
-		for n := len(s.hidden) - int(state.match); n < len(s.hidden); n++ {
+		for n := len(s.hidden) - s.using.found(s.at); n < len(s.hidden); n++ {
 			s.hidden[n] = true
 		}
-		if free := len(s.held) - int(state.depth); free > 0 {
+		if free := len(s.held) - s.using.depth(s.at); free > 0 {
 			out = s.release(out, free)
 		}
 	}

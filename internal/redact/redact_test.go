@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -122,6 +123,31 @@ func TestShells(t *testing.T) {
 			if !strings.Contains(got, redact.Mask) {
 				t.Errorf("%s: nothing is masked in %q", shell.program, out)
 			}
+		}
+	}
+}
+
+// A secret of the largest size has every form, and they take little memory.
+func TestLongSecret(t *testing.T) {
+	var b strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for b.Len() < 60<<10 {
+		b.WriteByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'\"\\ $<&/\x01"[random.IntN(61)])
+	}
+	secret := b.String()
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	set := redact.New(secret)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 80<<20 {
+		t.Errorf("%d MiB for a secret of 60 KiB, want 80 at most", kept>>20)
+	}
+	quoted, _ := json.Marshal(secret)
+	for _, text := range []string{secret, string(quoted[1 : len(quoted)-1]), url.QueryEscape(secret), strings.ReplaceAll(secret, "'", `'\''`)} {
+		if got := set.String(text); got != redact.Mask {
+			t.Errorf("%.40q… stays as %.80q", text, got)
 		}
 	}
 }
