@@ -3,42 +3,96 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"html"
 	"net/url"
-	"strconv"
 	"strings"
 )
 
-// minLine is the length below which a line of a secret of several lines is no
-// secret of its own: keys end in short ones.
-const minLine = 8
+// maxTwice is the length in bytes up to which a secret is also looked for as it
+// is after two encodings. These are so many that longer ones would cost too
+// much memory.
+const maxTwice = 4 << 10
+
+// Lines returns the lines of a secret of several lines which are secrets of
+// their own, without the blanks around them: those of [Min] bytes and more.
+func Lines(secret string) []string {
+	all := strings.Split(secret, "\n")
+	if len(all) == 1 {
+		return nil
+	}
+	var lines []string
+	for _, line := range all {
+		if line = strings.TrimSpace(line); len(line) >= Min {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
 
 // forms returns what a secret may look like.
 func forms(secret string) []string {
 	all := encodings(secret)
-	if lines := strings.Split(secret, "\n"); len(lines) > 1 {
-		for _, line := range lines {
-			if line = strings.TrimSpace(line); len(line) >= minLine {
-				all = append(all, encodings(line)...)
-			}
+	for _, line := range Lines(secret) {
+		all = append(all, encodings(line)...)
+	}
+	if len(secret) <= maxTwice {
+		for _, text := range append(Lines(secret), secret) {
+			all = append(all, twice(text)...)
 		}
 	}
 	return all
 }
 
 func encodings(secret string) []string {
-	all := []string{secret, html.EscapeString(secret), hex.EncodeToString([]byte(secret))}
-	all = append(all, strings.ToUpper(all[2]))
-	for _, quoted := range []string{url.QueryEscape(secret), url.PathEscape(secret), percent(secret)} {
-		all = append(all, quoted, lowerHex(quoted))
-	}
-	all = append(all, quotings(secret)...)
+	digits := hex.EncodeToString([]byte(secret))
+	all := []string{secret, digits, strings.ToUpper(digits)}
+	all = append(all, urls(secret)...)
+	all = append(all, htmls(secret)...)
+	all = append(all, jsons(secret)...)
+	all = append(all, shells(secret)...)
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for shift := range 3 {
-			if form := within(encoding, secret, shift); len(form) >= Min {
-				all = append(all, form)
-			}
+		all = append(all, base64s(encoding, secret)...)
+	}
+	return all
+}
+
+// twice returns what becomes of a secret in JSON that stands in JSON, in HTML,
+// in base64 or in a shell's trace, and of a shell's quoting in JSON.
+func twice(secret string) []string {
+	var all []string
+	for _, text := range compact(jsons(secret)) {
+		all = append(all, commonJSON(text)...)
+		all = append(all, commonShell(text)...)
+		all = append(all, base64s(base64.RawStdEncoding, text)...)
+		all = append(all, htmls(text)...)
+	}
+	for _, text := range compact(commonShell(secret)) {
+		all = append(all, commonJSON(text)...)
+	}
+	return all
+}
+
+// compact leaves out what is there already: most secrets look the same in most
+// encodings.
+func compact(texts []string) []string {
+	seen := make(map[string]bool, len(texts))
+	var all []string
+	for _, text := range texts {
+		if !seen[text] {
+			seen[text] = true
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// base64s returns the secret as it is in a longer text's base64, of which
+// nothing but the place in a group of three is known.
+func base64s(encoding *base64.Encoding, secret string) []string {
+	var all []string
+	for shift := range 3 {
+		if form := within(encoding, secret, shift); len(form) >= Min {
+			all = append(all, form)
 		}
 	}
 	return all
@@ -52,10 +106,33 @@ func within(encoding *base64.Encoding, secret string, shift int) string {
 	return encoded[(8*shift+5)/6 : bits/6]
 }
 
-// percent is the strictest URL quoting: a blank is no plus (RFC 3986 section
-// 2.3).
-func percent(s string) string {
-	return strings.ReplaceAll(url.QueryEscape(s), "+", "%20")
+// urls returns the percent-encodings. What they leave alone differs.
+func urls(secret string) []string {
+	strict := strings.ReplaceAll(url.QueryEscape(secret), "+", "%20") // RFC 3986 section 2.3
+	form := url.QueryEscape(secret)
+	all := []string{
+		strict, form, url.PathEscape(secret),
+		url.UserPassword("", secret).String()[1:],
+		keeps(strict, "/"),                               // Python's urllib.parse.quote
+		keeps(strict, "!'()*"),                           // encodeURIComponent of JavaScript
+		keeps(strict, ";/?:@&=+$,#!'()*"),                // its encodeURI
+		keeps(strict, ";/?:@&=+$,#!'()*[]%"),             // Python's requests
+		strings.ReplaceAll(keeps(form, "*"), "~", "%7E"), // forms of browsers and of Java
+		strings.ReplaceAll(form, "~", "%7E"),             // PHP's urlencode
+	}
+	for _, text := range all {
+		all = append(all, lowerHex(text))
+	}
+	return all
+}
+
+// keeps undoes the percent-encoding of some characters.
+func keeps(encoded, characters string) string {
+	var pairs []string
+	for i := range len(characters) {
+		pairs = append(pairs, "%"+strings.ToUpper(hex.EncodeToString([]byte{characters[i]})), characters[i:i+1])
+	}
+	return strings.NewReplacer(pairs...).Replace(encoded)
 }
 
 // lowerHex writes the hexadecimal digits of %XX in lower case.
@@ -72,42 +149,15 @@ func lowerHex(s string) string {
 	return b.String()
 }
 
-// quotings returns how shells and JSON write a text.
-func quotings(secret string) []string {
-	quoted, _ := json.Marshal(secret) // a string: it can't fail
-	plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(quoted))
-	all := []string{
-		string(quoted[1 : len(quoted)-1]), plain[1 : len(plain)-1],
-		strings.ReplaceAll(secret, "'", `'\''`), // by hand, and set -x of bash and dash
-		strings.ReplaceAll(secret, "'", `'"'"'`),
-		strings.ReplaceAll(secret, "'", "''"), // zsh with rcquotes, SQL, YAML
-		backslashes(secret, "\"$\\`"),
-		backslashes(secret, "\"$\\`!"),
-	}
-	// printf %q of bash escapes # and ~ in front only, zsh's (q) everywhere.
-	const meta = "\t !\"$&'()*,;<>?[\\]^`{|}"
-	inline := strings.NewReplacer("\\\t", `$'\t'`, "\n", `$'\n'`, "\r", `$'\r'`)
-	for _, more := range []string{"", "#", "#~", "#=~", "#=~@%+:/-"} {
-		quoted := backslashes(secret, meta+more)
-		all = append(all, quoted, inline.Replace(quoted))
-		if strings.IndexByte("#~=", secret[0]) >= 0 {
-			all = append(all, `\`+secret[:1]+backslashes(secret[1:], meta+more))
+// htmls returns the secret as it is in HTML and XML, where quotes may stay and
+// have several names.
+func htmls(secret string) []string {
+	escaped := html.EscapeString(secret)
+	var all []string
+	for _, double := range []string{`"`, "&#34;", "&quot;", "&#x22;"} {
+		for _, single := range []string{"'", "&#39;", "&#x27;", "&#039;", "&apos;"} {
+			all = append(all, strings.NewReplacer("&#34;", double, "&#39;", single).Replace(escaped))
 		}
 	}
-	// $'…' of printf %q and set -x, for what has control characters in it.
-	ansi := strings.NewReplacer(`\`, `\\`, "'", `\'`, "\n", `\n`, "\t", `\t`, "\r", `\r`, "\x1b", `\E`, "\a", `\a`, "\b", `\b`, "\f", `\f`, "\v", `\v`).Replace(secret)
-	goes := strconv.Quote(secret) // in our own errors
-	return append(all, ansi, goes[1:len(goes)-1])
-}
-
-// backslashes puts one before each of some characters.
-func backslashes(s, before string) string {
-	var b strings.Builder
-	for i := range len(s) {
-		if strings.IndexByte(before, s[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
+	return all
 }

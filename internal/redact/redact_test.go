@@ -93,37 +93,119 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+// What programs were seen to write of one secret. None of its letters may stay.
+func TestForms(t *testing.T) {
+	const secret = "alpha\x01bravo/é😀\"charlie'<delta>&echo!*()~;,:@+$= \x7ffoxtrot\\\ngolf"
+	words := []string{"alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf"}
+	for _, test := range []struct{ program, text string }{
+		{"Python json.dumps", `"alpha\u0001bravo/\u00e9\ud83d\ude00\"charlie'<delta>&echo!*()~;,:@+$= \u007ffoxtrot\\\ngolf"`},
+		{"Python json.dumps, ensure_ascii=False", `"alpha\u0001bravo/é😀\"charlie'<delta>&echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf"`},
+		{"Python urllib.parse.quote", `alpha%01bravo/%C3%A9%F0%9F%98%80%22charlie%27%3Cdelta%3E%26echo%21%2A%28%29~%3B%2C%3A%40%2B%24%3D%20%7Ffoxtrot%5C%0Agolf`},
+		{"Python urllib.parse.quote_plus", `alpha%01bravo%2F%C3%A9%F0%9F%98%80%22charlie%27%3Cdelta%3E%26echo%21%2A%28%29~%3B%2C%3A%40%2B%24%3D+%7Ffoxtrot%5C%0Agolf`},
+		{"Python html.escape", "alpha\x01bravo/é😀&quot;charlie&#x27;&lt;delta&gt;&amp;echo!*()~;,:@+$= \x7ffoxtrot\\\ngolf"},
+		{"Python html.escape, quote=False", "alpha\x01bravo/é😀\"charlie'&lt;delta&gt;&amp;echo!*()~;,:@+$= \x7ffoxtrot\\\ngolf"},
+		{"PHP htmlspecialchars", "alpha\x01bravo/é😀&quot;charlie&#039;&lt;delta&gt;&amp;echo!*()~;,:@+$= \x7ffoxtrot\\\ngolf"},
+		{"lodash.escape", "alpha\x01bravo/é😀&quot;charlie&#39;&lt;delta&gt;&amp;echo!*()~;,:@+$= \x7ffoxtrot\\\ngolf"},
+		{"XML", "alpha\x01bravo/é😀&quot;charlie&apos;&lt;delta&gt;&amp;echo!*()~;,:@+$= \x7ffoxtrot\\\ngolf"},
+		{"PHP json_encode", `"alpha\u0001bravo\/\u00e9\ud83d\ude00\"charlie'<delta>&echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf"`},
+		{".NET System.Text.Json", `"alpha\u0001bravo/\u00E9\uD83D\uDE00\u0022charlie\u0027\u003Cdelta\u003E\u0026echo!*()~;,:@\u002B$= \u007Ffoxtrot\\\ngolf"`},
+		{"Jackson, ESCAPE_NON_ASCII", `"alpha\u0001bravo/\u00E9\uD83D\uDE00\"charlie'<delta>&echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf"`},
+		{"Gson", `"alpha\u0001bravo/é😀\"charlie\u0027\u003cdelta\u003e\u0026echo!*()~;,:@+$\u003d ` + "\x7f" + `foxtrot\\\ngolf"`},
+		{"Perl JSON::PP, ascii", `"alpha\u0001bravo/\u00e9\ud83d\ude00\"charlie'<delta>&echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf"`},
+		{"jq", `"alpha\u0001bravo/é😀\"charlie'<delta>&echo!*()~;,:@+$= \u007ffoxtrot\\\ngolf"`},
+		{"Go json", `"alpha\u0001bravo/é😀\"charlie'\u003cdelta\u003e\u0026echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf"`},
+		{"JavaScript encodeURIComponent", `alpha%01bravo%2F%C3%A9%F0%9F%98%80%22charlie'%3Cdelta%3E%26echo!*()~%3B%2C%3A%40%2B%24%3D%20%7Ffoxtrot%5C%0Agolf`},
+		{"JavaScript encodeURI", `alpha%01bravo/%C3%A9%F0%9F%98%80%22charlie'%3Cdelta%3E&echo!*()~;,:@+$=%20%7Ffoxtrot%5C%0Agolf`},
+		{"JavaScript URLSearchParams", `alpha%01bravo%2F%C3%A9%F0%9F%98%80%22charlie%27%3Cdelta%3E%26echo%21*%28%29%7E%3B%2C%3A%40%2B%24%3D+%7Ffoxtrot%5C%0Agolf`},
+		{"JSON of JSON", `"{\"p\":\"alpha\\u0001bravo/é😀\\\"charlie'<delta>&echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\\\\ngolf\"}"`},
+		{"JSON of bash's set -x", `"+ login $'alpha\\001bravo/\u00e9\ud83d\ude00\"charlie\\'<delta>&echo!*()~;,:@+$= \\177foxtrot\\\\\\ngolf'"`},
+		{"JSON of single quotes", `"curl -u 'alpha\u0001bravo/é😀\"charlie'\\''<delta>&echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf'"`},
+		{"JSON in single quotes", `curl -d '{"p":"alpha\u0001bravo/\u00e9\ud83d\ude00\"charlie'\''<delta>&echo!*()~;,:@+$= \u007ffoxtrot\\\ngolf"}'`},
+		{"JSON in an attribute", `{&quot;p&quot;:&quot;alpha\u0001bravo/é😀\&quot;charlie&#39;&lt;delta&gt;&amp;echo!*()~;,:@+$= ` + "\x7f" + `foxtrot\\\ngolf&quot;}`},
+	} {
+		got := redact.New(secret).String(test.text)
+		for _, word := range words {
+			if strings.Contains(got, word) {
+				t.Errorf("%s: %s stays in %q", test.program, word, got)
+			}
+		}
+	}
+	inner, _ := json.Marshal(map[string]string{"password": secret})
+	for _, shift := range []string{"", "x", "xy"} {
+		got := redact.New(secret).String(base64.StdEncoding.EncodeToString(append([]byte(shift), inner...)))
+		if len(got) > 40 {
+			t.Errorf("base64 of JSON: %q stays", got)
+		}
+	}
+}
+
+// traces is what shells say of a variable, in every way they have.
+var traces = map[string]string{
+	"bash": `printf '%q\n' "$1"; echo "${1@Q}" "${1@A}"; x=$1; declare -p x; export x; export -p; set; alias q="$1"; alias q; x=("$1"); declare -p x
+		PS4="x "; set -x; : "$1"; [[ x = "$1" ]]; [ "$1" = "" ]; x=$1`,
+	"dash": `x=$1; export x; export -p; set; alias q="$1"; alias q; PS4="x "; set -x; : "$1"; x=$1`,
+	"zsh": `print -r -- ${(q)1} ${(qq)1} ${(qqq)1} ${(qqqq)1} ${(q-)1} ${(q+)1}; printf '%q\n' "$1"; x=$1; typeset -p x; export x; export -p; set; alias q="$1"; alias q
+		PS4="x "; set -x; : "$1"; [[ x = "$1" ]]; x=$1`,
+	"ksh93":   `printf '%q\n' "$1"; x=$1; typeset -p x; export x; export -p; set; alias q="$1"; alias q; PS4="x "; set -x; : "$1"; [[ x = "$1" ]]; x=$1`,
+	"mksh":    `printf '%q\n' "$1"; x=$1; typeset -p x; export x; export -p; set; alias q="$1"; alias q; PS4="x "; set -x; : "$1"; [[ x = "$1" ]]; x=$1`,
+	"yash":    `x=$1; typeset -p x; export x; export -p; set; alias q="$1"; alias q; PS4="x "; set -x; : "$1"; x=$1`,
+	"busybox": `x=$1; export x; export -p; set; alias q="$1"; alias q; PS4="x "; set -x; : "$1"; x=$1`,
+}
+
 // Shells know best how they quote.
 func TestShells(t *testing.T) {
-	for _, shell := range []struct{ program, script string }{
-		{"bash", `printf '%q\n' "$1"; set -x; : "$1"`},
-		{"dash", `set -x; : "$1"`},
-		{"bash", `x=$1; declare -p x; export -p; set`},
-		{"zsh", `print -r -- ${(q)1}; print -r -- ${(qq)1}; print -r -- ${(qqq)1}; set -x; : "$1"`},
-	} {
-		if _, err := exec.LookPath(shell.program); err != nil {
+	secrets := append([]string{
+		"alpha \x01bravo\x1b[1m\x7fcharlie", "alphaé 'bravo\x01€charlie", "alpha😀bravo\u0085charlie\u00a0x\"", "alpha\xff\x9fbravo\x80charlie ",
+		"#alpha=~bravo:~charlie!#^x", "alpha\tbravo'\ncharlie$`", "=alpha\x02" + "2bravo\a\b\f\v\rcharlie", "\x01alpha'\x01\x02'bravo!\x01",
+		"alpha'\"$bravo\\`!charlie*?", "alpha<b>'bravo&d'charlie", "alpha(){}[]'bravo;|'charlie,.:@%+-/x", "alpha\xe9'bravo\xe9acharlie",
+	}, awkward...)
+	for shell, script := range traces {
+		if _, err := exec.LookPath(shell); err != nil {
 			continue // the others say enough
 		}
-		for _, secret := range awkward {
-			if strings.ContainsAny(secret, "ü") {
-				continue // $'\303\274' depends on the locale
-			}
-			cmd := exec.Command(shell.program, "-c", shell.script, shell.program, secret)
-			cmd.Env = []string{"PATH=/usr/bin:/bin"}
-			out, err := cmd.CombinedOutput()
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := redact.New(secret).String(string(out))
-			for line := range strings.Lines(string(out)) {
-				if quoted := strings.TrimSpace(line); strings.Contains(got, quoted) && len(secret) > 4 && quoted != ":" && strings.Contains(quoted, secret[:3]) {
-					t.Errorf("%s: %q stays in %q", shell.program, secret, line)
+		for _, locale := range []string{"C", "C.UTF-8"} {
+			for _, secret := range secrets {
+				args := []string{"-c", script, "shell", secret}
+				if shell == "busybox" {
+					args = append([]string{"sh"}, args...)
+				}
+				cmd := exec.Command(shell, args...)
+				cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=" + locale}
+				// Some can't take some secrets, and say so.
+				out, _ := cmd.CombinedOutput()
+				got := redact.New(secret).String(string(out))
+				if !strings.Contains(got, redact.Mask) {
+					t.Errorf("%s, %s: nothing is masked in %q", shell, locale, out)
+				}
+				for _, word := range []string{"alpha", "bravo", "charlie", secret} {
+					for _, written := range []string{word, backslashed(word)} {
+						if at := strings.Index(got, written); at >= 0 {
+							t.Errorf("%s, %s: of %q stays %q", shell, locale, secret, got[max(0, at-60):min(len(got), at+60)])
+							break
+						}
+					}
 				}
 			}
-			if !strings.Contains(got, redact.Mask) {
-				t.Errorf("%s: nothing is masked in %q", shell.program, out)
-			}
 		}
+	}
+}
+
+func backslashed(word string) string {
+	var b strings.Builder
+	for i := range len(word) {
+		b.WriteString(`\` + word[i:i+1])
+	}
+	return b.String()
+}
+
+// Lines are secrets from the length on from which whole secrets are.
+func TestLines(t *testing.T) {
+	set := redact.New("first line\n  four\t\r\nabc\nseven77\n")
+	if got, want := set.String("four abc seven77 Zm91cg=="), "******** abc ******** ********g=="; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := redact.Lines("alone"); got != nil {
+		t.Errorf("Lines of one line: %q, want none", got)
 	}
 }
 

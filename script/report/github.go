@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gateway/fleet"
+	"gateway/internal/redact"
 	"gateway/script"
 )
 
@@ -22,10 +23,11 @@ type GitHub struct {
 // use it only where a runner reads that.
 func (g *GitHub) Mask(secrets map[string]string) error {
 	for _, secret := range secrets {
-		for line := range strings.SplitSeq(secret, "\n") {
-			if line = strings.TrimSpace(line); len(line) < 4 {
-				continue
-			}
+		lines := redact.Lines(secret)
+		if lines == nil {
+			lines = []string{secret}
+		}
+		for _, line := range lines {
 			if _, err := fmt.Fprintf(g.W, "::add-mask::%s\n", data(line)); err != nil {
 				return err
 			}

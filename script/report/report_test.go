@@ -141,10 +141,10 @@ func TestJUnit(t *testing.T) {
 func TestGitHub(t *testing.T) {
 	var b bytes.Buffer
 	g := &report.GitHub{W: &b, File: "ci/de,ploy.yaml"}
-	if err := g.Mask(map[string]string{"a": "100%\nsecond line\nx"}); err != nil {
+	if err := g.Mask(map[string]string{"a": "100%\nsecond line\nxyz\n four\r"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.String(); got != "::add-mask::100%25\n::add-mask::second line\n" {
+	if got := b.String(); got != "::add-mask::100%25\n::add-mask::second line\n::add-mask::four\n" {
 		t.Errorf("got %q", got)
 	}
 	b.Reset()
