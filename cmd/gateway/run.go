@@ -223,9 +223,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	}
 	r.journal = a.beginRun("run", r.selector, r.file, r.names, r.runner.Mask)
 	r.arrange(ctx)
-	if err := r.reports.begin(r.runner.Secrets); err != nil {
-		a.warn(err.Error())
-	}
+	a.tellMasks(r.runner.Secrets)
 	begun := time.Now()
 	line := a.showProgress(r.names)
 	results, why := fleet.Run(ctx, len(r.names), f.plan, fleet.Task[script.Result]{

@@ -74,12 +74,14 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 	return r, nil
 }
 
-// begin tells GitHub's runner the secrets, where it is one that listens.
-func (r *reports) begin(secrets map[string]string) error {
-	if r.github == nil || !onGitHub() {
-		return nil
+// tellMasks tells GitHub's runner the secrets, where it is one that listens. It
+// reads both streams. stdout is what people keep (>deploy.log), and a stderr
+// that is a file is read by nobody now.
+func (a *app) tellMasks(secrets map[string]string) {
+	if info, err := a.out.stderr.Stat(); !onGitHub() || err != nil || info.Mode().IsRegular() {
+		return
 	}
-	return r.github.Mask(secrets)
+	_ = report.Mask(a.out.errors(), secrets) // stderr never says that it can't be written to
 }
 
 // wantOutput reports whether write needs what steps wrote.

@@ -11,29 +11,29 @@ import (
 	"gateway/script"
 )
 
-// GitHub writes workflow commands: lines that the runner of GitHub Actions obeys
-// wherever they stand in a step's output.
-type GitHub struct {
-	W io.Writer
-	// File is the script's path in the repository.
-	File string
-}
-
-// Mask makes the runner mask secrets wherever they come from. It writes them:
-// use it only where a runner reads that.
-func (g *GitHub) Mask(secrets map[string]string) error {
+// Mask makes the runner of GitHub Actions mask secrets wherever they come from.
+// It writes them: use it only where a runner reads that.
+func Mask(w io.Writer, secrets map[string]string) error {
 	for _, secret := range secrets {
 		lines := redact.Lines(secret)
 		if lines == nil {
 			lines = []string{secret}
 		}
 		for _, line := range lines {
-			if _, err := fmt.Fprintf(g.W, "::add-mask::%s\n", data(line)); err != nil {
+			if _, err := fmt.Fprintf(w, "::add-mask::%s\n", data(line)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// GitHub writes workflow commands: lines that the runner of GitHub Actions obeys
+// wherever they stand in a step's output.
+type GitHub struct {
+	W io.Writer
+	// File is the script's path in the repository.
+	File string
 }
 
 // Annotate writes an annotation for each step that failed, and for each host
