@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gateway/daemon/api"
+	"gateway/internal/phrase"
 	"gateway/internal/transcript"
 	"gateway/session"
 	"gateway/transport"
@@ -110,11 +111,16 @@ func filled(log *transcript.Log, c api.Command, limit int) api.Command {
 	result := *c.Result
 	for _, stream := range streams {
 		view := log.View(transcript.Cursor(c.From), transcript.Cursor(c.To), transcript.Stream(stream))
-		excerpt, err := view.Excerpt(limit-limit/2, limit/2)
+		head, tail := limit-limit/2, limit/2
+		excerpt, err := view.Excerpt(head+phrase.Margin, tail+phrase.Margin)
 		if err != nil {
 			result.Truncated = true // what is missing shows in the counts
 		}
 		data := transcript.Bytes(append(excerpt.Head, excerpt.Tail...))
+		if len(data) > limit {
+			first, last := phrase.Ends(data, data, head, tail)
+			data = append(first, last...)
+		}
 		switch stream {
 		case session.Stdout:
 			result.Stdout = data

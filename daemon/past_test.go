@@ -96,6 +96,22 @@ func TestTruncated(t *testing.T) {
 	truncated(0, true)
 }
 
+// What a result has of a long stream begins and ends with whole characters.
+func TestResultIsCutBetweenCharacters(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	run(t, c, s.ID, `printf a; yes ö | head -n 1000 | tr -d '\n'; printf b`)
+	for limit, want := range map[int]string{0: "a" + strings.Repeat("ö", 1000) + "b", 1000: "a" + strings.Repeat("ö", 498) + "b", 1999: "a" + strings.Repeat("ö", 998) + "b"} {
+		got, err := c.Command(t.Context(), s.ID+".1", limit)
+		if err != nil || got.Result == nil {
+			t.Fatalf("Command = %v", err)
+		}
+		if r := got.Result; string(r.Stdout) != want || r.StdoutBytes != 2002 || r.Truncated != (limit > 0) {
+			t.Errorf("limit %d: %d of %d bytes, truncated %v, want %d", limit, len(r.Stdout), r.StdoutBytes, r.Truncated, len(want))
+		}
+	}
+}
+
 // A command whose result could not be written, as on a full disk, is over with its
 // session: what that knows of its last one counts, and of others that nobody knows.
 func TestResultThatIsNotThere(t *testing.T) {

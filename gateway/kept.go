@@ -3,6 +3,7 @@ package gateway
 import (
 	"sync"
 
+	"gateway/internal/phrase"
 	"gateway/session"
 )
 
@@ -16,7 +17,7 @@ type kept struct {
 	open  func() session.Spool // nil: no spool
 
 	mu     sync.Mutex
-	data   []byte // at most half a limit more than the limit
+	data   []byte // at most a good half of a limit more than the limit
 	total  int64
 	spool  session.Spool
 	closed bool
@@ -46,19 +47,11 @@ func (k *kept) write(b []byte) {
 	}
 	k.total += int64(len(b))
 	k.data = append(k.data, b...)
-	if len(k.data) > size+size/2 {
-		k.data = headAndTail(k.data, size)
+	// What is next to the cuts shows later which characters they go through.
+	head, tail := size-size/2+phrase.Margin, size/2+phrase.Margin
+	if len(k.data) > head+tail+size/2 {
+		k.data = append(k.data[:head], k.data[len(k.data)-tail:]...)
 	}
-}
-
-// headAndTail returns the beginning and the end of data, size bytes together, in
-// its place.
-func headAndTail(data []byte, size int) []byte {
-	if len(data) <= size {
-		return data
-	}
-	head := size - size/2
-	return append(data[:head], data[len(data)-size/2:]...)
 }
 
 // close ends it; what comes later is another command's.
@@ -69,7 +62,10 @@ func (k *kept) close() {
 		k.spool.Close()
 	}
 	k.closed = true
-	k.data = headAndTail(k.data, k.size())
+	if size := k.size(); len(k.data) > size {
+		first, last := phrase.Ends(k.data, k.data, size-size/2, size/2)
+		k.data = append(first, last...)
+	}
 }
 
 func (k *kept) bytes() []byte { return k.data }

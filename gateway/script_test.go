@@ -105,6 +105,27 @@ func TestScriptKeepsHeadAndTail(t *testing.T) {
 	}
 }
 
+// A cut goes through no character, which would make base64 of the stream.
+func TestScriptIsCutBetweenCharacters(t *testing.T) {
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	for n := range 12 {
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Limit: 1000, Shell: "sh", Text: fmt.Sprintf("printf a\nyes ö | head -n %d | tr -d '\\n'\nprintf b", 494+n*n*n)})
+		whole := "a" + strings.Repeat("ö", 494+n*n*n) + "b"
+		want := whole
+		if len(whole) > 1000 {
+			want = "a" + strings.Repeat("ö", 498) + "b"
+		}
+		if r.Err != nil || string(r.Stdout) != want || r.StdoutBytes != int64(len(whole)) || r.Truncated != (len(whole) > 1000) {
+			t.Errorf("%v: kept %d of %d bytes, truncated %v, want %d: %.10q…", r.Err, len(r.Stdout), r.StdoutBytes, r.Truncated, len(want), r.Stdout)
+		}
+	}
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Limit: 1000, Shell: "sh", Text: "printf a\nyes x | head -n 3000 | tr 'x\\n' '\\251\\251'\nprintf b"})
+	if want := "a" + strings.Repeat("\xa9", 998) + "b"; r.Err != nil || string(r.Stdout) != want {
+		t.Errorf("%v: of bytes that are no text %d are kept, want all 1000", r.Err, len(r.Stdout))
+	}
+}
+
 // Between its statements, too, an interrupt or a deadline ends a script that has
 // begun.
 func TestScriptInterrupted(t *testing.T) {

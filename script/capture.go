@@ -2,8 +2,10 @@ package script
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
+	"gateway/internal/phrase"
 	"gateway/internal/redact"
 	"gateway/session"
 )
@@ -16,7 +18,7 @@ const keep = 256 << 10
 type capture struct {
 	mu     sync.Mutex // streams come concurrently with the ends of others
 	stream *redact.Stream
-	head   []byte
+	head   []byte // both with a margin, for the cut
 	tail   []byte
 	total  int64
 	show   func([]byte)
@@ -47,12 +49,12 @@ func (c *capture) add(b []byte) {
 		c.show(b)
 	}
 	c.total += int64(len(b))
-	if room := keep - len(c.head); room > 0 {
+	if room := keep + phrase.Margin - len(c.head); room > 0 {
 		n := min(room, len(b))
 		c.head, b = append(c.head, b[:n]...), b[n:]
 	}
 	if c.tail = append(c.tail, b...); len(c.tail) > 2*keep {
-		c.tail = append(c.tail[:0], c.tail[len(c.tail)-keep:]...)
+		c.tail = append(c.tail[:0], c.tail[len(c.tail)-keep-phrase.Margin:]...)
 	}
 }
 
@@ -60,12 +62,13 @@ func (c *capture) add(b []byte) {
 func (c *capture) bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	tail := c.tail[max(0, len(c.tail)-keep):]
-	left := c.total - int64(len(c.head)+len(tail))
-	if left == 0 {
-		return append(c.head[:len(c.head):len(c.head)], tail...)
+	all := slices.Concat(c.head, c.tail)
+	if c.total <= 2*keep {
+		return all
 	}
-	return fmt.Appendf(append([]byte(nil), c.head...), "\n[%d bytes left out]\n%s", left, tail)
+	head, tail := phrase.Ends(all, all, keep, keep)
+	left := c.total - int64(len(head)+len(tail))
+	return fmt.Appendf(slices.Clone(head), "\n[%d bytes left out]\n%s", left, tail)
 }
 
 // captures are those of a step, by stream.

@@ -479,6 +479,18 @@ steps:
 	}
 }
 
+// A long stream is cut between characters, and the count of what is left out is
+// that of what is not there.
+func TestLongOutputStaysText(t *testing.T) {
+	r := runner(t, "steps:\n  - {name: a, run: \"printf a; yes ö | head -n 300000 | tr -d '\\\\n'; printf b\"}\n", nil)
+	s := r.Host(t.Context(), "localhost").Steps[0]
+	half := strings.Repeat("ö", 131071)
+	if want := "a" + half + "\n[75716 bytes left out]\n" + half + "b"; s.Err != nil || string(s.Stdout) != want || s.StdoutBytes != 600002 {
+		out := string(s.Stdout)
+		t.Errorf("%v: %d bytes are %d: %.5q…%q", s.Err, s.StdoutBytes, len(out), out, out[max(0, len(out)-5):])
+	}
+}
+
 // Quoted in a message, a secret is no form of itself that a mask knows.
 func TestMessagesShowNoSecret(t *testing.T) {
 	const secret = "eyJh.bGci+x\u00a0\ay"

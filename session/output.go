@@ -3,6 +3,8 @@ package session
 import (
 	"io"
 	"sync"
+
+	"gateway/internal/phrase"
 )
 
 // defaultLimit is how many bytes of a stream a [Result] keeps. Beyond it the
@@ -25,8 +27,8 @@ type output struct {
 	spool func() Spool // opens the spool; nil: none
 
 	mu     sync.Mutex
-	head   []byte
-	tail   []byte // a ring once it has limit/2 bytes
+	head   []byte // of which the last few bytes are there to see what a cut goes through
+	tail   []byte // what is behind it; a ring once it is as long as it gets
 	at     int    // where the ring's oldest byte is
 	total  int64
 	last   byte // the last byte written
@@ -63,7 +65,7 @@ func (o *output) write(b []byte) bool {
 	}
 	o.total += int64(len(b))
 	o.last = b[len(b)-1]
-	if room := o.limit - o.limit/2 - len(o.head); room > 0 {
+	if room := o.limit - o.limit/2 + phrase.Margin - len(o.head); room > 0 {
 		n := min(room, len(b))
 		o.head = append(o.head, b[:n]...)
 		b = b[n:]
@@ -73,7 +75,7 @@ func (o *output) write(b []byte) bool {
 }
 
 func (o *output) writeTail(b []byte) {
-	size := o.limit / 2
+	size := o.limit/2 + phrase.Margin
 	if len(b) >= size {
 		b = b[len(b)-size:]
 		o.tail, o.at = append(o.tail[:0], b...), 0
@@ -91,12 +93,17 @@ func (o *output) writeTail(b []byte) {
 	}
 }
 
-// kept returns the head and the tail.
+// kept returns the head and the tail, cut between characters.
 func (o *output) kept() []byte {
 	all := make([]byte, 0, len(o.head)+len(o.tail))
 	all = append(all, o.head...)
 	all = append(all, o.tail[o.at:]...)
-	return append(all, o.tail[:o.at]...)
+	all = append(all, o.tail[:o.at]...)
+	if o.total <= int64(o.limit) {
+		return all
+	}
+	first, last := phrase.Ends(all, all, o.limit-o.limit/2, o.limit/2)
+	return append(first, last...)
 }
 
 // unfinished reports whether the stream ends in the middle of a line.
@@ -132,7 +139,7 @@ type stream struct {
 func (o *output) finish() stream {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s := stream{data: o.kept(), total: o.total, truncated: o.total > int64(len(o.head)+len(o.tail))}
+	s := stream{data: o.kept(), total: o.total, truncated: o.total > int64(o.limit)}
 	if o.file != nil {
 		if !o.closed {
 			o.file.Close()

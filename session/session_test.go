@@ -438,6 +438,27 @@ func TestOutputIsBoundedAndCounted(t *testing.T) {
 	})
 }
 
+// What is dropped goes from character to character, of what is UTF-8.
+func TestOutputIsCutBetweenCharacters(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		kept := func(text string, limit int, want string) {
+			t.Helper()
+			r := runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader(text), Limit: limit})
+			if string(r.Stdout) != want || r.StdoutBytes != int64(len(text)) || r.Truncated != (len(text) > limit) {
+				t.Errorf("%q, limit %d: kept %q of %d bytes, truncated %v, want %q", text, limit, r.Stdout, r.StdoutBytes, r.Truncated, want)
+			}
+		}
+		kept("aöüb", 6, "aöüb")
+		kept("aöüb", 5, "aöb")
+		kept("aöüb", 4, "ab")
+		kept("a😀b", 5, "ab")
+		kept("a"+strings.Repeat("ö", 10)+"b", 8, "aööb")
+		kept("a"+strings.Repeat("ö", 1000)+"b", 1000, "a"+strings.Repeat("ö", 498)+"b")
+		kept(strings.Repeat("\xa9", 2000), 1000, strings.Repeat("\xa9", 1000))
+		kept("abc\xe2\x82d\x82\xacefg", 8, "abc\xe2\xacefg")
+	})
+}
+
 type memorySpool struct {
 	bytes.Buffer
 	name   string

@@ -40,6 +40,35 @@ func End(s string, most int) string {
 	return s
 }
 
+// Margin is how many bytes beyond a cut [Ends] looks at.
+const Margin = utf8.UTFMax - 1
+
+// Ends returns the first head and the last tail bytes of a text that is longer
+// than both. Where a cut would leave a part of a character, that is left out,
+// too; bytes that are no UTF-8 stay. begin and end are the text's beginning and
+// its end with Margin bytes more than wanted, or, both, all of it.
+func Ends(begin, end []byte, head, tail int) (first, last []byte) {
+	at := len(end) - tail
+	left, _ := halves(begin[:head], begin[head:])
+	_, right := halves(end[:at], end[at:])
+	return begin[:head-left], end[at+right:]
+}
+
+// halves returns how many bytes of a character are on either side of a cut.
+func halves(before, after []byte) (left, right int) {
+	for n := 1; n <= min(Margin, len(before)); n++ {
+		if !utf8.RuneStart(before[len(before)-n]) {
+			continue
+		}
+		around := append(make([]byte, 0, 2*Margin), before[len(before)-n:]...)
+		if _, size := utf8.DecodeRune(append(around, after[:min(Margin, len(after))]...)); size > n {
+			return n, size - n
+		}
+		break
+	}
+	return 0, 0
+}
+
 // Match reports whether all of s matches a pattern of ssh_config(5): * is any
 // text and ? any byte. Time is bounded by the product of the lengths: a star that
 // failed is never revisited once a later one was reached.

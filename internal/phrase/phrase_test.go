@@ -29,6 +29,42 @@ func TestBrief(t *testing.T) {
 	}
 }
 
+func TestEnds(t *testing.T) {
+	for _, tt := range []struct {
+		text       string
+		head, tail int
+		want       string
+	}{
+		{"abcdef", 2, 2, "ab|ef"},
+		{"aöüb", 2, 2, "a|b"},
+		{"aöüb", 1, 3, "a|üb"},
+		{"a€b€c", 3, 3, "a|c"},
+		{"a€b€c", 4, 4, "a€|€c"},
+		{"😀😀", 1, 1, "|"},
+		{"😀😀", 5, 2, "😀|"},
+		{"x😀y", 2, 2, "x|y"}, // both cuts in one character
+		{"x😀y", 4, 1, "x|y"},
+		{"\xff\xfe\xfd\xfc", 1, 1, "\xff|\xfc"},
+		{"a\xe2\x82b\x82\xacc", 2, 2, "a\xe2|\xacc"}, // no characters
+		{"\xc3\xc3\xa4\xa4", 1, 1, "\xc3|\xa4"},
+		{"\xed\xa0\x80\xed\xa0\x80", 2, 2, "\xed\xa0|\xa0\x80"}, // half a surrogate pair
+		{"a\ufffdb", 2, 1, "a|b"},
+		{"€", 1, 1, "|"},
+		{"abä", 1, 1, "a|"},
+	} {
+		whole := []byte(tt.text)
+		first, last := phrase.Ends(whole, whole, tt.head, tt.tail)
+		if got := string(first) + "|" + string(last); got != tt.want {
+			t.Errorf("Ends(%q, %d, %d) = %q, want %q", tt.text, tt.head, tt.tail, got, tt.want)
+		}
+		begin, end := whole[:min(tt.head+phrase.Margin, len(whole))], whole[max(0, len(whole)-tt.tail-phrase.Margin):]
+		first, last = phrase.Ends(begin, end, tt.head, tt.tail)
+		if got := string(first) + "|" + string(last); got != tt.want {
+			t.Errorf("Ends(%q, %q, %d, %d) = %q, want %q", begin, end, tt.head, tt.tail, got, tt.want)
+		}
+	}
+}
+
 func TestEnd(t *testing.T) {
 	for _, tt := range []struct {
 		s    string
