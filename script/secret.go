@@ -25,7 +25,7 @@ func (s *Script) ReadSecrets(ctx context.Context) (map[string]string, error) {
 		}
 		switch {
 		case err != nil:
-			return fail("see that the reference leads to it: env:NAME, file:PATH or cmd:COMMAND", "%s", strings.TrimPrefix(err.Error(), "gateway: secret "))
+			return fail("see that the reference leads to it: env:NAME, file: and a regular file, or cmd:COMMAND", "%s", strings.TrimPrefix(err.Error(), "gateway: secret "))
 		case len(value) < redact.Min:
 			return fail("so short a text can't be masked: use a longer one, or a variable", "shorter than %d bytes", redact.Min)
 		case strings.ContainsRune(value, 0):
