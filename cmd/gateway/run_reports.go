@@ -33,34 +33,27 @@ type reportFile struct {
 }
 
 func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, file string) (*reports, error) {
+	entries, wanted, err := parseReports(cmd, list)
+	if err != nil {
+		return nil, err
+	}
 	r := &reports{name: cmp.Or(s.Name, file)}
-	wanted := onGitHub()
-	for _, entry := range list {
-		kind, path, hasPath := strings.Cut(entry, "=")
-		var err error
-		switch {
-		case kind == "github" && !hasPath:
-			wanted = true
-			continue
-		case !knownKind(kind):
-			err = usage(cmd, cmp.Or(hosts.DidYouMean(kind, "", kinds), "one of "+strings.Join(kinds, ", ")), "--report: unknown kind %q", kind)
-		case kind == "github":
-			err = usage(cmd, "--report github", "--report: github has no file")
-		case path == "":
-			err = usage(cmd, "--report "+kind+"=FILE", "--report: no file for %s", kind)
-		}
+	for i, e := range entries {
+		// Behind a symlink a file may be there only once the one before is open.
+		err := reportsOnce(cmd, entries[:i+1])
+		var f *os.File
 		if err == nil {
-			var f *os.File
-			if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
-				r.files = append(r.files, reportFile{kind, f})
-				if kind == "jsonl" {
-					r.events = newScriptEvents(f)
-				}
-				continue
+			if f, err = os.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+				err = usage(cmd, "", "--report: %v", err)
 			}
-			err = usage(cmd, "", "--report: %v", err)
 		}
-		return nil, errors.Join(err, r.close())
+		if err != nil {
+			return nil, errors.Join(err, r.close())
+		}
+		r.files = append(r.files, reportFile{e.kind, f})
+		if e.kind == "jsonl" {
+			r.events = newScriptEvents(f)
+		}
 	}
 	if wanted {
 		// The runner reads its commands on both streams.
@@ -72,6 +65,65 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 		r.summary = os.Getenv("GITHUB_STEP_SUMMARY")
 	}
 	return r, nil
+}
+
+// A reportEntry is one of --report with a file.
+type reportEntry struct{ kind, path string }
+
+// parseReports returns what --report says, and whether GitHub's is wanted.
+func parseReports(cmd *cobra.Command, list []string) (entries []reportEntry, wanted bool, err error) {
+	wanted = onGitHub()
+	for _, entry := range list {
+		kind, path, hasPath := strings.Cut(entry, "=")
+		switch {
+		case kind == "github" && !hasPath:
+			wanted = true
+			continue
+		case !knownKind(kind):
+			err = usage(cmd, cmp.Or(hosts.DidYouMean(kind, "", kinds), "one of "+strings.Join(kinds, ", ")), "--report: unknown kind %q", kind)
+		case kind == "github":
+			err = usage(cmd, "--report github", "--report: github has no file")
+		case path == "":
+			err = usage(cmd, "--report "+kind+"=FILE", "--report: no file for %s", kind)
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		entries = append(entries, reportEntry{kind, path})
+		if err := reportsOnce(cmd, entries); err != nil {
+			return nil, false, err
+		}
+	}
+	return entries, wanted, nil
+}
+
+// reportsOnce refuses the last of some reports if it goes where another one goes:
+// one would be written over the other.
+func reportsOnce(cmd *cobra.Command, entries []reportEntry) error {
+	last := entries[len(entries)-1]
+	for _, e := range entries[:len(entries)-1] {
+		if sameFile(e.path, last.path) {
+			return usage(cmd, "give each report a file of its own", "--report: %s=%s and %s=%s are one file", e.kind, e.path, last.kind, last.path)
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two paths lead to one file. A device, such as
+// /dev/null, may take several.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err == nil {
+		if one.Mode()&os.ModeDevice != 0 {
+			return false
+		}
+		if other, err := os.Stat(b); err == nil {
+			return os.SameFile(one, other)
+		}
+	}
+	a, errA := filepath.Abs(a)
+	b, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && a == b
 }
 
 // tellMasks tells GitHub's runner the secrets, where it is one that listens. It
