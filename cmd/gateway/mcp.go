@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -134,9 +135,20 @@ func readTokens(ctx context.Context, references []string) ([]mcpserver.Token, er
 		if err != nil {
 			return nil, &transport.Error{Code: gateway.Code(err), Message: "--token: " + err.Error(), Hint: tokenHint, Err: err}
 		}
-		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: stdioScope + ":" + url.PathEscape(reference), Name: name})
+		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: tokenScope(reference), Name: name})
 	}
 	return tokens, nil
+}
+
+// tokenScope returns the scope of the sessions of a token's clients. It is in lists
+// and records of sessions, where the text of a command, which may hold a secret,
+// must not be.
+func tokenScope(reference string) string {
+	if strings.HasPrefix(reference, "cmd:") {
+		hash := sha256.Sum256([]byte(reference))
+		reference = fmt.Sprintf("cmd:%x", hash[:16])
+	}
+	return stdioScope + ":" + url.PathEscape(reference)
 }
 
 // serveHTTP serves agents over HTTP until ctx ends.

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"gateway/mcpserver"
+)
+
+// The scope of a token's sessions is shown and kept: what a command says in its
+// reference is not in it. It is the same with every start, and no other token's.
+func TestTokenScope(t *testing.T) {
+	const secret = "hunter2hunter2hunter2"
+	t.Setenv("TOKEN_A", secret)
+	references := []string{"env:TOKEN_A", "cmd:echo " + secret, "cmd:printf %s " + secret}
+	read := func() []mcpserver.Token {
+		tokens, err := readTokens(t.Context(), references)
+		if err != nil || len(tokens) != len(references) {
+			t.Fatalf("readTokens = %v, %v", tokens, err)
+		}
+		return tokens
+	}
+	tokens, again := read(), read()
+	scopes := map[string]bool{}
+	for i, token := range tokens {
+		scopes[token.Scope] = true
+		if token.Secret != secret || token.Scope != again[i].Scope {
+			t.Errorf("%s: scope %q, and then %q", references[i], token.Scope, again[i].Scope)
+		}
+		if strings.Contains(token.Scope, "hunter2") || strings.Contains(token.Name, "hunter2") {
+			t.Errorf("%s: the secret is in scope %q or name %q", references[i], token.Scope, token.Name)
+		}
+	}
+	if len(scopes) != len(references) || tokens[0].Scope != "mcp:env:TOKEN_A" {
+		t.Errorf("scopes %v", scopes)
+	}
+}
