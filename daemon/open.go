@@ -26,6 +26,10 @@ const everySession = "all"
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// idForm is what ids of sessions and of commands look like. A name of that form
+// would be taken for another session's id, or hide behind it.
+var idForm = regexp.MustCompile(`^s-[0-9a-z]{10}(\..*)?$`)
+
 // open opens a session. Its place is reserved before anything is connected.
 func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session, error) {
 	id, name, err := d.reserve(o)
@@ -57,6 +61,11 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 		return "", "", usage("no host")
 	case o.Name != "" && !validName.MatchString(o.Name):
 		return "", "", usage("session name %q: use letters, digits, dots, dashes and underscores, 64 at most", o.Name)
+	case idForm.MatchString(o.Name):
+		return "", "", &transport.Error{
+			Code: "usage", Message: fmt.Sprintf("daemon: session name %q: that is what an id looks like", o.Name),
+			Hint: "choose another name, or none: then the session goes by its id",
+		}
 	case o.Name == everySession:
 		return "", "", usage("session name %q: it stands for all of them", o.Name)
 	case o.Kind != "" && o.Kind != api.PTY && o.Kind != api.Pipe:
