@@ -83,7 +83,8 @@ func (a *app) sessionAnswerCommand() *cobra.Command {
 		Short: "Answer what a session's command asks, such as a password",
 		Long: `Answer what a session's command asks. The answer is read from the terminal
 without being shown, or from stdin if that is a pipe or a file; it is never an
-argument. In what comes from the command stars stand in its place.`,
+argument. In what comes from the command stars stand in its place. A stdin without
+a single byte is an error, and a newline alone the empty answer.`,
 		Example: `  gateway session answer work
   pass show staging/sudo | gateway session answer work`,
 		Args:              exactly("NAME"),
@@ -126,6 +127,9 @@ func (a *app) readAnswer(ctx context.Context, cmd *cobra.Command, s api.Session)
 	data, err := readAll(ctx, os.Stdin, maxAnswer+1)
 	if err != nil {
 		return "", err
+	}
+	if len(data) == 0 { // what was to say it has most likely failed
+		return "", usage(cmd, "an empty answer is a newline alone: echo | "+cmd.CommandPath()+" "+s.Name, "stdin has no answer: it ends at once")
 	}
 	data = bytes.TrimSuffix(bytes.TrimSuffix(data, []byte("\n")), []byte("\r"))
 	if len(data) > maxAnswer || bytes.ContainsAny(data, "\n\r\x00") {
