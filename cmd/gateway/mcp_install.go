@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/hosts"
+	"gateway/internal/config"
 )
 
 // A snippet is what a person adds to their client's configuration.
@@ -61,8 +62,9 @@ func (a *app) mcpInstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install " + strings.Join(names, "|"),
 		Short: "Print an agent's configuration for gateway mcp",
-		Long: `Print what makes an agent start "gateway mcp", with the settings in force here.
-It changes no file. Where it belongs is said on stderr.`,
+		Long: `Print what makes an agent start "gateway mcp", with the settings in force here:
+the files that they are in, the inventory, and the variables that set some. It
+changes no file. Where it belongs is said on stderr.`,
 		Example: `  gateway mcp install claude | sh
   gateway mcp install codex --hosts @staging >>~/.codex/config.toml`,
 		Args:      exactly("CLIENT"),
@@ -102,8 +104,8 @@ It changes no file. Where it belongs is said on stderr.`,
 }
 
 // launch returns how this program is started as it is set up now. A client may
-// give it another environment, so what decides where the daemon and the settings
-// are is said.
+// give it another environment, so all of the environment that decides what the
+// settings are, and where the daemon and its records, is said.
 func (a *app) launch(selector string) (launch, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -118,9 +120,15 @@ func (a *app) launch(selector string) (launch, error) {
 			return launch{}, err
 		}
 	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME"} {
+		if dir := os.Getenv(name); filepath.IsAbs(dir) { // another one counts as not set
+			l.Env[name] = dir
+		}
+	}
 	for _, s := range a.config.Settings() {
+		variable := strings.HasPrefix(s.Origin, config.Prefix)
 		switch {
-		case s.Key == "inventory" && (s.Origin == "--inventory" || strings.HasPrefix(s.Origin, "GATEWAY_")):
+		case s.Key == "inventory" && (s.Origin == "--inventory" || variable):
 			for _, file := range a.config.Inventory {
 				path, err := filepath.Abs(file)
 				if err != nil {
@@ -128,8 +136,13 @@ func (a *app) launch(selector string) (launch, error) {
 				}
 				l.Args = append(l.Args, "--inventory", path)
 			}
-		case s.Key == "ssh_config" && strings.HasPrefix(s.Origin, "GATEWAY_"):
-			l.Env["GATEWAY_SSH_CONFIG"] = a.config.SSHConfig
+		case s.Key == "socket": // it is there
+		case s.Key == "log_file" && variable, s.Key == "ssh_config" && variable && a.config.SSHConfig != "auto" && a.config.SSHConfig != "off":
+			if l.Env[s.Origin], err = filepath.Abs(fmt.Sprint(s.Value)); err != nil {
+				return launch{}, err
+			}
+		case variable:
+			l.Env[s.Origin] = fmt.Sprint(s.Value)
 		}
 	}
 	if selector != "" {
