@@ -28,12 +28,13 @@ func newGate(handler http.Handler, life Life) *gate {
 // ServeHTTP implements [http.Handler]: the handshake, then the routes.
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(api.ProtocolHeader, strconv.Itoa(api.Protocol))
-	if !g.enter() {
+	idle := listens(r)
+	if !g.enter(idle) {
 		w.Header().Set("Connection", "close")
 		refuse(w, http.StatusServiceUnavailable, &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again"})
 		return
 	}
-	defer g.leave()
+	defer g.leave(idle)
 	theirs := r.Header.Get(api.ProtocolHeader)
 	// Who does not speak our language can still ask us to go.
 	if theirs != strconv.Itoa(api.Protocol) && r.URL.Path != api.RouteStop {
@@ -41,6 +42,12 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.routes.ServeHTTP(w, r)
+}
+
+// listens reports whether a request does nothing but wait: an agent that is there,
+// and a reader of what happens to sessions. They lose nothing with the daemon.
+func listens(r *http.Request) bool {
+	return r.URL.Path == "/v1/clients" || r.URL.Path == "/v1/events"
 }
 
 // mismatch says who does not understand whom. The remedy is a command that
@@ -79,10 +86,14 @@ func (g *gate) stop(w http.ResponseWriter, r *http.Request) {
 		g.forced.Store(true)
 		g.end()
 	} else if sessions, requests := g.endIfFree(); sessions > 0 || requests > 0 {
+		hint := "close them first (gateway session close --all)"
+		if sessions == 0 {
+			hint = "wait for those who use it, such as an exec over its connection"
+		}
 		refuse(w, http.StatusConflict, &transport.Error{
 			Code:    "session.busy",
 			Message: fmt.Sprintf("daemon: it has %s and %s", count(sessions, "open session"), count(requests, "request")),
-			Hint:    "close them first (gateway session close --all), or end the daemon with them: gateway serve --stop --force",
+			Hint:    hint + ", or end the daemon with them: gateway serve --stop --force",
 		})
 		return
 	}

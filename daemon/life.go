@@ -112,6 +112,7 @@ type gate struct {
 
 	mu     sync.Mutex
 	active int           // guarded by mu: requests in progress
+	idle   int           // guarded by mu: those of them that only listen
 	used   time.Time     // guarded by mu: when there was something to do
 	ended  chan struct{} // closed under mu: nothing begins any more
 }
@@ -140,21 +141,28 @@ func (g *gate) wait(ctx context.Context, served <-chan error) error {
 	}
 }
 
-// enter begins a request. It reports false if the daemon is ending.
-func (g *gate) enter() bool {
+// enter begins a request; idle: it only listens. It reports false if the daemon
+// is ending.
+func (g *gate) enter(idle bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.over() {
 		return false
 	}
 	g.active++
+	if idle {
+		g.idle++
+	}
 	return true
 }
 
-func (g *gate) leave() {
+func (g *gate) leave(idle bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.active--
+	if idle {
+		g.idle--
+	}
 	g.used = time.Now()
 }
 
@@ -185,12 +193,12 @@ func (g *gate) end() {
 	g.close()
 }
 
-// endIfFree ends the daemon for a request, if nothing is open but that. Else it
-// says what is. Under the lock nothing begins meanwhile.
+// endIfFree ends the daemon for a request, if nothing is open but that and those
+// that only listen. Else it says what is. Under the lock nothing begins meanwhile.
 func (g *gate) endIfFree() (sessions, requests int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	sessions, requests = g.life.Sessions(), g.active-1
+	sessions, requests = g.life.Sessions(), g.active-g.idle-1
 	if sessions == 0 && requests == 0 {
 		g.close()
 	}

@@ -251,6 +251,53 @@ func TestStop(t *testing.T) {
 	})
 }
 
+// Who only listens is in nobody's way: an agent that does nothing, a reader of
+// events. Their requests end with the daemon.
+func TestStopWithListeners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		listening := func(w http.ResponseWriter, r *http.Request) {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+		mux := http.NewServeMux()
+		mux.HandleFunc("POST /v1/clients", listening)
+		mux.HandleFunc("GET /v1/events", listening)
+		mux.HandleFunc("GET /long", func(http.ResponseWriter, *http.Request) { <-block })
+		h := serve(t, mux, daemon.Life{})
+		client := h.client()
+		var listeners sync.WaitGroup
+		for method, path := range map[string]string{"POST": "/v1/clients", "GET": "/v1/events?since=0"} {
+			request, _ := http.NewRequest(method, "http://gateway"+path, nil)
+			request.Header.Set(api.ProtocolHeader, ours)
+			response, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listeners.Go(func() {
+				_, _ = io.Copy(io.Discard, response.Body) // until it is cut
+				response.Body.Close()
+			})
+		}
+		go func() { _ = ask(t, client, ours, "GET", "/long", "") }()
+		synctest.Wait()
+		a := ask(t, client, ours, "POST", "/v1/stop", "")
+		if a.status != 409 || !strings.Contains(a.text, "0 open sessions and 1 request\"") || strings.Contains(a.text, "close --all") {
+			t.Errorf("stop with a request in progress: %+v", a)
+		}
+		close(block)
+		synctest.Wait()
+		if a := ask(t, client, ours, "POST", "/v1/stop", ""); a.status != 200 {
+			t.Fatalf("stop with listeners: %+v", a)
+		}
+		if err := <-h.ended; err != nil {
+			t.Error(err)
+		}
+		listeners.Wait()
+		client.CloseIdleConnections()
+	})
+}
+
 // Nothing begins while it drains, what was ended is still told, and what would
 // last is cut.
 func TestDrain(t *testing.T) {

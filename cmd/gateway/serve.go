@@ -40,7 +40,10 @@ It listens on a socket that only you can use: the setting "socket", else
 gateway/gateway.sock in $XDG_RUNTIME_DIR, else gateway-UID/gateway.sock in
 $TMPDIR. It ends when it had no session and no request for a while, and on TERM;
 then commands have ten seconds to end, and its sessions are closed. A second
-signal ends it at once. Its log is $XDG_STATE_HOME/gateway/daemon.log.`,
+signal ends it at once. Its log is $XDG_STATE_HOME/gateway/daemon.log.
+
+--stop is refused while it has sessions, or calls that do something. An agent that
+is only there, or "gateway session events", is no reason to stay.`,
 		Example: `  gateway serve
   gateway serve --foreground --idle 0
   gateway serve --stop`,
@@ -70,7 +73,7 @@ signal ends it at once. Its log is $XDG_STATE_HOME/gateway/daemon.log.`,
 	}
 	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay, and log to stderr (for systemd)")
 	cmd.Flags().Var(&f.idle, "idle", "end after that long without sessions and requests; 0 for never")
-	cmd.Flags().BoolVar(&f.stop, "stop", false, "end the daemon that runs, unless it has sessions")
+	cmd.Flags().BoolVar(&f.stop, "stop", false, "end the daemon that runs, unless it has sessions or a command uses it")
 	cmd.Flags().BoolVar(&f.force, "force", false, "with --stop: close its sessions, and end what runs in them")
 	cmd.Flags().BoolVar(&f.detached, "detached", false, "what the daemon in the background is started with")
 	if err := cmd.Flags().MarkHidden("detached"); err != nil {

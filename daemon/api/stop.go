@@ -9,7 +9,7 @@ const (
 
 // Stop asks the daemon to end.
 type Stop struct {
-	// Force: also with sessions open or requests in progress, and without waiting
+	// Force: also with sessions open or requests in progress that do something, and without waiting
 	// for what runs in them.
 	Force bool `json:"force"`
 }
