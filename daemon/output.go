@@ -141,7 +141,7 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 	if err != nil {
 		return api.Output{}, err
 	}
-	from, to := transcript.Cursor(q.Since), log.End()
+	from, to := transcript.Cursor(0), log.End()
 	if q.Command != "" {
 		c, err := d.commandByID(scope, q.Command, 1)
 		if err == nil && c.Session != id {
@@ -150,7 +150,7 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 		if err != nil {
 			return api.Output{}, err
 		}
-		from = max(from, transcript.Cursor(c.From))
+		from = transcript.Cursor(c.From)
 		if c.Over() {
 			to = transcript.Cursor(c.To)
 		}
@@ -162,11 +162,13 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 	if err != nil {
 		return api.Output{}, err
 	}
-	view := log.View(from, to, which...)
 	limit := cmp.Or(min(max(q.Max, 0), maxRead), defaultRead)
+	if q.Grep != "" {
+		return grep(ctx, log.View(from, to, which...), q, limit)
+	}
+	from = max(from, transcript.Cursor(q.Since))
+	view := log.View(from, to, which...)
 	switch {
-	case q.Grep != "":
-		return grep(ctx, view, q, limit)
 	case q.Head > 0 || q.Tail > 0:
 		return excerpt(view, min(q.Head, limit), min(q.Tail, limit))
 	}
@@ -240,7 +242,8 @@ func grep(ctx context.Context, view transcript.View, q api.Query, limit int) (ap
 	if err != nil {
 		return api.Output{}, err
 	}
-	found, err := view.Grep(ctx, expression, transcript.GrepOptions{Context: min(max(q.Context, 0), maxContext), Bytes: limit})
+	options := transcript.GrepOptions{Context: min(max(q.Context, 0), maxContext), Bytes: limit, Since: transcript.Cursor(q.Since)}
+	found, err := view.Grep(ctx, expression, options)
 	if err != nil {
 		return api.Output{}, recordError(err)
 	}

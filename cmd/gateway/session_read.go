@@ -38,7 +38,8 @@ that are over can be read too, as long as their records are kept.
 
 A cursor counts bytes from the session's beginning. --cursor tells on stderr
 where to go on, and -o json says it in "next"; -o json gives 4 MiB at most, of
-which "next" is the end.`,
+which "next" is the end. With --grep and --since a line that has begun before and
+goes on behind the cursor is looked at as a whole.`,
 		Example: `  gateway session read work --tail 20
   gateway session read work --since 51200 --cursor
   gateway session read work --follow
@@ -217,6 +218,9 @@ func (r *reader) pages(ctx context.Context, each func(api.Piece) error) error {
 			break // there is no more
 		}
 		query.Since, r.next = o.Next, o.Next
+		if query.Grep != "" && r.bytes > jsonSize-pageSize {
+			break // another page may be too much, and is counted as a whole
+		}
 	}
 	return nil
 }
@@ -242,7 +246,7 @@ func (r *reader) write(p api.Piece) error {
 		return a.out.json(entry)
 	}
 	r.pieces = append(r.pieces, entry)
-	if r.bytes += len(p.Data); r.bytes >= jsonSize {
+	if r.bytes += len(p.Data); r.bytes >= jsonSize && r.query.Grep == "" {
 		return errEnough
 	}
 	return nil

@@ -22,6 +22,10 @@ const (
 type GrepOptions struct {
 	Context int // how many lines before and after a match are wanted
 	Bytes   int // how many bytes in all; 64 KiB if not set
+	// Since is where to go on: the Next of an earlier search of the view. Lines
+	// that ended before are done with. One that was unfinished there is searched
+	// as a whole, or if it is longer than 64 KiB its rest.
+	Since Cursor
 }
 
 // A Line is one that matches, or stands near one that does. At is where it
@@ -36,53 +40,53 @@ type Line struct {
 // Found is what a search found.
 type Found struct {
 	Lines []Line // in the order in which they ended
-	// Matches is how many lines match, also of those that are not in Lines.
+	// Matches is how many lines match up to Next: those in Lines.
 	Matches int
-	// Next is where to go on with [View.From] if not all is in Lines, and else
-	// the view's end. Of a line of another stream that is unfinished there, only
-	// the rest is searched then.
+	// Next is where to go on if not all is in Lines, and else the view's end. No
+	// line that is wanted around a match is lost there, unless there is no room for
+	// those around a single one.
 	Next Cursor
-	// Dropped is how many bytes of whatever stream are no longer there. A line
-	// that they tear apart counts as two.
+	// Dropped is how many bytes of whatever stream are no longer there, up to
+	// Next. A line that they tear apart counts as two.
 	Dropped int64
 }
 
-// From returns the view without what stands before a cursor.
-func (v View) From(at Cursor) View {
-	v.from = max(v.from, at)
-	return v
-}
-
 // Grep searches line by line, each stream for itself, and what is unfinished at
-// the end as a line too. It needs little memory, however long the view.
+// the end as a line too. It stops where there is no room for more, and needs
+// little memory, however long the view.
 func (v View) Grep(ctx context.Context, pattern *regexp.Regexp, options GrepOptions) (Found, error) {
 	v = v.now()
 	g := grep{pattern: pattern, options: options}
 	g.options.Bytes = cmp.Or(max(options.Bytes, 0), 64<<10)
 	g.width = min(maxWidth, g.options.Bytes) // so that any line fits
-	s := v.log.scan(v.from, v.to, v.streams)
+	if err := g.goOn(v); err != nil {
+		return g.Found, err
+	}
+	s := v.log.scan(g.since, v.to, v.streams)
 	defer s.close()
-	for {
+	for !g.full {
 		if err := ctx.Err(); err != nil {
 			return g.Found, err
 		}
 		p, err := s.next()
 		switch {
 		case err == io.EOF:
-			g.flush()
-			if !g.full {
+			if g.flush(v.to); !g.full {
 				g.Next = v.to
 			}
 			return g.Found, nil
 		case err != nil:
 			return g.Found, err
 		case p.dropped > 0:
-			g.flush()
-			g.Dropped += p.dropped
+			if g.flush(p.At); !g.full {
+				g.Dropped += p.dropped
+				g.at = p.At + Cursor(p.dropped)
+			}
 		default:
 			g.chunk(p.Chunk)
 		}
 	}
+	return g.Found, nil
 }
 
 // A grep is a search that is going on.
@@ -90,19 +94,60 @@ type grep struct {
 	Found
 	pattern *regexp.Regexp
 	options GrepOptions
-	width   int           // how many bytes of a line are wanted
-	open    [Streams]Line // the line that each stream is in the middle of
-	before  []Line        // the last lines that were not wanted, for a match that follows
-	after   int           // how many lines are still wanted behind a match
-	bytes   int           // how many bytes Lines have
-	full    bool          // the rest is only counted
-	at      Cursor        // behind the line that was looked at last
+	width   int               // how many bytes of a line are wanted
+	since   Cursor            // where it began
+	told    bool              // who searched before had what was unfinished there
+	open    [Streams]openLine // the line that each stream is in the middle of
+	at      Cursor            // behind the line that was looked at last
+	before  []lineAt          // the last lines that were not wanted, for a match that follows
+	after   int               // how many lines are still wanted behind a match
+	bytes   int               // how many bytes Lines have
+	cut     place             // before the last match, and what is wanted before that
+	stuck   bool              // the next line is not found again from its place
+	full    bool
+}
+
+// A place is where a search may stop, and what it has by then.
+type place struct {
+	next           Cursor
+	dropped        int64
+	lines, matches int
+}
+
+// A lineAt is a line with the place before it.
+type lineAt struct {
+	Line
+	place
+}
+
+// An openLine is a line without its end; end is behind what there is of it.
+type openLine struct {
+	Line
+	end Cursor
+}
+
+// goOn begins with the lines that an earlier search was in the middle of.
+func (g *grep) goOn(v View) (err error) {
+	g.since = min(max(g.options.Since, v.from), v.to)
+	g.at = g.since
+	for stream := range Stream(Streams) {
+		if g.since == v.from || !v.streams.has(stream) {
+			continue
+		}
+		open := &g.open[stream]
+		if open.Line, open.end, err = (View{v.log, v.from, g.since, v.streams}).unfinished(stream); err != nil {
+			return err
+		}
+		// A search stops behind lines, unless the view ended there.
+		g.told = g.told || len(open.Data) > 0 && open.end == g.since
+	}
+	return nil
 }
 
 // chunk takes more bytes of a stream.
 func (g *grep) chunk(c Chunk) {
 	open := &g.open[c.Stream]
-	for len(c.Data) > 0 {
+	for len(c.Data) > 0 && !g.full {
 		if len(open.Data) == 0 {
 			open.Stream, open.At, open.Time = c.Stream, c.At, c.Time
 		}
@@ -113,7 +158,7 @@ func (g *grep) chunk(c Chunk) {
 			text, n = text[:end], end+1
 		}
 		c = c.slice(n, len(c.Data))
-		g.at = c.At
+		open.end = c.At
 		buffer := open.Data
 		if len(buffer) > 0 || end < 0 {
 			buffer = append(buffer, text...)
@@ -124,75 +169,105 @@ func (g *grep) chunk(c Chunk) {
 			return
 		}
 		if len(text) > 0 || !open.Cut { // else it is the end of a line whose pieces are done
-			line := *open
+			line := open.Line
 			line.Data, line.Cut = text, open.Cut || end < 0
-			g.line(line)
+			g.line(line, c.At)
 		}
 		open.Data, open.Cut = buffer[:0], end < 0
 	}
 }
 
-// flush takes the unfinished lines as they are.
-func (g *grep) flush() {
+// flush takes the unfinished lines as they are, at the view's end or before bytes
+// that are not there. To go on before them, a search must stop before that.
+func (g *grep) flush(end Cursor) {
 	for i := range g.open {
 		open := &g.open[i]
-		if len(open.Data) > 0 {
-			g.line(*open)
+		if len(open.Data) > 0 && g.since < end && (open.end > g.since || !g.told) && !g.full {
+			g.stuck = g.at >= end
+			g.line(open.Line, end)
 		}
 		open.Data, open.Cut = open.Data[:0], false
 	}
+	g.stuck = false
 }
 
-// line takes a line. It does not keep the text.
-func (g *grep) line(l Line) {
+// line takes a line and where it ends. It does not keep the text.
+func (g *grep) line(l Line, end Cursor) {
+	here := place{g.at, g.Dropped, len(g.Lines), g.Matches}
+	g.at = max(g.at, end)
 	l.Data = bytes.TrimSuffix(l.Data, []byte("\r"))
 	match := g.pattern.FindIndex(l.Data)
-	if l.Match = match != nil; l.Match {
-		g.Matches++
-	}
+	l.Match = match != nil
 	switch {
-	case g.full:
 	case l.Match:
-		l = l.cut(match, g.width, nil)
-		lines := append(g.before, l)
-		g.before, g.after = nil, g.options.Context
-		for len(lines) > 1 && !g.fits(lines) {
-			lines = lines[1:] // a match is worth more than what is around it
+		var lines []Line
+		for _, b := range g.before {
+			lines = append(lines, b.Line)
 		}
-		g.take(lines)
+		lines = append(lines, l.cut(match, g.width, nil))
+		if len(g.before) > 0 {
+			here = g.before[0].place
+		}
+		if !g.stuck {
+			g.cut = here
+		}
+		g.before, g.after = nil, g.options.Context
+		if g.take(lines, here); !g.full {
+			g.Matches++
+		}
 	case g.after > 0:
 		g.after--
-		g.take([]Line{l.cut(nil, g.width, nil)})
+		g.take([]Line{l.cut(nil, g.width, nil)}, here)
 	case g.options.Context > 0:
 		var buffer []byte
 		if len(g.before) == g.options.Context {
 			buffer = g.before[0].Data
 			g.before = slices.Delete(g.before, 0, 1)
 		}
-		g.before = append(g.before, l.cut(nil, g.width, buffer))
+		g.before = append(g.before, lineAt{l.cut(nil, g.width, buffer), here})
 	}
 }
 
 func (g *grep) fits(lines []Line) bool {
-	n := g.bytes
+	return g.bytes+size(lines) <= g.options.Bytes && len(g.Lines)+len(lines) <= maxLines
+}
+
+func size(lines []Line) (n int) {
 	for _, l := range lines {
 		n += len(l.Data)
 	}
-	return n <= g.options.Bytes && len(g.Lines)+len(lines) <= maxLines
+	return n
 }
 
-// take adds lines to what was found, or finds that there is no room.
-func (g *grep) take(lines []Line) {
-	if !g.fits(lines) {
-		g.full = true
-		g.Next = max(g.Next, lines[0].At)
+// take adds lines to what was found, a match as the last one or one of those
+// behind it. If there is no room, the search stops before that match: what is
+// around it is found when it goes on there. Without another match before, there
+// is no such place; then a match is worth more than what is around it.
+func (g *grep) take(lines []Line, here place) {
+	match := lines[len(lines)-1].Match
+	switch {
+	case g.fits(lines):
+	case g.cut.lines > 0:
+		g.stop(g.cut)
+		return
+	case match:
+		for len(lines) > 1 && !g.fits(lines) {
+			lines = lines[1:]
+		}
+	case g.stuck:
+		return
+	default:
+		g.stop(here)
 		return
 	}
-	for _, l := range lines {
-		g.bytes += len(l.Data)
-	}
+	g.bytes += size(lines)
 	g.Lines = append(g.Lines, lines...)
-	g.Next = g.at
+}
+
+// stop ends the search at a place.
+func (g *grep) stop(p place) {
+	g.full = true
+	g.Lines, g.Matches, g.Next, g.Dropped = g.Lines[:p.lines], p.matches, p.next, p.dropped
 }
 
 // cut returns the line with a copy of its text in the buffer, as much as may

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,12 +56,12 @@ func TestGrep(t *testing.T) {
 		{"nothing", "zeta", transcript.GrepOptions{Context: 3}, nil, `#0 >98`},
 		{"an empty line", "^$", transcript.GrepOptions{}, nil, `20: #1 >98`},
 		{"an unfinished line", "alpha", transcript.GrepOptions{}, nil, `0:alpha 78:password for alpha:  #2 >98`},
-		{"one stream", "a", transcript.GrepOptions{Bytes: 14}, []transcript.Stream{stdout}, `0:alpha 6:beta 21:gamma #5 >27`},
+		{"one stream", "a", transcript.GrepOptions{Bytes: 14}, []transcript.Stream{stdout}, `0:alpha 6:beta 21:gamma #3 >27`},
 		{"context", "gamma", transcript.GrepOptions{Context: 1}, []transcript.Stream{stdout}, `20- 21:gamma 27-delta #1 >98`},
 		{"contexts that meet", "gamma|epsilon", transcript.GrepOptions{Context: 2}, []transcript.Stream{stdout}, `6-beta 20- 21:gamma 27-delta 33:epsilon 41-a long line with a needle in the hay #2 >98`},
 		{"the order of line ends", "warn|beta", transcript.GrepOptions{}, nil, `8:warn: x 6:beta #2 >98`},
 		{"no room for the context", "gamma", transcript.GrepOptions{Context: 5, Bytes: 9}, []transcript.Stream{stdout}, `6-beta 20- 21:gamma #1 >27`},
-		{"no room for a second match", "gamma|delta", transcript.GrepOptions{Bytes: 9}, []transcript.Stream{stdout}, `21:gamma #2 >27`},
+		{"no room for a second match", "gamma|delta", transcript.GrepOptions{Bytes: 9}, []transcript.Stream{stdout}, `21:gamma #1 >27`},
 		{"width", "needle", transcript.GrepOptions{Bytes: 12}, nil, `41:~ a needle in #1 >98`},
 		{"width at the beginning", "long", transcript.GrepOptions{Bytes: 8}, nil, `41:~a long l #1 >98`},
 		{"width at the end", "hay", transcript.GrepOptions{Bytes: 8}, nil, `41:~ the hay #1 >98`},
@@ -109,11 +111,66 @@ func TestGrepAfterDrop(t *testing.T) {
 	}
 }
 
-// TestGrepModel compares with bytes.Split, page after page.
-func TestGrepModel(t *testing.T) {
-	pattern := regexp.MustCompile("a+b")
+// pages searches until there is no more, and returns what it has found together.
+func pages(t rapid.TB, v transcript.View, end transcript.Cursor, pattern string, options transcript.GrepOptions) (all transcript.Found, n int) {
+	t.Helper()
+	for expression := regexp.MustCompile(pattern); ; {
+		found, err := v.Grep(context.Background(), expression, options)
+		matches := 0
+		for _, line := range found.Lines {
+			if line.Match {
+				matches++
+			}
+		}
+		if err != nil || matches != found.Matches || found.Next <= options.Since && found.Next < end {
+			t.Fatalf("Grep from %d = %s, %v", options.Since, lines(found), err)
+		}
+		n++
+		all.Lines = append(all.Lines, found.Lines...)
+		all.Matches += found.Matches
+		all.Dropped += found.Dropped
+		if all.Next = found.Next; found.Next == end {
+			return all, n
+		}
+		options.Since = found.Next
+	}
+}
+
+// grepped returns what grep says of a text, a line as in lines.
+func grepped(t rapid.TB, text []byte, pattern string, around int) string {
+	t.Helper()
+	cmd := exec.Command("grep", "-a", "-b", "-E", "-C", strconv.Itoa(around), "-e", pattern)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Stdin = bytes.NewReader(text)
+	out, err := cmd.Output()
+	var status *exec.ExitError
+	if err != nil && !(errors.As(err, &status) && status.ExitCode() == 1) {
+		t.Fatalf("grep: %v", err)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(out)) {
+		if line != "--\n" { // between matches that are far apart
+			b.WriteString(strings.TrimSuffix(line, "\n") + " ")
+		}
+	}
+	return b.String()
+}
+
+// said is what the lines are, as grepped has them.
+func said(f transcript.Found) string {
+	text := lines(f)
+	return text[:strings.LastIndex(text, "#")]
+}
+
+// TestGrepAsGrep compares with grep, however small the pages: no line is lost
+// between them, and none is there twice.
+func TestGrepAsGrep(t *testing.T) {
+	if _, err := exec.LookPath("grep"); err != nil {
+		t.Skip(err)
+	}
 	rapid.Check(t, func(t *rapid.T) {
-		text := []byte(rapid.StringMatching(`[ab\n ]{0,300}`).Draw(t, "text"))
+		text := []byte(rapid.StringMatching(`([abc\n\n]{0,9}|[ab]{0,3}\n){0,60}`).Draw(t, "text"))
+		pattern := rapid.SampledFrom([]string{"a+b", "^$", "^a", "c$", ".", "bb|ca", "nothing"}).Draw(t, "pattern")
 		l, err := transcript.Create(dir(t), transcript.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -124,39 +181,133 @@ func TestGrepModel(t *testing.T) {
 			l.Append(stdout, rest[:n])
 			rest = rest[n:]
 		}
-		var want, got []string
 		longest := 1
-		for line := range bytes.SplitSeq(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		for line := range bytes.Lines(text) {
 			longest = max(longest, len(line))
-			if pattern.Match(line) {
-				want = append(want, string(line))
-			}
 		}
-		options := transcript.GrepOptions{
-			Context: rapid.IntRange(0, 3).Draw(t, "context"),
-			Bytes:   rapid.IntRange(longest, 500).Draw(t, "bytes"),
-		}
-		for v := l.View(0, l.End()); ; {
-			found, err := v.Grep(t.Context(), pattern, options)
-			size := 0
-			for _, line := range found.Lines {
-				size += len(line.Data)
-			}
-			if err != nil || found.Matches != len(want)-len(got) || size > options.Bytes {
-				t.Fatalf("Grep = %s, %v, want %d matches", lines(found), err, len(want)-len(got))
-			}
-			for _, line := range found.Lines {
-				if line.Match {
-					got = append(got, string(line.Data))
-				}
-			}
-			if found.Next == l.End() {
-				break
-			}
-			v = v.From(found.Next)
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("got %q, want %q", got, want)
+		around := rapid.IntRange(0, 4).Draw(t, "context")
+		room := longest * (2*around + 1) // for a match and what is around it
+		options := transcript.GrepOptions{Context: around, Bytes: rapid.IntRange(room, 3*room).Draw(t, "bytes")}
+		found, _ := pages(t, l.View(0, l.End()), l.End(), pattern, options)
+		if got, want := said(found), grepped(t, text, pattern, around); got != want {
+			t.Fatalf("got  %q\nwant %q", got, want)
 		}
 	})
+}
+
+// TestGrepManyLines: pages have a thousand lines at most, which shows nowhere.
+func TestGrepManyLines(t *testing.T) {
+	for _, test := range []struct {
+		lines, every, around int
+	}{
+		{3500, 1, 0}, {4000, 3, 1}, {4000, 3, 0}, {4000, 1, 2}, {5000, 7, 2}, {5000, 7, 3}, {5000, 7, 4}, {5000, 300, 100}, {5000, 150, 100},
+	} {
+		l, _ := create(t, transcript.Options{})
+		var text []byte
+		for i := 1; i <= test.lines; i++ {
+			text = fmt.Appendf(text, "%d%s\n", i, map[bool]string{true: " x"}[i%test.every == 0])
+		}
+		add(t, l, stdout, string(text))
+		found, _ := pages(t, l.View(0, l.End()), l.End(), "x$", transcript.GrepOptions{Context: test.around, Bytes: 1 << 20})
+		got, want := said(found), grepped(t, text, "x$", test.around)
+		if got != want || found.Matches != test.lines/test.every {
+			t.Errorf("%+v: %d lines, %d match, want %d lines", test, len(found.Lines), found.Matches, strings.Count(want, "\n"))
+		}
+	}
+}
+
+// TestGrepStreams: pages of several streams, whose lines are in each other's
+// middle, have together what one page has. And where the log goes on behind the
+// end of a search, what is told again is only a line that has grown.
+func TestGrepStreams(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l, err := transcript.Create(dir(t), transcript.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		longest := 1
+		var line [transcript.Streams]int
+		for _, text := range rapid.SliceOfN(rapid.StringMatching(`[ab\n]{1,6}`), 0, 60).Draw(t, "texts") {
+			stream := rapid.SampledFrom([]transcript.Stream{stdout, stderr, terminal}).Draw(t, "stream")
+			l.Append(stream, []byte(text))
+			for _, c := range text {
+				if line[stream]++; c == '\n' {
+					line[stream] = 0
+				}
+				longest = max(longest, line[stream])
+			}
+		}
+		around := rapid.IntRange(0, 3).Draw(t, "context")
+		room := longest * (2*around + 1)
+		pattern := rapid.SampledFrom([]string{"ab", "^$", "a$", "."}).Draw(t, "pattern")
+		v := l.View(0, l.End())
+		want, n := pages(t, v, l.End(), pattern, transcript.GrepOptions{Context: around})
+		got, _ := pages(t, v, l.End(), pattern, transcript.GrepOptions{Context: around, Bytes: rapid.IntRange(room, 3*room).Draw(t, "bytes")})
+		if n != 1 || lines(got) != lines(want) {
+			t.Fatalf("got  %s\nwant %s in one page", lines(got), lines(want))
+		}
+		if again, _ := pages(t, v, l.End(), pattern, transcript.GrepOptions{Since: l.End()}); len(again.Lines) > 0 {
+			t.Fatalf("told again: %s", lines(again))
+		}
+	})
+}
+
+// TestGrepGoesOn: a line that was unfinished where a search ended is found once
+// more when it has grown, as a whole.
+func TestGrepGoesOn(t *testing.T) {
+	l, _ := create(t, transcript.Options{})
+	search := func(since transcript.Cursor) string {
+		found, _ := pages(t, l.View(0, l.End()), l.End(), "^pass", transcript.GrepOptions{Since: since})
+		return lines(found)
+	}
+	add(t, l, terminal, "password: ")
+	add(t, l, stdout, "pass")
+	if got, want := search(0), "10:pass 0:password:  #2 >14"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	add(t, l, stdout, "word\npas")
+	if got, want := search(14), "10:password #1 >22"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := search(22), "#0 >22"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	add(t, l, stdout, "s\n")
+	if got, want := search(22), "19:pass #1 >24"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A watched context counts how often a search asks whether it may go on: once for
+// each piece that it reads.
+type watched struct {
+	context.Context
+	asked *int
+}
+
+func (w watched) Err() error {
+	*w.asked++
+	return w.Context.Err()
+}
+
+// TestGrepStops: many pages read little more than one.
+func TestGrepStops(t *testing.T) {
+	l, _ := create(t, transcript.Options{})
+	const pieces = 2000
+	for i := range pieces {
+		add(t, l, transcript.Stream(i%2), strings.Repeat("x\n", 10)) // a record for each
+	}
+	asked := 0
+	ctx := watched{t.Context(), &asked}
+	for since := transcript.Cursor(0); since < l.End(); {
+		found, err := l.View(0, l.End()).Grep(ctx, regexp.MustCompile("x"), transcript.GrepOptions{Since: since, Context: 3})
+		if err != nil || len(found.Lines) == 0 {
+			t.Fatalf("Grep = %s, %v", lines(found), err)
+		}
+		since = found.Next
+	}
+	if asked > pieces*11/10 {
+		t.Errorf("%d pieces read of %d", asked, pieces)
+	}
 }
