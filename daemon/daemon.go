@@ -65,6 +65,7 @@ type Daemon struct {
 	questions *questions
 	clients   *clients
 	ledger    session.Ledger
+	pastLogs  pastLogs
 
 	commands atomic.Int64 // that were started
 	bytes    atomic.Int64 // of output

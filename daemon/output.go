@@ -34,9 +34,9 @@ func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 	} else if past, ok := d.over(scope, name); ok {
 		dir := d.recordDir(past.ID)
 		if c, ok := recorded(dir, id); ok {
-			log, err := transcript.Open(dir)
+			log, err := d.pastLogs.open(dir)
 			if err != nil {
-				return api.Command{}, recordError(err)
+				return api.Command{}, err
 			}
 			return filled(log, concluded(past, c, log), limit), nil
 		}
@@ -185,10 +185,8 @@ func (d *Daemon) transcriptOf(scope, name string) (log *transcript.Log, id strin
 	if !ok {
 		return nil, "", err
 	}
-	if log, err = transcript.Open(d.recordDir(past.ID)); err != nil {
-		return nil, "", recordError(err)
-	}
-	return log, past.ID, nil
+	log, err = d.pastLogs.open(d.recordDir(past.ID))
+	return log, past.ID, err
 }
 
 func streamsNamed(name string) ([]transcript.Stream, error) {

@@ -2,9 +2,12 @@ package daemon
 
 import (
 	"os"
+	"sync"
+	"time"
 
 	"gateway/daemon/api"
 	"gateway/internal/phrase"
+	"gateway/internal/transcript"
 )
 
 // What is remembered of sessions that are over: maxPast of them, the newest, and
@@ -52,4 +55,60 @@ func (d *Daemon) oldest() (id string) {
 	}
 	delete(d.past, id)
 	return id
+}
+
+// pastLogs are the transcripts of sessions that are over and are being read: to
+// open one is to read all of it, and a long one is read page by page.
+type pastLogs struct {
+	mu sync.Mutex
+	of map[string]*pastLog // by their directory
+}
+
+type pastLog struct {
+	*transcript.Log
+	timer *time.Timer
+}
+
+// A transcript is kept for between two pages, and no more than so many of them.
+const (
+	keepPastLog = 10 * time.Second
+	maxPastLogs = 16
+)
+
+func (p *pastLogs) open(dir string) (*transcript.Log, error) {
+	if log := p.get(dir); log != nil {
+		return log, nil
+	}
+	log, err := transcript.Open(dir)
+	if err != nil {
+		return nil, recordError(err)
+	}
+	p.keep(dir, log)
+	return log, nil
+}
+
+func (p *pastLogs) get(dir string) *transcript.Log {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	log := p.of[dir]
+	if log == nil || !log.timer.Reset(keepPastLog) { // else it goes at this moment
+		return nil
+	}
+	return log.Log
+}
+
+func (p *pastLogs) keep(dir string, log *transcript.Log) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[string]*pastLog{}
+	}
+	if p.of[dir] != nil || len(p.of) >= maxPastLogs {
+		return
+	}
+	p.of[dir] = &pastLog{log, time.AfterFunc(keepPastLog, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.of, dir)
+	})}
 }
