@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 
+	"gateway/daemon/api"
 	"gateway/internal/transcript"
 )
 
@@ -22,8 +23,28 @@ type matcher struct {
 
 // An unfinished line is the last one of a stream.
 type unfinished struct {
-	at   transcript.Cursor
-	text []byte
+	at    transcript.Cursor
+	text  []byte
+	known int // so many of its bytes came before what is looked at
+}
+
+// newMatcher looks from a cursor on, of what has come since an earlier one. Lines
+// that are unfinished there are looked at as a whole, but must match with what
+// comes.
+func newMatcher(log *transcript.Log, expression *regexp.Regexp, begin, from int64) (*matcher, error) {
+	m := &matcher{log: log, expression: expression, at: transcript.Cursor(max(begin, from))}
+	if from <= begin {
+		return m, nil
+	}
+	view := log.View(max(transcript.Cursor(begin), log.Start()), m.at)
+	for stream := range m.partial {
+		line, err := view.Unfinished(transcript.Stream(stream))
+		if err != nil {
+			return nil, recordError(err)
+		}
+		m.partial[stream] = unfinished{line.At, line.Data, len(line.Data)}
+	}
+	return m, nil
 }
 
 // next goes on to a cursor, or to the first line that matches.
@@ -47,7 +68,7 @@ func (m *matcher) next(to int64) (line string, at transcript.Cursor, found bool,
 		}
 	}
 	for _, p := range m.partial {
-		if text := withoutReturn(p.text); len(p.text) > 0 && m.expression.Match(text) {
+		if text := withoutReturn(p.text); len(p.text) > p.known && api.Behind(m.expression, text, p.known) {
 			return string(text), p.at, true, nil
 		}
 	}
@@ -68,10 +89,10 @@ func (m *matcher) add(c transcript.Chunk) (line string, at transcript.Cursor, fo
 		if !ended && len(p.text) < maxLine {
 			continue
 		}
-		if whole = withoutReturn(whole); m.expression.Match(whole) {
+		if whole = withoutReturn(whole); api.Behind(m.expression, whole, p.known) {
 			return string(whole), p.at, true
 		}
-		p.text = p.text[:0]
+		p.text, p.known = p.text[:0], 0
 	}
 	return "", 0, false
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gateway/daemon/api"
-	"gateway/internal/transcript"
 	"gateway/transport"
 )
 
@@ -46,11 +45,13 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 		if err != nil {
 			return api.Waited{}, err
 		}
-		from := w.Since
+		var begin int64
 		if c != nil { // what others have said before it does not count
-			from = max(from, c.From)
+			begin = c.From
 		}
-		match = &matcher{log: s.log, expression: expression, at: transcript.Cursor(from)}
+		if match, err = newMatcher(s.log, expression, begin, w.Since); err != nil {
+			return api.Waited{}, err
+		}
 	default:
 		return api.Waited{}, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: wait until %q: use exit, prompt, match or idle", w.Until)}
 	}

@@ -79,7 +79,7 @@ type sendArgs struct {
 
 type waitArgs struct {
 	targetArgs
-	Until     string `json:"until" jsonschema:"exit: it has ended. prompt: it waits for input. match: a line of what has not been shown yet matches. idle: nothing came for idle_ms. Its end or a prompt ends every wait"`
+	Until     string `json:"until" jsonschema:"exit: it has ended. prompt: it waits for input. match: a line matches, with what of it has not been shown yet. idle: nothing came for idle_ms. Its end or a prompt ends every wait"`
 	Match     string `json:"match,omitempty" jsonschema:"regular expression (RE2), for until=match"`
 	IdleMS    int    `json:"idle_ms,omitempty" jsonschema:"for until=idle"`
 	WaitMS    int    `json:"wait_ms,omitempty" jsonschema:"answer after this long at the latest, at most 55000"`

@@ -256,7 +256,8 @@ type Wait struct {
 	Max   Duration `json:"wait_ms"`
 	// Command is what is waited for; empty: what runs, or ran last.
 	Command string `json:"id,omitempty"`
-	// Since is the cursor that Match looks from.
+	// Since is the cursor that Match looks from. A line that is unfinished there is
+	// looked at as a whole, but must match with what comes behind.
 	Since int64 `json:"since,omitempty"`
 	// Through: a command that waits for input does not end the wait.
 	Through bool `json:"through,omitempty"`

@@ -122,7 +122,7 @@ func (c *Client) Matched(ctx context.Context, command api.Command, wait api.Wait
 	waited := api.Waited{Command: &command}
 	o, err := c.Output(ctx, command.Session, api.Query{Command: command.ID, Since: wait.Since, Grep: wait.Match})
 	for _, p := range o.Pieces {
-		if p.Match {
+		if p.Match && c.isBehind(ctx, command, wait, p) {
 			waited.Met, waited.Line, waited.At = true, string(p.Data), p.At
 			break
 		}

@@ -1,0 +1,39 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+
+	"gateway/daemon/api"
+)
+
+// isBehind reports whether a line that was found matches with what came behind
+// wait.Since, as the daemon's own waiting wants it. Where that can't be read, the
+// line counts.
+func (c *Client) isBehind(ctx context.Context, command api.Command, wait api.Wait, line api.Piece) bool {
+	if line.At >= wait.Since {
+		return true
+	}
+	expression, err := regexp.Compile(wait.Match)
+	if err != nil {
+		return true
+	}
+	// As it was found it may be cut.
+	o, err := c.Output(ctx, command.Session, api.Query{Command: command.ID, Stream: line.Stream, Since: line.At})
+	if err != nil {
+		return true
+	}
+	var text []byte
+	known, grown := 0, false
+	for _, p := range o.Pieces {
+		data, _, ended := bytes.Cut(p.Data, []byte("\n"))
+		text = append(text, data...)
+		known += int(min(int64(len(data)), max(wait.Since-p.At, 0)))
+		end := p.At + int64(len(data))
+		if grown = end > wait.Since || ended && end == wait.Since; ended {
+			break
+		}
+	}
+	return grown && api.Behind(expression, bytes.TrimSuffix(text, []byte("\r")), known)
+}
