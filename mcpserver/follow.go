@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,6 @@ func (c *call) send(in sendArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := c.limit(in.MaxOutput)
 	if in.Text == "" && len(in.Keys) == 0 {
 		if !t.command.Over() {
 			*t.command, _, err = c.await(*t.command, api.Wait{Until: api.UntilExit}, c.bound(in.WaitMS))
@@ -42,24 +42,55 @@ func (c *call) send(in sendArgs) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		return c.answer(*t.command, t.session, limit)
+		return c.answer(*t.command, t.session, c.limit(in.MaxOutput))
 	}
 	if err := c.mayType(t, in); err != nil {
 		return nil, err
 	}
-	before := t.session.To
+	before, limit := t.session.To, c.limit(in.MaxOutput)
 	input := api.Input{Keys: in.Keys, Command: t.command.ID}
 	input.Text, input.Enter = strings.CutSuffix(in.Text, "\n")
-	if err := c.daemon.Send(c.ctx, t.session.ID, input); err != nil {
+	bound := c.bound(in.WaitMS)
+	end := time.Now().Add(bound)
+	switch read, err := c.typed(t, input, bound); {
+	case err != nil:
 		return nil, c.sessionError(t.session.ID, err)
+	case !read:
+		return c.unread(t, limit)
 	}
-	command, err := c.settle(*t.command, before, c.bound(in.WaitMS))
+	command, err := c.settle(*t.command, before, time.Until(end))
 	if err != nil {
 		return nil, err
 	}
 	if in.Text != "" && !input.Enter && !command.Over() {
 		c.note("no Enter was typed: it is a newline at the end of text")
 	}
+	return c.answer(command, t.session, limit)
+}
+
+// typed types to a command, and reports whether that was done in time: a terminal
+// takes a few KiB that nobody reads, and then no more.
+func (c *call) typed(t target, input api.Input, limit time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(c.ctx, max(limit, settled)) // the daemon must have got it
+	defer cancel()
+	err := c.daemon.Send(ctx, t.session.ID, input)
+	if err != nil && ctx.Err() != nil && c.ctx.Err() == nil {
+		return false, nil
+	}
+	return true, err
+}
+
+// unread answers how a command stands that has not read what was typed.
+func (c *call) unread(t target, limit int) (any, error) {
+	command, err := c.daemon.Command(c.ctx, t.command.ID, limit)
+	if err != nil {
+		return nil, err
+	}
+	note := "the program does not read: a part of what you sent is typed already, and the rest will be when it reads, before what you send next. A ctrl-c would wait behind it, too: interrupt does not"
+	if command.Over() {
+		note = "it has ended, and has not read all that you sent"
+	}
+	c.note("%s", note)
 	return c.answer(command, t.session, limit)
 }
 

@@ -1,0 +1,50 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A program that does not read what an agent types holds up no call, and an
+// interrupt still reaches it; the session goes on.
+func TestAgentTypesToDeaf(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	a.do("run", args{"session": "s", "command": "sleep 600", "tty": true, "wait_ms": 300})
+	for range 2 { // the second waits behind the first
+		begun := time.Now()
+		sent := a.do("send", args{"session": "s", "text": strings.Repeat("abc\n", 5000), "wait_ms": 1000})
+		if took := time.Since(begun); took > 10*time.Second || sent.Verdict != "running" || !strings.Contains(sent.text, "does not read") {
+			t.Errorf("after %v: %.1000s", took, sent.text)
+		}
+	}
+	if stopped := a.do("interrupt", args{"session": "s"}); stopped.Verdict != "interrupted" {
+		t.Errorf("interrupt = %.1000s", stopped.text)
+	}
+	a.do("run", args{"session": "s", "command": "echo here"}).exited(t, 0, "here\n")
+}
+
+// A line that was shown in part is waited for as a whole.
+func TestAgentMatchesShownPart(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	gate := filepath.Join(t.TempDir(), "gate")
+	part := a.do("run", args{"session": "s", "command": fmt.Sprintf("printf 'server '; until test -e %s; do sleep 0.01; done; echo 'ready on 8080'; sleep 600", gate), "wait_ms": 800})
+	if part.Stdout != "server " {
+		t.Fatalf("run = %s", part.text)
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if w := a.do("wait", args{"session": "s", "until": "match", "match": "^server ready"}); !strings.Contains(w.text, `"met":true,"line":"server ready on 8080"`) || w.Stdout != "ready on 8080\n" {
+		t.Errorf("wait = %s", w.text)
+	}
+	if w := a.do("wait", args{"session": "s", "until": "match", "match": "server", "wait_ms": 100}); !strings.Contains(w.text, `"met":false`) {
+		t.Errorf("wait for what was shown = %s", w.text)
+	}
+	a.do("interrupt", args{"session": "s"})
+}
