@@ -126,6 +126,7 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	t.keyboard = newKeyboard(func(b []byte) error {
 		return t.client.Send(ctx, s.ID, api.Input{Data: b, Attachment: t.id, Command: t.running()})
 	})
+	t.keyboard.interrupt = func() { t.interrupt(ctx) }
 	go t.keyboard.run(ctx)
 	defer t.lines.Close()
 	defer context.AfterFunc(ctx, func() { t.lines.Close() })()

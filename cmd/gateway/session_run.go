@@ -133,6 +133,9 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 	}
 	at.follow(resize)
 	e.keyboard = newKeyboard(func(b []byte) error { return e.press(ctx, b) })
+	e.keyboard.interrupt = func() { // its command has begun: it was typed to
+		_ = e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int), Command: e.command.ID}) // it may have ended
+	}
 	var keys escapes
 	go forward(os.Stdin, func(b []byte) (int, error) {
 		typed, leave := keys.filter(b)
@@ -177,6 +180,9 @@ func (e *execution) output(event api.Event) {
 		e.app.warn(fmt.Sprintf("%d bytes of the output are no longer there: it came faster than it was read", event.Dropped))
 	case event.Piece != nil:
 		e.command.To = event.Next
+		if e.keyboard != nil {
+			e.keyboard.hear()
+		}
 		e.show.output(streamOf(event.Piece.Stream), event.Piece.Data)
 	}
 }

@@ -114,6 +114,7 @@ func (t *takeover) event(ctx context.Context, e api.Event) {
 	case e.Dropped > 0:
 		t.app.warn(missing(e.Dropped))
 	case e.Piece != nil:
+		t.keyboard.hear()
 		t.show(e.Piece.Data)
 	case e.Event == "started" && t.readOnly:
 		t.app.out.newLine()
@@ -198,15 +199,20 @@ func (t *takeover) typed(ctx context.Context, b []byte) {
 	}
 }
 
+// interrupt asks the command that runs to end.
+func (t *takeover) interrupt(ctx context.Context) {
+	if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int), Command: t.running()}); err != nil {
+		t.app.log.Debug("interrupt", "session", t.session.ID, "error", err) // it has ended
+	}
+}
+
 // plain is what keys do to a command that is not on the terminal: ^C interrupts
 // it, and a line answers its prompt, without being shown.
 func (t *takeover) plain(ctx context.Context, b []byte, asks bool) {
 	for _, key := range b {
 		switch {
-		case key == 3:
-			if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int), Command: t.running()}); err != nil {
-				t.app.log.Debug("interrupt", "session", t.session.ID, "error", err) // it has ended
-			}
+		case key == ctrlC:
+			t.interrupt(ctx)
 		case !asks:
 		case key == '\r' || key == '\n':
 			t.reply(ctx)
