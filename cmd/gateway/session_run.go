@@ -349,7 +349,7 @@ var errLeftEarly = &transport.Error{
 func (e *execution) lost(err error) gateway.Result {
 	if e.command == nil {
 		r := notStarted(e.session, e.run.Text, err)
-		if err == nil || gateway.Code(err) == "daemon.unreachable" { // it may have got the request
+		if err == nil || errors.Is(err, client.ErrLost) { // it may have got the request
 			r.Verdict, r.Err = session.Unknown, lostDaemon(err)
 		}
 		return r

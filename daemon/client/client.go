@@ -39,7 +39,9 @@ func New(dial func(context.Context) (net.Conn, error), scope string) *Client {
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
 	}
-	return &Client{http: &http.Client{Transport: t}, scope: scope, where: "the socket"}
+	// The API redirects nobody; where it leads, something else would be done.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{http: &http.Client{Transport: t, CheckRedirect: stay}, scope: scope, where: "the socket"}
 }
 
 // Release gives back the idle connections to the daemon.
@@ -204,6 +206,9 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 
 // do sends a request. The error of an answer that is one is returned as such.
 func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
 	var content io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)

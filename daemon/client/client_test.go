@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/daemon/client"
+	"gateway/gateway"
 )
 
 // Large answers come in chunks, whose end stands behind the end of the JSON: one
@@ -35,4 +37,56 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	if n := dials.Load(); n != 1 {
 		t.Errorf("%d connections for three calls", n)
 	}
+}
+
+// A server cleans such names out of the path, and does something else then.
+func TestNamesThatNothingHas(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer server.Close()
+	c := clientOf(server)
+	defer c.Release()
+	for name, code := range map[string]string{"": "usage", ".": "session.not_found", "..": "session.not_found"} {
+		for what, call := range map[string]func() error{
+			"Session": func() error { _, err := c.Session(t.Context(), name); return err },
+			"Close":   func() error { _, err := c.Close(t.Context(), name); return err },
+			"Screen":  func() error { _, err := c.Screen(t.Context(), name); return err },
+			"Send":    func() error { return c.Send(t.Context(), name, api.Input{Text: "x"}) },
+			"Follow":  func() error { return c.Follow(t.Context(), name, 0, nil) },
+			"Command": func() error { _, err := c.Command(t.Context(), name, 1); return err },
+			"Attach":  func() error { _, err := c.Attach(t.Context(), name, "me"); return err },
+			"Run":     func() error { _, err := c.Run(t.Context(), name, api.Run{Text: "true"}); return err },
+		} {
+			if err := call(); gateway.Code(err) != code || errors.Is(err, client.ErrLost) || gateway.Hint(err) == "" {
+				t.Errorf("%s(%q) = %v, want %s", what, name, err, code)
+			}
+		}
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// Where a redirect leads, another request would be answered than the one that was sent.
+func TestNoRedirects(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/sessions/work" {
+			http.Redirect(w, r, "/elsewhere", http.StatusMovedPermanently)
+			return
+		}
+		json.NewEncoder(w).Encode(api.Session{Name: "another"})
+	}))
+	defer server.Close()
+	c := clientOf(server)
+	defer c.Release()
+	if s, err := c.Session(t.Context(), "work"); gateway.Code(err) != "daemon.unreachable" {
+		t.Errorf("Session = %+v, %v", s, err)
+	}
+}
+
+func clientOf(server *httptest.Server) *client.Client {
+	return client.New(func(ctx context.Context) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", server.Listener.Addr().String())
+	}, "")
 }

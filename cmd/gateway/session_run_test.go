@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"gateway/daemon/api"
+	"gateway/gateway"
+	"gateway/internal/socket"
+	"gateway/session"
+	"gateway/transport"
+)
+
+// madeUp is a home whose daemon a test makes up: it has said hello.
+func madeUp(t *testing.T, routes map[string]http.HandlerFunc) (home string) {
+	t.Helper()
+	home, err := os.MkdirTemp("", "gw") // short: there is a socket in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	l, err := socket.Listen(t.Context(), filepath.Join(home, "run", "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Release)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/hello", func(w http.ResponseWriter, _ *http.Request) { answer(w, api.Hello{Protocol: api.Protocol}) })
+	for route, serve := range routes {
+		mux.HandleFunc(route, serve)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.ProtocolHeader, strconv.Itoa(api.Protocol))
+		mux.ServeHTTP(w, r)
+	})}
+	go server.Serve(l) // ends with Close
+	t.Cleanup(func() { server.Close() })
+	return home
+}
+
+// answer is a daemon's answer, or a line of one; the test sees what is missing.
+func answer(w http.ResponseWriter, line any) {
+	_ = json.NewEncoder(w).Encode(line)
+	_ = http.NewResponseController(w).Flush()
+}
+
+// gatewayOf runs gateway in a made-up home.
+func gatewayOf(t *testing.T, home string, args ...string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "gateway", args...)
+	cmd.Env = append(environ(home), "GATEWAY_SOCKET="+filepath.Join(home, "run", "s"))
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// resultIn returns the result in an answer in JSON.
+func resultIn(t *testing.T, stdout string) (r gateway.Result) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatalf("%v in %q", err, stdout)
+	}
+	return r
+}
+
+// Whoever is told that a command may have run looks before running it again; one
+// that the daemon has refused has not.
+func TestSessionCommandThatWasNotSent(t *testing.T) {
+	for _, test := range []struct {
+		name, session string
+		serve         http.HandlerFunc
+		verdict       session.Verdict
+		code          string
+		status        int
+	}{
+		{"it is ending", "work", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			answer(w, api.Failure{Error: gateway.NewJSONError(&transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending"})})
+		}, session.NotStarted, "daemon.unreachable", statusNotStarted},
+		{"no answer", "work", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, session.Unknown, "daemon.unreachable", statusUnknown},
+		{"a dot", ".", nil, session.NotStarted, "session.not_found", statusNotStarted},
+		{"two dots", "..", nil, session.NotStarted, "session.not_found", statusNotStarted},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			routes := map[string]http.HandlerFunc{}
+			if test.serve != nil {
+				routes["POST /v1/sessions/work/commands"] = test.serve
+			}
+			out, errs, status := gatewayOf(t, madeUp(t, routes), "session", "exec", test.session, "-o", "json", "--", "true")
+			r := resultIn(t, out)
+			if r.Verdict != test.verdict || gateway.Code(r.Err) != test.code || status != test.status {
+				t.Errorf("%s, %v, status %d, want %s, %s, %d; stderr %q", r.Verdict, r.Err, status, test.verdict, test.code, test.status, errs)
+			}
+		})
+	}
+}
+
+// A socket that nobody listens on any more takes no command either.
+func TestSessionCommandThatNobodyTook(t *testing.T) {
+	err := &transport.Error{Code: "daemon.unreachable", Message: "socket: no daemon listens"}
+	r := (&execution{session: "work"}).lost(err)
+	if r.Verdict != session.NotStarted || !errors.Is(r.Err, err) {
+		t.Errorf("%s, %v, want not_started", r.Verdict, r.Err)
+	}
+}
