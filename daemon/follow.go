@@ -127,7 +127,8 @@ func (f *follower) output(end int64) error {
 		return recordError(err)
 	}
 	if page.Dropped > 0 {
-		if err := f.send(api.Event{Time: time.Now(), Event: "dropped", Dropped: page.Dropped}); err != nil {
+		why := whyDropped(f.live.log, f.at, f.at+page.Dropped)
+		if err := f.send(api.Event{Time: time.Now(), Event: "dropped", Dropped: page.Dropped, Why: why}); err != nil {
 			return err
 		}
 	}

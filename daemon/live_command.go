@@ -106,6 +106,7 @@ func (s *live) ended(c *api.Command, result gateway.Result) {
 	if result.Cwd != "" {
 		s.session.Cwd = result.Cwd
 	}
+	c.Why = whyDropped(s.log, c.From, c.To)
 	s.log.Rest()
 	s.save(*c)
 	s.timer.Reset(time.Duration(s.session.TTL))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
 	"gateway/internal/phrase"
 	"gateway/internal/transcript"
 	"gateway/session"
@@ -142,6 +143,7 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 		return api.Output{}, err
 	}
 	from, to := transcript.Cursor(0), log.End()
+	var why *gateway.JSONError // of the command, where the log does not know
 	if q.Command != "" {
 		c, err := d.commandByID(scope, q.Command, 1)
 		if err == nil && c.Session != id {
@@ -150,7 +152,7 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 		if err != nil {
 			return api.Output{}, err
 		}
-		from = transcript.Cursor(c.From)
+		from, why = transcript.Cursor(c.From), c.Why
 		if c.Over() {
 			to = transcript.Cursor(c.To)
 		}
@@ -163,16 +165,30 @@ func (d *Daemon) read(ctx context.Context, scope, name string, q api.Query) (api
 		return api.Output{}, err
 	}
 	limit := cmp.Or(min(max(q.Max, 0), maxRead), defaultRead)
-	if q.Grep != "" {
-		return grep(ctx, log.View(from, to, which...), q, limit)
-	}
-	from = max(from, transcript.Cursor(q.Since))
-	view := log.View(from, to, which...)
+	since := max(from, transcript.Cursor(q.Since))
+	view := log.View(since, to, which...)
+	var o api.Output
+	end := to
 	switch {
+	case q.Grep != "": // which looks at lines that began before since
+		o, err = grep(ctx, log.View(from, to, which...), q, limit)
+		end = transcript.Cursor(o.Next)
 	case q.Head > 0 || q.Tail > 0:
-		return excerpt(view, min(q.Head, limit), min(q.Tail, limit))
+		o, err = excerpt(view, min(q.Head, limit), min(q.Tail, limit))
+	default:
+		o, err = page(view, since, limit)
+		end = transcript.Cursor(o.Next)
 	}
-	return page(view, from, limit)
+	if o.Dropped > 0 {
+		o.Why = cmp.Or(whyDropped(log, int64(since), int64(end)), why)
+	}
+	return o, err
+}
+
+// whyDropped returns why output between two cursors could not be kept; nil if it
+// could, or if the limit took it.
+func whyDropped(log *transcript.Log, from, to int64) *gateway.JSONError {
+	return gateway.NewJSONError(log.Why(transcript.Cursor(from), transcript.Cursor(to)))
 }
 
 // transcriptOf returns a session's transcript, and its id.

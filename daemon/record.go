@@ -142,7 +142,7 @@ func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
 	last := s.Command
 	known := last != nil && last.ID == c.ID
 	if known {
-		c.To = last.To
+		c.To, c.Why = last.To, last.Why
 	}
 	const reason = "its result could not be recorded"
 	c = unknown(s, c, reason, log)

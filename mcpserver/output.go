@@ -43,7 +43,7 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 		}
 	}
 	if o.Dropped > 0 {
-		c.note("%s: %d bytes were dropped: the session's transcript is full", stream, o.Dropped)
+		c.note("%s: %s", stream, dropped(o))
 	}
 	if o.Omitted == 0 {
 		return c.all(p, stream, joined(o.Pieces), command.Over()), nil
@@ -56,6 +56,14 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 		p.rest[stream] = nil
 	}
 	return excerpted{text, true, cmp.Or(total(command, stream), o.Total)}, nil
+}
+
+// dropped says what is missing of some output.
+func dropped(o api.Output) string {
+	if o.Why != nil {
+		return fmt.Sprintf("%d bytes could not be kept: %s", o.Dropped, plain(o.Why.Message))
+	}
+	return fmt.Sprintf("%d bytes were dropped: the session's transcript is full", o.Dropped)
 }
 
 // resultOf returns a stream as the result has it, if it has all of the command's
@@ -219,6 +227,9 @@ func (c *call) output(in outputArgs) (any, error) {
 	o, err := c.daemon.Output(c.ctx, t.session.ID, q)
 	if err != nil {
 		return nil, err
+	}
+	if o.Why != nil {
+		c.note("%s", dropped(o))
 	}
 	r := &read{Session: t.session.Name, ID: in.ID, Cursor: o.Next, Total: o.Total, Omitted: o.Omitted, Dropped: o.Dropped}
 	switch {

@@ -166,9 +166,12 @@ func (a *app) outputStatus(failed, err error) int {
 	return status
 }
 
+// outputFailed is the code of an output that is not whole.
+const outputFailed = "output.failed"
+
 // outputError is the error of an output that could not be written.
 func outputError(what string, err error, hint string) error {
-	return &transport.Error{Code: "output.failed", Message: what + ": " + err.Error(), Hint: hint, Err: err}
+	return &transport.Error{Code: outputFailed, Message: what + ": " + err.Error(), Hint: hint, Err: err}
 }
 
 // hintFile is the hint where a file could not be written, which stops nothing.

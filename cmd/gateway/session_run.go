@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ type execution struct {
 	answers  chan answered // of ask
 	refused  *transport.Error
 	prompt   *api.Prompt // the question that was put last
+
+	dropped int64              // bytes of the output that did not come
+	why     *gateway.JSONError // they could not be kept; nil: a limit took them
 }
 
 // answered is what came of a question.
@@ -177,7 +181,10 @@ func (e *execution) goOn() string {
 func (e *execution) output(event api.Event) {
 	switch {
 	case event.Event == "dropped":
-		e.app.warn(fmt.Sprintf("%d bytes of the output are no longer there: it came faster than it was read", event.Dropped))
+		e.dropped += event.Dropped // told at the end: they may come by thousands
+		if event.Why != nil {
+			e.why = event.Why
+		}
 	case event.Piece != nil:
 		e.command.To = event.Next
 		if e.keyboard != nil {
@@ -266,7 +273,41 @@ func (e *execution) result(c *api.Command) gateway.Result {
 	if e.refused != nil && r.Verdict == session.Interrupted {
 		r.Err, r.Prompt = e.refused, e.prompt.Text
 	}
+	missing := e.missing()
+	if e.app.config.Output == "json" { // which has what the result has
+		if missing = nil; c.Why != nil && r.Truncated {
+			missing = notKept("some", c.Why)
+		}
+	}
+	switch {
+	case r.Err == nil:
+		r.Err = missing
+	case missing != nil:
+		e.app.warn(missing.Error())
+	}
 	return r
+}
+
+// missing says what this call could not show of the command's output; nil if it
+// has shown all that came.
+func (e *execution) missing() error {
+	switch {
+	case e.dropped == 0:
+		return nil
+	case e.why != nil:
+		return notKept(fmt.Sprintf("%d bytes", e.dropped), e.why)
+	}
+	return &transport.Error{
+		Code: outputFailed, Message: fmt.Sprintf("daemon: %d bytes of the output are no longer there: it came faster than it was read", e.dropped), Hint: hintRan,
+	}
+}
+
+// hintRan is the hint where the output of a command is not whole.
+const hintRan = "the command has run: see what it has done before you run it again"
+
+// notKept is the error of an output that the daemon could not keep.
+func notKept(what string, why *gateway.JSONError) error {
+	return &transport.Error{Code: outputFailed, Message: fmt.Sprintf("daemon: %s of the output could not be kept: %s", what, why.Message), Hint: cmp.Or(why.Hint, hintRan), Err: why.Err()}
 }
 
 // unfinished returns what is known of a command that goes on without this call. It
@@ -282,6 +323,9 @@ func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.
 	}}
 	if s, err := e.client.Session(ctx, e.session); err == nil {
 		r.User, r.Transport, r.Shell = s.User, s.Transport, s.Shell
+	}
+	if err := e.missing(); err != nil {
+		e.app.warn(err.Error())
 	}
 	if e.app.config.Output == "text" {
 		what, hint := "it still runs", e.goOn()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"gateway/daemon/api"
@@ -111,5 +112,54 @@ func TestSessionCommandThatNobodyTook(t *testing.T) {
 	r := (&execution{session: "work"}).lost(err)
 	if r.Verdict != session.NotStarted || !errors.Is(r.Err, err) {
 		t.Errorf("%s, %v, want not_started", r.Verdict, r.Err)
+	}
+}
+
+// Output that nobody will ever see is no success, and its cause is the true one.
+func TestSessionOutputThatCannotBeKept(t *testing.T) {
+	home := daemonHome(t)
+	records, err := filepath.Glob(filepath.Join(home, ".local", "state", "gateway", "sessions", "s-*"))
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %q, %v", records, err)
+	}
+	if err := os.Rename(records[0], records[0]+".away"); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name, format, command string
+		status                int
+		code                  string
+	}{
+		{"text", "text", "head -c 100000 /dev/zero", statusUnknown, "output.failed"},
+		{"one that failed", "text", "head -c 100000 /dev/zero; (exit 3)", 3, "output.failed"},
+		{"JSON", "json", "head -c 100000 /dev/zero", statusUnknown, "output.failed"},
+		{"JSON that has all", "json", "echo hi", 0, ""},
+		{"nothing to keep", "text", "true", 0, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cmd := exec.Command("gateway", "session", "exec", "work", "-o", test.format, "--", test.command)
+			cmd.Env = environ(home)
+			var stdout, stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			_ = cmd.Run() // the status says it
+			if status := cmd.ProcessState.ExitCode(); status != test.status {
+				t.Errorf("status %d, want %d", status, test.status)
+			}
+			said := stderr.String()
+			if test.format == "json" {
+				r := resultIn(t, stdout.String())
+				if gateway.Code(r.Err) != test.code || r.Truncated != (test.code != "") || r.Verdict != session.Exited || r.ExitCode != 0 {
+					t.Errorf("result %+v", r)
+				}
+				if said = ""; r.Err != nil {
+					said = r.Err.Error()
+				}
+			} else if strings.Contains(said, "gateway: "+test.code) != (test.code != "") {
+				t.Errorf("stderr %q, want %q", said, test.code)
+			}
+			if strings.Contains(said, "no such file or directory") != (test.code != "") || strings.Contains(said, "faster") {
+				t.Errorf("it says %q", said)
+			}
+		})
 	}
 }

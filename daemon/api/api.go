@@ -111,6 +111,8 @@ type Command struct {
 	To   int64 `json:"to"`
 	// ExitCode is the result's, if there is one to know.
 	ExitCode *int `json:"exit_code,omitempty"`
+	// Why says why some of its output could not be kept, if so.
+	Why *gateway.JSONError `json:"why_dropped,omitempty"`
 	// Ended: the session's shell has gone with it.
 	Ended bool `json:"ended,omitempty"`
 	// Result is set once it is over, but for a Session's Command.
@@ -295,8 +297,10 @@ type Output struct {
 	Pieces []Piece `json:"pieces"`
 	// Next is where to go on.
 	Next int64 `json:"next"`
-	// Dropped counts bytes that the limit of the transcript took.
-	Dropped int64 `json:"dropped,omitempty"`
+	// Dropped counts bytes that are not there any more. The limit of the transcript
+	// took them, or Why says why they could not be kept.
+	Dropped int64              `json:"dropped,omitempty"`
+	Why     *gateway.JSONError `json:"why_dropped,omitempty"`
 	// Omitted counts bytes that the query left out between its pieces.
 	Omitted int64 `json:"omitted,omitempty"`
 	// Total counts the bytes that there are of what was asked for; with Grep, those
@@ -327,11 +331,13 @@ type Event struct {
 	Event string `json:"event"`
 	Piece *Piece `json:"piece,omitempty"`
 	// Dropped counts the bytes that are not there any more, or in the stream of all
-	// sessions the events; Missed the events of a session, with the same name.
-	Dropped int64    `json:"dropped,omitempty"`
-	Missed  int      `json:"missed,omitempty"`
-	Command *Command `json:"command,omitempty"`
-	Session *Session `json:"session,omitempty"`
+	// sessions the events; Missed the events of a session, with the same name. Why
+	// says why bytes could not be kept; else a limit took them.
+	Dropped int64              `json:"dropped,omitempty"`
+	Missed  int                `json:"missed,omitempty"`
+	Why     *gateway.JSONError `json:"why_dropped,omitempty"`
+	Command *Command           `json:"command,omitempty"`
+	Session *Session           `json:"session,omitempty"`
 	// Next is the cursor behind this event.
 	Next int64 `json:"next,omitempty"`
 }

@@ -58,6 +58,7 @@ type Log struct {
 	index   index
 	end     Cursor
 	closed  bool
+	tears   []tear
 	damaged int64 // set by Open only
 }
 
@@ -90,8 +91,8 @@ func Create(dir string, options Options) (*Log, error) {
 // Append adds bytes and returns the cursor behind them. It does not keep b.
 //
 // With an error the bytes are lost, or a part of them, but they are counted:
-// the cursor is right, and readers are told what is missing. The next Append
-// tries again. Only after Close nothing is counted, and the error is
+// the cursor is right, readers are told what is missing, and [Log.Why] says why.
+// The next Append tries again. Only after Close nothing is counted, and the error is
 // [ErrClosed].
 func (l *Log) Append(from Stream, b []byte) (Cursor, error) {
 	if from >= Streams {
@@ -123,6 +124,8 @@ func (l *Log) add(r record) {
 	defer l.mu.Unlock()
 	if err == nil {
 		l.index.add(r, offset)
+	} else {
+		l.tore(r, err) // with end, so that nobody sees the gap without its cause
 	}
 	l.end = r.end()
 }

@@ -1,0 +1,57 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gateway/daemon"
+	"gateway/daemon/api"
+)
+
+// A caller whose output could not be kept is told why, also once the session is
+// over and nothing of it could be recorded.
+func TestOutputThatCannotBeKept(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	dir := filepath.Join(state, "sessions", s.ID)
+	run(t, c, s.ID, "true")
+	if err := os.Rename(dir, dir+".away"); err != nil { // no file can be made in it
+		t.Fatal(err)
+	}
+	const size = 100_000
+	var dropped int64
+	var last *api.Command
+	err := c.Exec(t.Context(), s.ID, api.Run{Text: "head -c 100000 /dev/zero"}, func(e api.Event) error {
+		if dropped += e.Dropped; e.Dropped > 0 && (e.Why == nil || e.Why.Code != "transcript.disk") {
+			t.Errorf("dropped %d, because of %+v", e.Dropped, e.Why)
+		}
+		last = e.Command
+		return nil
+	})
+	if err != nil || dropped != size {
+		t.Fatalf("Exec = %v, %d bytes dropped, want %d", err, dropped, size)
+	}
+	if r := last.Result; last.Why == nil || r == nil || !r.Truncated || r.StdoutBytes != size || r.ExitCode != 0 {
+		t.Errorf("the command is %+v with %+v", last, r)
+	}
+	check := func(when string, q api.Query) {
+		t.Helper()
+		o, err := c.Output(t.Context(), s.ID, q)
+		if err != nil || o.Dropped != size || o.Why == nil || !strings.Contains(o.Why.Message, "no such file") {
+			t.Errorf("%s: Output(%+v) = %+v because of %+v, %v", when, q, o, o.Why, err)
+		}
+	}
+	check("open", api.Query{})
+	check("open", api.Query{Command: last.ID, Tail: 10})
+	check("open", api.Query{Command: last.ID, Grep: "x"})
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	check("closed", api.Query{Command: last.ID, Tail: 10})
+}
