@@ -24,7 +24,7 @@ func (c *call) dial(host string, o api.Open) (api.Session, error) {
 	if err != nil {
 		return api.Session{}, err
 	}
-	if o.Client, err = c.here.get(c.req).client(c.daemon); err != nil {
+	if o.Client, err = c.here.get(c.req).client(c.ctx, c.daemon); err != nil {
 		return api.Session{}, err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, openTime)

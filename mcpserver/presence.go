@@ -26,9 +26,17 @@ type presence struct {
 	cancel context.CancelFunc
 	id     string          // the daemon's word for it; empty until it is needed
 	over   <-chan struct{} // the daemon has forgotten it
+	asking *asking         // for it; nil: nobody is
 
 	calls int // of a client without a session
 	timer *time.Timer
+}
+
+// An asking is a request that several calls wait for.
+type asking struct {
+	done chan struct{} // closed once id or err is set
+	id   string
+	err  error
 }
 
 type stateless struct{}
@@ -109,21 +117,40 @@ func (p *presences) close() {
 }
 
 // client returns the id under which the daemon knows that the client is there.
-func (p *presence) client(c *client.Client) (string, error) {
+// The end of ctx ends the waiting only: other calls need the id, too.
+func (p *presence) client(ctx context.Context, c *client.Client) (string, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	select {
 	case <-p.over: // never, while there is none
 		p.id = ""
 	default:
 	}
-	if p.id != "" {
-		return p.id, nil
+	id, asked := p.id, p.asking
+	if id == "" && asked == nil {
+		asked = &asking{done: make(chan struct{})}
+		p.asking = asked
+		go p.ask(c, asked) // bounded by the client
 	}
+	p.mu.Unlock()
+	if id != "" {
+		return id, nil
+	}
+	select {
+	case <-asked.done:
+		return asked.id, asked.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// ask asks the daemon for an id. Nothing is locked meanwhile: it may not answer.
+func (p *presence) ask(c *client.Client, a *asking) {
 	here, over, err := c.Presence(p.ctx)
-	if err != nil {
-		return "", err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a.id, a.err = here.Client, err; err == nil {
+		p.id, p.over = a.id, over
 	}
-	p.id, p.over = here.Client, over
-	return p.id, nil
+	p.asking = nil
+	close(a.done)
 }

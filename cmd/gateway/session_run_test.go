@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
@@ -19,7 +20,7 @@ import (
 	"gateway/transport"
 )
 
-// madeUp is a home whose daemon a test makes up: it has said hello.
+// madeUp is a home whose daemon a test makes up. It says hello.
 func madeUp(t *testing.T, routes map[string]http.HandlerFunc) (home string) {
 	t.Helper()
 	home, err := os.MkdirTemp("", "gw") // short: there is a socket in it
@@ -33,7 +34,9 @@ func madeUp(t *testing.T, routes map[string]http.HandlerFunc) (home string) {
 	}
 	t.Cleanup(l.Release)
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/hello", func(w http.ResponseWriter, _ *http.Request) { answer(w, api.Hello{Protocol: api.Protocol}) })
+	if routes["GET /v1/hello"] == nil {
+		mux.HandleFunc("GET /v1/hello", func(w http.ResponseWriter, _ *http.Request) { answer(w, api.Hello{Protocol: api.Protocol}) })
+	}
 	for route, serve := range routes {
 		mux.HandleFunc(route, serve)
 	}
@@ -161,5 +164,18 @@ func TestSessionOutputThatCannotBeKept(t *testing.T) {
 				t.Errorf("it says %q", said)
 			}
 		})
+	}
+}
+
+// Where none may be started, the daemon that is there may be stuck.
+func TestStuckDaemon(t *testing.T) {
+	home := madeUp(t, map[string]http.HandlerFunc{"GET /v1/hello": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
+	begun := time.Now()
+	out, errs, status := gatewayOf(t, home, "session", "exec", "work", "--no-daemon", "-o", "json", "--", "true")
+	if r := resultIn(t, out); r.Verdict != session.NotStarted || gateway.Code(r.Err) != "daemon.unreachable" || status != statusNotStarted || !strings.Contains(errs+r.Err.Error(), "does not answer") {
+		t.Errorf("%+v, status %d, stderr %q", r, status, errs)
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"time"
@@ -49,12 +50,12 @@ func (c *Client) Release() { c.http.CloseIdleConnections() }
 
 // Hello greets the daemon.
 func (c *Client) Hello(ctx context.Context) (hello api.Hello, err error) {
-	return hello, c.call(ctx, http.MethodGet, "/v1/hello", nil, &hello)
+	return hello, c.ask(ctx, answerTime, http.MethodGet, "/v1/hello", nil, &hello)
 }
 
 // Stats returns the daemon's figures.
 func (c *Client) Stats(ctx context.Context) (stats api.Stats, err error) {
-	return stats, c.call(ctx, http.MethodGet, "/v1/stats", nil, &stats)
+	return stats, c.ask(ctx, answerTime, http.MethodGet, "/v1/stats", nil, &stats)
 }
 
 // Sessions lists sessions, the newest first; with all also those that are over.
@@ -63,12 +64,12 @@ func (c *Client) Sessions(ctx context.Context, all bool) (list []api.Session, er
 	if all {
 		path += "?all=1"
 	}
-	return list, c.call(ctx, http.MethodGet, path, nil, &list)
+	return list, c.ask(ctx, answerTime, http.MethodGet, path, nil, &list)
 }
 
 // Session returns one session by its id or name. One that is over is found too.
 func (c *Client) Session(ctx context.Context, name string) (s api.Session, err error) {
-	return s, c.call(ctx, http.MethodGet, sessionPath(name), nil, &s)
+	return s, c.ask(ctx, answerTime, http.MethodGet, sessionPath(name), nil, &s)
 }
 
 // Close ends a session and returns what it was. Its records stay.
@@ -81,7 +82,7 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 	if err := checkRun(run); err != nil {
 		return command, err
 	}
-	return command, c.call(ctx, http.MethodPost, sessionPath(name)+"/commands", run, &command)
+	return command, c.ask(ctx, time.Duration(run.Wait)+2*answerTime, http.MethodPost, sessionPath(name)+"/commands", run, &command)
 }
 
 // Exec starts a command and calls each with what happens to it. The last event
@@ -97,7 +98,7 @@ func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(a
 // Command returns a command by its id, with its result if it is over. At most
 // limit bytes of each stream come with it; 0 means 1 MiB.
 func (c *Client) Command(ctx context.Context, id string, limit int) (command api.Command, err error) {
-	return command, c.call(ctx, http.MethodGet, "/v1/commands/"+url.PathEscape(id)+"?limit="+strconv.Itoa(limit), nil, &command)
+	return command, c.ask(ctx, answerTime, http.MethodGet, "/v1/commands/"+url.PathEscape(id)+"?limit="+strconv.Itoa(limit), nil, &command)
 }
 
 // Send types to the command that runs.
@@ -115,7 +116,10 @@ func (c *Client) Interrupt(ctx context.Context, name string, interrupt api.Inter
 
 // Wait waits for something to happen in a session.
 func (c *Client) Wait(ctx context.Context, name string, wait api.Wait) (waited api.Waited, err error) {
-	return waited, c.call(ctx, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
+	if wait.Max <= 0 {
+		return waited, c.call(ctx, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
+	}
+	return waited, c.ask(ctx, time.Duration(wait.Max)+2*answerTime, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
 }
 
 // Matched is [Client.Wait] for a line of a command that is over, also where its
@@ -134,17 +138,21 @@ func (c *Client) Matched(ctx context.Context, command api.Command, wait api.Wait
 
 // Output reads what a session has said.
 func (c *Client) Output(ctx context.Context, name string, query api.Query) (output api.Output, err error) {
-	return output, c.call(ctx, http.MethodPost, sessionPath(name)+"/output", query, &output)
+	limit := answerTime
+	if query.Grep != "" {
+		limit = grepTime
+	}
+	return output, c.ask(ctx, limit, http.MethodPost, sessionPath(name)+"/output", query, &output)
 }
 
 // Screen returns what the program on the session's terminal shows.
 func (c *Client) Screen(ctx context.Context, name string) (screen session.Screen, err error) {
-	return screen, c.call(ctx, http.MethodGet, sessionPath(name)+"/screen", nil, &screen)
+	return screen, c.ask(ctx, answerTime, http.MethodGet, sessionPath(name)+"/screen", nil, &screen)
 }
 
 // Resize tells the session's terminal its new size.
 func (c *Client) Resize(ctx context.Context, name string, size transport.Size) error {
-	return c.call(ctx, http.MethodPost, sessionPath(name)+"/resize", api.Size{Cols: size.Cols, Rows: size.Rows}, nil)
+	return c.ask(ctx, answerTime, http.MethodPost, sessionPath(name)+"/resize", api.Size{Cols: size.Cols, Rows: size.Rows}, nil)
 }
 
 // Reset puts a fresh shell in the place of a session's, in the same directory and
@@ -181,6 +189,39 @@ func (c *Client) Presence(ctx context.Context) (presence api.Presence, over <-ch
 }
 
 func sessionPath(name string) string { return "/v1/sessions/" + url.PathEscape(name) }
+
+// How long a daemon may take for what it only has to look up, and for a search of
+// all that a session has said. One that was stopped would take for ever.
+const (
+	answerTime = 5 * time.Second
+	grepTime   = 30 * time.Second
+)
+
+// ask is call for a request that does not wait for anything at the daemon, or not
+// for longer than the limit.
+func (c *Client) ask(ctx context.Context, limit time.Duration, method, path string, body, answer any) error {
+	ctx, _, cancel := c.within(ctx, limit)
+	defer cancel()
+	return c.call(ctx, method, path, body, answer)
+}
+
+// within returns a context for a request whose answer must come in time; arrived
+// says that it has, or reports false. The time counts from the connection on: for
+// that, a daemon may have to be started.
+func (c *Client) within(ctx context.Context, limit time.Duration) (bound context.Context, arrived func() bool, cancel func()) {
+	bound, end := context.WithCancelCause(ctx)
+	late := time.AfterFunc(startTime+limit, func() {
+		end(&transport.Error{
+			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: what listens on %s does not answer", c.where), Err: ErrLost,
+			Hint: "it may be stopped or stuck: see its log, or end that process",
+		})
+	})
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { late.Reset(limit) }}
+	return httptrace.WithClientTrace(bound, trace), late.Stop, func() {
+		late.Stop()
+		end(nil)
+	}
+}
 
 // call sends one request and reads its one answer.
 func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
@@ -268,17 +309,28 @@ func unreachable(err error) error {
 
 // hold sends a request that lasts until ctx ends, and returns its first line.
 func hold[T any](ctx context.Context, c *Client, path string) (first T, over <-chan struct{}, err error) {
+	ctx, arrived, cancel := c.within(ctx, answerTime)
 	response, err := c.do(ctx, http.MethodPost, path, nil)
 	if err != nil {
+		cancel()
 		return first, nil, err
 	}
-	if err := json.NewDecoder(response.Body).Decode(&first); err != nil {
+	err = json.NewDecoder(response.Body).Decode(&first)
+	switch {
+	case !arrived() && ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err != nil:
+		err = unreachable(err)
+	}
+	if err != nil {
+		cancel()
 		response.Body.Close()
-		return first, nil, unreachable(err)
+		return first, nil, err
 	}
 	ended := make(chan struct{})
 	go func() { // ends with ctx, or with the request
 		defer close(ended)
+		defer cancel()
 		defer response.Body.Close()
 		_, _ = io.Copy(io.Discard, response.Body) // how it ended makes no difference
 	}()
@@ -340,5 +392,5 @@ func (c caller) answer(ctx context.Context, q api.Question) {
 		err = errors.New("nobody to ask")
 	}
 	answer.Error = gateway.NewJSONError(err)
-	_ = c.client.call(ctx, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
+	_ = c.client.ask(ctx, answerTime, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
 }

@@ -1,0 +1,111 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+// silent is a client of a daemon that takes what it is sent, and says no more than
+// first, as one that was stopped.
+func silent(first string) (c *client.Client, end func()) {
+	var theirs []net.Conn
+	c = client.New(func(context.Context) (net.Conn, error) {
+		near, far := net.Pipe()
+		theirs = append(theirs, far)
+		go func() { // ends with far
+			_, _ = far.Read(make([]byte, 1<<10)) // before it, an answer belongs to no request
+			go io.WriteString(far, first)
+			_, _ = io.Copy(io.Discard, far)
+		}()
+		return near, nil
+	}, "")
+	return c, func() {
+		c.Release()
+		for _, conn := range theirs {
+			conn.Close()
+		}
+	}
+}
+
+// TestSilentDaemon: what the daemon only has to look up is not waited for for ever.
+func TestSilentDaemon(t *testing.T) {
+	const bound = 5 * time.Second
+	for name, test := range map[string]struct {
+		limit time.Duration
+		call  func(context.Context, *client.Client) error
+	}{
+		"Hello":    {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Hello(ctx); return err }},
+		"Stats":    {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Stats(ctx); return err }},
+		"Sessions": {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Sessions(ctx, true); return err }},
+		"Session":  {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Session(ctx, "s"); return err }},
+		"Command":  {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Command(ctx, "s.1", 1); return err }},
+		"Screen":   {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Screen(ctx, "s"); return err }},
+		"Resize":   {bound, func(ctx context.Context, c *client.Client) error { return c.Resize(ctx, "s", transport.Size{}) }},
+		"Output": {bound, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Output(ctx, "s", api.Query{})
+			return err
+		}},
+		"a search": {6 * bound, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Output(ctx, "s", api.Query{Grep: "x"})
+			return err
+		}},
+		"Presence": {bound, func(ctx context.Context, c *client.Client) error { _, _, err := c.Presence(ctx); return err }},
+		"Attach":   {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Attach(ctx, "s", "me"); return err }},
+		"Run": {time.Minute + 2*bound, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Run(ctx, "s", api.Run{Text: "x", Wait: api.Duration(time.Minute)})
+			return err
+		}},
+		"Wait": {time.Minute + 2*bound, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Wait(ctx, "s", api.Wait{Until: api.UntilExit, Max: api.Duration(time.Minute)})
+			return err
+		}},
+	} {
+		for what, first := range map[string]string{"nothing": "", "half an answer": "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"} {
+			t.Run(name+" gets "+what, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c, end := silent(first)
+					defer end()
+					begun := time.Now()
+					err := test.call(t.Context(), c)
+					if gateway.Code(err) != "daemon.unreachable" || gateway.Hint(err) == "" || !strings.Contains(err.Error(), "does not answer") || !errors.Is(err, client.ErrLost) {
+						t.Errorf("%v, %q, want daemon.unreachable", err, gateway.Hint(err))
+					}
+					if took := time.Since(begun); took != test.limit {
+						t.Errorf("after %v, want %v", took, test.limit)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What the daemon has said in time is not taken back: a presence lasts.
+func TestPresenceLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, end := silent("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n11\r\n{\"client\":\"c-1\"}\n\r\n")
+		defer end()
+		ctx, leave := context.WithCancel(t.Context())
+		here, over, err := c.Presence(ctx)
+		if err != nil || here.Client != "c-1" {
+			t.Fatalf("Presence = %+v, %v", here, err)
+		}
+		select {
+		case <-over:
+			t.Error("it is over")
+		case <-time.After(time.Hour):
+		}
+		leave()
+		<-over
+	})
+}
