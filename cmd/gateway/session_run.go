@@ -38,6 +38,7 @@ type execution struct {
 
 	dropped int64              // bytes of the output that did not come
 	why     *gateway.JSONError // they could not be kept; nil: a limit took them
+	heard   [3]heard           // by stream, for a program
 }
 
 // answered is what came of a question.
@@ -190,7 +191,11 @@ func (e *execution) output(event api.Event) {
 		if e.keyboard != nil {
 			e.keyboard.hear()
 		}
-		e.show.output(streamOf(event.Piece.Stream), event.Piece.Data)
+		from := streamOf(event.Piece.Stream)
+		if e.app.config.Output != "text" {
+			e.heard[from].add(event.Piece.Data)
+		}
+		e.show.output(from, event.Piece.Data)
 	}
 }
 
@@ -349,7 +354,6 @@ func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.
 
 // far adds to a result what has come of a stream so far.
 func (e *execution) far(ctx context.Context, stream session.Stream, r *gateway.Result) {
-	const half = 512 << 10 // of what a result holds
 	o, err := e.client.Output(ctx, e.session, api.Query{Command: e.command.ID, Stream: stream.String(), Head: half, Tail: half, Max: 2 * half})
 	if err != nil {
 		e.app.warn(err.Error())
@@ -378,9 +382,7 @@ func (e *execution) left(err error) gateway.Result {
 		r.Verdict = session.Unknown
 		return r
 	}
-	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Err: err, Result: session.Result{
-		Verdict: session.Verdict(api.Running), ExitCode: -1, Streams: session.Split, Started: e.command.StartedAt,
-	}}
+	return e.soFar(session.Verdict(api.Running), err)
 }
 
 var errLeftEarly = &transport.Error{
@@ -398,9 +400,7 @@ func (e *execution) lost(err error) gateway.Result {
 		}
 		return r
 	}
-	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Err: lostDaemon(err), Result: session.Result{
-		Verdict: session.Unknown, ExitCode: -1, Streams: session.Split, Started: e.command.StartedAt,
-	}}
+	return e.soFar(session.Unknown, lostDaemon(err))
 }
 
 func lostDaemon(err error) error {
