@@ -34,7 +34,7 @@ func (s *live) detach() {
 	if s.session.State.Over() {
 		return
 	}
-	s.session.UsedAt = time.Now()
+	s.session.UsedAt = stamp()
 	if !s.runs {
 		s.timer.Reset(time.Duration(s.session.TTL))
 	}
@@ -107,7 +107,7 @@ func (s *live) lockFor(fresh *session.Session) *session.Session {
 // replace goes on with another shell. The session is locked, and nothing runs.
 func (s *live) replace(fresh *session.Session) {
 	s.engine = fresh
-	s.session.State, s.session.UsedAt = api.Idle, time.Now()
+	s.session.State, s.session.UsedAt = api.Idle, stamp()
 	s.timer.Reset(time.Duration(s.session.TTL))
 	s.noteLocked("reopened", nil)
 	s.daemon.events.publish("reopened", s.infoLocked())

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"sync"
-	"time"
 
 	"gateway/daemon/api"
 )
@@ -26,7 +25,7 @@ func (e *events) publish(name string, s api.Session) {
 	s = outline(s)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ring = append(e.ring, api.Event{Seq: e.next, Time: time.Now(), Event: name, Session: &s})
+	e.ring = append(e.ring, api.Event{Seq: e.next, Time: stamp(), Event: name, Session: &s})
 	if len(e.ring) > 2*keptEvents {
 		e.ring = append([]api.Event(nil), e.ring[keptEvents:]...)
 	}
@@ -52,7 +51,7 @@ func (e *events) follow(ctx context.Context, since int64, each func(api.Event) e
 		wake := e.wake
 		e.mu.Unlock() // what stands in the ring is never changed
 		if missed > 0 {
-			if err := each(api.Event{Seq: since, Time: time.Now(), Event: "dropped", Dropped: missed}); err != nil {
+			if err := each(api.Event{Seq: since, Time: stamp(), Event: "dropped", Dropped: missed}); err != nil {
 				return err
 			}
 		}

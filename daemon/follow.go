@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"time"
 
 	"gateway/daemon/api"
 	"gateway/internal/transcript"
@@ -91,11 +90,11 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	s.mu.Unlock()
 	switch {
 	case missed > 0 && f.of == nil:
-		return nil, false, f.send(api.Event{Time: time.Now(), Event: "dropped", Missed: missed, Next: f.at})
+		return nil, false, f.send(api.Event{Time: stamp(), Event: "dropped", Missed: missed, Next: f.at})
 	case f.at < end:
 		return nil, false, f.output(end)
 	case result != nil:
-		return nil, true, f.tell(api.Event{Time: time.Now(), Event: "result", Command: result, Next: end})
+		return nil, true, f.tell(api.Event{Time: stamp(), Event: "result", Command: result, Next: end})
 	case next != nil:
 		f.note++
 		if f.of != nil && !next.of(f.of) && next.event.Session == nil {
@@ -128,7 +127,7 @@ func (f *follower) output(end int64) error {
 	}
 	if page.Dropped > 0 {
 		why := whyDropped(f.live.log, f.at, f.at+page.Dropped)
-		if err := f.send(api.Event{Time: time.Now(), Event: "dropped", Dropped: page.Dropped, Why: why}); err != nil {
+		if err := f.send(api.Event{Time: stamp(), Event: "dropped", Dropped: page.Dropped, Why: why}); err != nil {
 			return err
 		}
 	}

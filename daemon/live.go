@@ -142,7 +142,7 @@ func (s *live) until(ctx context.Context, ready func() bool) error {
 // command, or else of the session.
 func (s *live) noteLocked(name string, c *api.Command) {
 	at := int64(s.log.End())
-	event := api.Event{Time: time.Now(), Event: name, Next: at}
+	event := api.Event{Time: stamp(), Event: name, Next: at}
 	if c != nil {
 		copied := *c
 		event.Command = &copied

@@ -28,7 +28,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	end := int64(s.log.End())
 	c := &api.Command{
 		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
-		State: string(api.Running), StartedAt: time.Now(), From: end, To: end,
+		State: string(api.Running), StartedAt: stamp(), From: end, To: end,
 	}
 	s.commands = append(s.commands, c)
 	s.trim()
@@ -102,7 +102,7 @@ func (s *live) ended(c *api.Command, result gateway.Result) {
 	if result.ExitCode >= 0 {
 		c.ExitCode = &result.ExitCode
 	}
-	s.session.State, s.session.UsedAt = api.Idle, time.Now()
+	s.session.State, s.session.UsedAt = api.Idle, stamp()
 	if result.Cwd != "" {
 		s.session.Cwd = result.Cwd
 	}

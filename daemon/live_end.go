@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"gateway/daemon/api"
 	"gateway/session"
@@ -85,7 +84,7 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	engine.Close()
 	s.mu.Lock()
 	s.timer.Stop()
-	now := time.Now()
+	now := stamp()
 	s.session.ClosedAt = &now
 	event := how(&s.session)
 	s.noteLocked(event, nil)

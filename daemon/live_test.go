@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
@@ -98,5 +99,15 @@ func TestAttachWhileOthersWait(t *testing.T) {
 				t.Errorf("%v, want busy, and with whom", err)
 			}
 		})
+	}
+}
+
+func TestStamp(t *testing.T) {
+	local := time.Date(2026, 1, 2, 3, 4, 5, 678901234, time.FixedZone("east", 7200))
+	if got := stampOf(local).Format(time.RFC3339Nano); got != "2026-01-02T01:04:05.678901Z" {
+		t.Errorf("stampOf = %s", got)
+	}
+	if got := stamp(); got.Location() != time.UTC || time.Since(got) > time.Minute {
+		t.Errorf("stamp = %v", got)
 	}
 }

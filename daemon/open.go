@@ -153,7 +153,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 		return nil, err
 	}
 	undo = append(undo, func() { engine.Close() })
-	now := time.Now()
+	now := stamp()
 	s := &live{
 		daemon: d, options: o, release: release, engine: engine, sudoPassword: password,
 		over: make(chan struct{}), changed: make(chan struct{}), pace: pace{lead: d.config.TranscriptLimit / 16},

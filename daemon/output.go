@@ -234,7 +234,7 @@ func page(view transcript.View, from transcript.Cursor, limit int) (api.Output, 
 }
 
 func piece(c transcript.Chunk) api.Piece {
-	return api.Piece{Stream: session.Stream(c.Stream).String(), At: int64(c.At), Time: c.Time, Data: c.Data}
+	return api.Piece{Stream: session.Stream(c.Stream).String(), At: int64(c.At), Time: stampOf(c.Time), Data: c.Data}
 }
 
 // excerpt returns the beginning and the end of a view.

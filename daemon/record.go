@@ -90,7 +90,7 @@ func (r *record) saveCommand(c api.Command) error {
 func (r *record) lose(s api.Session) (api.Session, error) {
 	defer r.close()
 	const reason = "the daemon ended without closing it"
-	now := time.Now()
+	now := stamp()
 	s.State, s.Reason, s.ClosedAt = api.Lost, reason, &now
 	err := loadCommands(r.dir, func(c api.Command) { // what can be read counts
 		if c.Result != nil && c.Result.Cwd != "" {

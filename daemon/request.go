@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"gateway/daemon/api"
@@ -114,6 +115,11 @@ func (q *request) fail(err error) {
 	q.w.WriteHeader(status)
 	_ = json.NewEncoder(q.w).Encode(api.Failure{Error: gateway.NewJSONError(err)}) // the caller may be gone
 }
+
+// stamp returns the time as the API tells it, which is as results do.
+func stamp() time.Time { return stampOf(time.Now()) }
+
+func stampOf(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 // number reads a parameter of the query.
 func (q *request) number(name string, otherwise int64) (int64, error) {

@@ -272,7 +272,11 @@ func (d *Daemon) screen(q *request) error {
 	if err != nil {
 		return err
 	}
-	return q.reply(s.shell().Screen())
+	screen := s.shell().Screen()
+	if screen.Rows == nil { // nothing has run there: [] in JSON
+		screen.Rows = []string{}
+	}
+	return q.reply(screen)
 }
 
 func (d *Daemon) resize(q *request) error {
