@@ -136,18 +136,27 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 		}
 	}
 	sessions, errs := each(cmd.Context(), names, c.Close)
-	var failed error
+	var failed []error
 	closed := []api.Session{}
 	for i, s := range sessions {
 		switch {
 		case errors.Is(errs[i], context.Canceled) || cmd.Context().Err() != nil:
 			return context.Cause(cmd.Context())
 		case errs[i] != nil:
-			a.out.fail(errs[i])
-			failed = exitStatus(statusFailed)
+			failed = append(failed, errs[i])
 		default:
 			closed = append(closed, s)
 		}
+	}
+	var nothing error // but that: it is told as that of any other verb
+	if n := len(failed); n > 0 && len(closed) == 0 {
+		failed, nothing = failed[:n-1], failed[n-1]
+	}
+	for _, err := range failed {
+		a.out.fail(err)
+	}
+	if nothing != nil {
+		return nothing
 	}
 	if a.config.Output != "text" {
 		err = list(a.out, closed)
@@ -156,5 +165,8 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 			err = errors.Join(err, a.out.printf("%s closed\n", s.Name))
 		}
 	}
-	return errors.Join(err, failed)
+	if err == nil && len(failed) > 0 {
+		err = exitStatus(statusFailed)
+	}
+	return err
 }
