@@ -290,7 +290,18 @@ func (e *execution) result(c *api.Command) gateway.Result {
 	case missing != nil:
 		e.app.warn(missing.Error())
 	}
+	if missing == nil {
+		e.cut(r)
+	}
 	return r
+}
+
+// cut says where the rest is of an output that is longer than an object has of it:
+// the daemon keeps that, and there is no spool.
+func (e *execution) cut(r gateway.Result) {
+	if r.Truncated && e.app.config.Output == "json" {
+		e.app.warn(fmt.Sprintf("the middle of the output was left out: gateway session read %s has what the daemon keeps of it", r.ID))
+	}
 }
 
 // missing says what this call could not show of the command's output; nil if it
@@ -349,6 +360,7 @@ func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.
 	for _, stream := range []session.Stream{session.Stdout, session.Stderr, session.Terminal} {
 		e.far(ctx, stream, &r)
 	}
+	e.cut(r)
 	return r
 }
 
