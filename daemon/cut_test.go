@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"gateway/daemon/api"
+	"gateway/daemon/client"
+	"gateway/gateway"
+)
+
+// A request that the daemon's end has cut short is no success for a caller who is
+// still there, and nobody says that nothing was done.
+func TestRequestThatIsCut(t *testing.T) {
+	for name, call := range map[string]func(*client.Client, *api.Command) error{
+		"send": func(c *client.Client, next *api.Command) error {
+			return c.Send(t.Context(), next.Session, api.Input{Text: "x", Command: next.ID})
+		},
+		"interrupt": func(c *client.Client, next *api.Command) error {
+			return c.Interrupt(t.Context(), next.Session, api.Interrupt{Level: "int", Command: next.ID})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			requests, cut := context.WithCancel(t.Context())
+			entered := make(chan struct{})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				close(entered)
+				s.daemon.Handler().ServeHTTP(w, r)
+			}))
+			server.Config.BaseContext = func(net.Listener) context.Context { return requests }
+			server.Start()
+			defer server.Close()
+			c := client.New(func(ctx context.Context) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+			}, "")
+			defer c.Release()
+			_ = slowly(t, s, func(next *api.Command) { // which its shell has not got yet
+				answered := make(chan error)
+				go func() { answered <- call(c, next) }()
+				<-entered
+				cut()
+				if err := <-answered; gateway.Code(err) != "daemon.unreachable" || !errors.Is(err, client.ErrLost) {
+					t.Errorf("%v, want that no answer came", err)
+				}
+				s.close("enough")
+			})
+		})
+	}
+}
