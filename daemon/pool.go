@@ -43,8 +43,7 @@ func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (tran
 	for {
 		c, mine := p.join(target.Key(), who)
 		if mine {
-			c.opened, c.err = gateway.Dial(ctx, target, callerOf(who))
-			close(c.ready)
+			p.dial(ctx, c, target, who)
 		}
 		select {
 		case <-c.ready:
@@ -66,6 +65,22 @@ func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (tran
 			p.leave(c)
 		}
 	}
+}
+
+// dial opens the connection that others may wait for. They do not wait for ever
+// should it panic.
+func (p *pool) dial(ctx context.Context, c *connection, target gateway.Target, who *asker) {
+	returned := false
+	defer func() {
+		if !returned {
+			c.err = &transport.Error{Code: "internal", Message: "daemon: connecting to " + target.Name + " ended in a panic", Hint: "its log says where: report that"}
+			p.forget(c)
+			p.leave(c)
+		}
+		close(c.ready)
+	}()
+	c.opened, c.err = gateway.Dial(ctx, target, callerOf(who))
+	returned = true
 }
 
 // warm returns the transport of an open connection that serves the caller, or
