@@ -23,11 +23,7 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 	if err := s.busyLocked(); err != nil {
 		return err
 	}
-	if err := s.typing(func() error { return typeTo(engine, in) }); err != nil {
-		return err
-	}
-	s.resumed() // not only when the engine says so: who waits from now on waits for more
-	return nil
+	return s.answering(func() error { return typeTo(engine, in) })
 }
 
 // interrupt asks the command that runs to end.
@@ -87,6 +83,31 @@ func (s *live) typing(f func() error) error {
 	return err
 }
 
+// answering is typing for what may be the answer to what the command asks. It waits
+// no more then, and not only when the engine says so: who waits from now on waits for
+// more. What it has asked since, it still asks: the engine tells that once.
+func (s *live) answering(f func() error) error {
+	before := s.askedLocked()
+	if err := s.typing(f); err != nil {
+		return err
+	}
+	if s.askedLocked() == before {
+		s.resumed()
+	}
+	return nil
+}
+
+// asked is what a command asks: who types, and the inventory.
+type asked struct{ person, inventory *api.Prompt }
+
+func (s *live) askedLocked() asked {
+	a := asked{inventory: s.sudoAsks}
+	if c := s.session.Command; c != nil {
+		a.person = c.Prompt
+	}
+	return a
+}
+
 // turn returns the shell, once nobody types to the command before any more. With
 // the context's end it is not waited for: the shell takes nothing then.
 func (s *live) turn(ctx context.Context) *session.Session {
@@ -130,16 +151,12 @@ func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
 	}
 	if err == nil {
 		engine := s.engine
-		err = s.typing(func() error {
+		err = s.answering(func() error {
 			_, err := engine.WriteSecret([]byte(password + "\n"))
 			return err
 		})
 	}
-	switch {
-	case s.sudoAsks != p:
-	case err == nil:
-		s.resumed()
-	default:
+	if err != nil && s.sudoAsks == p {
 		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
 		s.sudoAsks = nil
 		s.waitsLocked(p)

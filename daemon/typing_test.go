@@ -101,3 +101,44 @@ func TestTypedForEver(t *testing.T) {
 		result(t, s, begin(t, s, "true"))
 	})
 }
+
+// What a command asks while something is still being typed to it is not what that
+// answers: the engine tells it once.
+func TestAskedWhileTyping(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, second string
+		asks          func(*live) *api.Prompt
+	}{
+		"a person": {"name? ", "and yours? ", func(s *live) *api.Prompt { return s.session.Command.Prompt }},
+		"sudo":     {"name? ", "[sudo] password for x: ", func(s *live) *api.Prompt { return s.sudoAsks }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			looked := make(chan struct{})
+			defer close(looked)
+			s.sudoPassword = func(ctx context.Context) (string, error) {
+				<-looked
+				return "", context.Canceled
+			}
+			c := begin(t, s, "sleep 60")
+			ask := func(text string) { s.waiting(t.Context(), &session.Prompt{Text: text, Kind: session.LinePrompt}) }
+			ask(test.first)
+			s.mu.Lock()
+			if err := s.answering(func() error {
+				s.waiting(t.Context(), nil)
+				ask(test.second)
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			if p := test.asks(s); p == nil || p.Text != test.second {
+				t.Errorf("it asks %+v, want %q", p, test.second)
+			}
+			if err := s.answering(func() error { return nil }); err != nil || s.askedLocked() != (asked{}) || c.State != string(api.Running) {
+				t.Errorf("answered: %v, it asks %+v and is %s", err, s.askedLocked(), c.State)
+			}
+			s.mu.Unlock()
+			s.close("enough")
+		})
+	}
+}
