@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -294,96 +293,6 @@ func (e *execution) result(c *api.Command) gateway.Result {
 		e.cut(r)
 	}
 	return r
-}
-
-// cut says where the rest is of an output that is longer than an object has of it:
-// the daemon keeps that, and there is no spool.
-func (e *execution) cut(r gateway.Result) {
-	if r.Truncated && e.app.config.Output == "json" {
-		e.app.warn(fmt.Sprintf("the middle of the output was left out: gateway session read %s has what the daemon keeps of it", r.ID))
-	}
-}
-
-// missing says what this call could not show of the command's output; nil if it
-// has shown all that came.
-func (e *execution) missing() error {
-	switch {
-	case e.dropped == 0:
-		return nil
-	case e.why != nil:
-		return notKept(fmt.Sprintf("%d bytes", e.dropped), e.why)
-	}
-	return &transport.Error{
-		Code: outputFailed, Message: fmt.Sprintf("daemon: %d bytes of the output are no longer there: it came faster than it was read", e.dropped), Hint: hintRan,
-	}
-}
-
-// hintRan is the hint where the output of a command is not whole.
-const hintRan = "the command has run: see what it has done before you run it again"
-
-// notKept is the error of an output that the daemon could not keep.
-func notKept(what string, why *gateway.JSONError) error {
-	return &transport.Error{Code: outputFailed, Message: fmt.Sprintf("daemon: %s of the output could not be kept: %s", what, why.Message), Hint: cmp.Or(why.Hint, hintRan), Err: why.Err()}
-}
-
-// unfinished returns what is known of a command that goes on without this call. It
-// waits for input if there is a prompt.
-func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.Result {
-	state, text := api.Running, ""
-	if prompt != nil {
-		state, text = api.WaitingInput, prompt.Text
-	}
-	r := gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Result: session.Result{
-		Verdict: session.Verdict(state), ExitCode: -1, Streams: session.Split,
-		Started: e.command.StartedAt, Duration: time.Since(e.command.StartedAt), Prompt: text,
-	}}
-	if s, err := e.client.Session(ctx, e.session); err == nil {
-		r.User, r.Transport, r.Shell = s.User, s.Transport, s.Shell
-	}
-	if err := e.missing(); err != nil {
-		e.app.warn(err.Error())
-	}
-	if e.app.config.Output == "text" {
-		what, hint := "it still runs", e.goOn()
-		switch {
-		case prompt == nil:
-		case draws(prompt):
-			what = "it draws on the screen, and waits for keys"
-			hint = fmt.Sprintf("its id is %s: gateway session attach %s, or gateway session screen %[2]s and gateway session send %[1]s --key KEY", e.command.ID, e.session)
-		default:
-			what = fmt.Sprintf("it waits for input at %q", question(prompt))
-			hint = fmt.Sprintf("its id is %s: gateway session answer %[1]s, then gateway session wait %[1]s", e.command.ID)
-		}
-		e.app.out.say("gateway: " + what + "\nhint: " + hint)
-		return r
-	}
-	for _, stream := range []session.Stream{session.Stdout, session.Stderr, session.Terminal} {
-		e.far(ctx, stream, &r)
-	}
-	e.cut(r)
-	return r
-}
-
-// far adds to a result what has come of a stream so far.
-func (e *execution) far(ctx context.Context, stream session.Stream, r *gateway.Result) {
-	o, err := e.client.Output(ctx, e.session, api.Query{Command: e.command.ID, Stream: stream.String(), Head: half, Tail: half, Max: 2 * half})
-	if err != nil {
-		e.app.warn(err.Error())
-		return
-	}
-	var data []byte
-	for _, piece := range o.Pieces {
-		data = append(data, piece.Data...)
-	}
-	switch stream {
-	case session.Stdout:
-		r.Stdout, r.StdoutBytes = data, o.Total
-	case session.Stderr:
-		r.Stderr, r.StderrBytes = data, o.Total
-	case session.Terminal:
-		r.Terminal = data
-	}
-	r.Truncated = r.Truncated || o.Omitted > 0
 }
 
 // left returns what is known of a command whose caller's terminal is gone: it
