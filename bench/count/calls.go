@@ -45,7 +45,7 @@ func Obey(ctx context.Context, text string) error {
 
 // few and many are how many commands two children run; what the second one has
 // more is what commands cost.
-const few, many = 0, 100
+const few, many = 100, 200
 
 // calls counts system calls with strace.
 func (c Counts) calls(l *lab.Lab, self string) error {
