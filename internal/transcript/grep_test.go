@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gateway/internal/sshdtest"
 	"gateway/internal/transcript"
 )
 
@@ -166,7 +167,7 @@ func said(f transcript.Found) string {
 // between them, and none is there twice.
 func TestGrepAsGrep(t *testing.T) {
 	if _, err := exec.LookPath("grep"); err != nil {
-		t.Skip(err)
+		sshdtest.Skip(t, "no grep to compare with: %v", err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := []byte(rapid.StringMatching(`([abc\n\n]{0,9}|[ab]{0,3}\n){0,60}`).Draw(t, "text"))
