@@ -119,12 +119,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		err = r.inherit(ctx, came)
 	}
 	if err == nil {
-		var n int
-		if n, err = io.WriteString(s.terminal, typed); err != nil && n > 0 {
-			err = nil // it may have begun
-		} else if err != nil {
-			err = s.terminalGone(err)
-		}
+		err = s.typeFrame(typed)
 	}
 	r.typing.Unlock()
 	if err != nil {
@@ -138,6 +133,14 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	close(r.handed)
 	return r, nil
+}
+
+// typeFrame types a frame. One of which a part is typed may have begun: that is no error here.
+func (s *Session) typeFrame(typed string) error {
+	if n, err := io.WriteString(s.terminal, typed); err != nil && n == 0 {
+		return s.terminalGone(err)
+	}
+	return nil
 }
 
 // line returns what is typed for a frame, whose text is uploaded where that is

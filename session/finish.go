@@ -59,7 +59,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	s.late = false
 	s.mu.Unlock()
 	// Somebody may hold the streams for longer than the command lived.
-	if own := s.keeper != nil && s.config.Sudo == nil; own { // else there are no others
+	if s.keeper != nil && s.config.Sudo == nil { // else there are no others
 		s.rotate = result.Cut || verdict != Exited || !p.stdout
 		s.shared = s.shared || result.Background || p.job != s.job
 	}
