@@ -3,8 +3,10 @@ package session_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -54,6 +56,30 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTermPassesTheDeadBy sends a TERM before the program is there that it is meant
+// for. What the look behind it finds then is a process that has ended and of which the
+// shell, which is stopped, takes no notice: nothing has met the signal.
+func TestTermPassesTheDeadBy(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var refused error
+		r, err := s.Run(t.Context(), session.Command{
+			Text:    "/bin/true & kill -STOP $$; /bin/sleep 30",
+			Timeout: 10 * time.Second,
+			Started: func() {
+				refused = s.Interrupt(session.Term)
+				time.AfterFunc(500*time.Millisecond, func() { _ = syscall.Kill(shell, syscall.SIGCONT) })
+			},
+		})
+		if r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || refused != nil {
+			t.Errorf("%s after %v: %v; Interrupt = %v", r.Verdict, r.Duration, err, refused)
+		}
+	})
 }
 
 // late is a machine on which a keeper comes when it is let.

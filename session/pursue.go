@@ -156,10 +156,14 @@ const nearly = 50 * time.Millisecond
 // one's: it may be cleaning up. A copy of the shell that still has its handlers is
 // only about to become a program.
 func missed(mask string, since time.Duration) string {
-	return has(mask) + `has "[CI]" $i && cmp -s $p/cmdline /proc/$sh/cmdline && continue; ` +
+	return has(mask) + `has "[CI]" $i && cmp -s $p/cmdline /proc/$sh/cmdline && continue; ` + lives +
 		`q=$i; while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; n=$2; ` +
 		fmt.Sprintf(`[ ${20} -lt $((u - %d)) ] && has "[CI]" $q && { a=1; continue 2; }; q=$n; done; `, (since+nearly).Milliseconds()/10)
 }
+
+// lives passes over what has ended, and of which somebody may not have taken notice
+// yet. It is in no state to be asked for its handlers, and nothing has met the signal.
+const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && [ $1 != Z ] || continue; `
 
 // passedBy returns a level's signal, and which processes it has passed by, since so
 // long.
@@ -168,9 +172,9 @@ func passedBy(level Level, since time.Duration) (sig, condition string) {
 	case Term:
 		return "TERM", missed("*[4567cdef]???", since)
 	case Kill:
-		return "KILL", ""
+		return "KILL", lives
 	case typedLevel:
-		return "0", ""
+		return "0", lives
 	}
 	return "INT", missed("*[2367abef]", since)
 }
@@ -215,12 +219,10 @@ func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 	return mark{}, false
 }
 
-// sweepLine returns the control line of one look, which answers mark I. Of what
-// has ended, somebody may not have taken notice yet.
+// sweepLine returns the control line of one look, which answers mark I.
 func sweepLine(nonce string, level Level, since time.Duration, of scope) string {
-	const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && [ $1 != Z ] || continue; `
 	sig, condition := passedBy(level, since)
-	return `( ` + sinceLine(of) + `; ` + signalWhere(lives+condition, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+	return `( ` + sinceLine(of) + `; ` + signalWhere(condition, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }
 
 // pursueLine returns the control line that sends a level's signal to what has
@@ -231,7 +233,7 @@ func sweepLine(nonce string, level Level, since time.Duration, of scope) string 
 func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
 	sig, condition := passedBy(level, since)
 	if level == Int && tty != "" {
-		condition = `[ "$f" ] || { a=1; continue; }; ` + condition
+		condition = `[ "$f" ] || { ` + lives + `a=1; continue; }; ` + condition
 	}
 	if spare {
 		condition += `k="$k $i"; continue; `
