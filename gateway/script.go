@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"gateway/internal/ends"
 	"gateway/internal/statements"
 	"gateway/session"
 	"gateway/transport"
@@ -58,18 +59,19 @@ func failedLine(r Result, piece statements.Statement) int {
 type scriptRun struct {
 	session *Session
 	command Command
-	result  Result // of the statements so far, but for what is kept
-	kept    [2]kept
+	result  Result           // of the statements so far, but for what is kept
+	kept    [2]*ends.Spooled // stdout and stderr
 	begun   bool
 }
 
 func newScriptRun(s *Session, command Command) *scriptRun {
 	run := &scriptRun{session: s, command: command, result: s.result(command)}
 	for i := range run.kept {
-		run.kept[i].limit = command.Limit
+		var spool func() ends.Spool
 		if command.Spool {
-			run.kept[i].open = func() session.Spool { return s.gateway.spools.open(run.result.ID, session.Stream(i)) }
+			spool = func() ends.Spool { return s.gateway.spools.open(run.result.ID, session.Stream(i)) }
 		}
+		run.kept[i] = ends.NewSpooled(command.Limit, spool)
 	}
 	return run
 }
@@ -89,7 +91,7 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 	}
 	c.Output = func(from session.Stream, b []byte) {
 		if from != session.Terminal {
-			run.kept[from].write(b)
+			run.kept[from].Add(b)
 		}
 		if run.command.Output != nil {
 			run.command.Output(from, b)
@@ -119,7 +121,7 @@ func (run *scriptRun) add(ctx context.Context, r Result) {
 			sum.Verdict, sum.Err = broken(ctx, r.Err)
 		}
 	}
-	if room := keptLimit - len(terminal); len(r.Terminal) > room {
+	if room := ends.DefaultLimit - len(terminal); len(r.Terminal) > room {
 		r.Terminal = r.Terminal[:room]
 	}
 	sum.Terminal = append(terminal, r.Terminal...)
@@ -149,14 +151,12 @@ func broken(ctx context.Context, err error) (session.Verdict, error) {
 
 func (run *scriptRun) finish() Result {
 	r := run.result
-	out, errs := &run.kept[session.Stdout], &run.kept[session.Stderr]
-	out.close()
-	errs.close()
-	r.Truncated = r.Cut || out.truncated() || errs.truncated()
-	if r.Spool, r.SpoolStderr = out.file(), errs.file(); !out.truncated() {
+	out, errs := run.kept[session.Stdout].Finish(), run.kept[session.Stderr].Finish()
+	r.Truncated = r.Cut || out.Truncated || errs.Truncated
+	if r.Spool, r.SpoolStderr = out.Spool, errs.Spool; !out.Truncated {
 		r.Spool = r.SpoolStderr
 	}
-	r.Stdout, r.StdoutBytes = out.bytes(), out.total
-	r.Stderr, r.StderrBytes = errs.bytes(), errs.total
+	r.Stdout, r.StdoutBytes = out.Data, out.Total
+	r.Stderr, r.StderrBytes = errs.Data, errs.Total
 	return r
 }

@@ -2,10 +2,9 @@ package script
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
-	"gateway/internal/phrase"
+	"gateway/internal/ends"
 	"gateway/internal/redact"
 	"gateway/session"
 )
@@ -18,14 +17,12 @@ const keep = 256 << 10
 type capture struct {
 	mu     sync.Mutex // streams come concurrently with the ends of others
 	stream *redact.Stream
-	head   []byte // both with a margin, for the cut
-	tail   []byte
-	total  int64
+	ends   ends.Ends
 	show   func([]byte)
 }
 
 func newCapture(mask *redact.Set, show func([]byte)) *capture {
-	return &capture{stream: mask.Stream(), show: show}
+	return &capture{stream: mask.Stream(), ends: ends.Ends{Head: keep, Tail: keep}, show: show}
 }
 
 func (c *capture) write(b []byte) {
@@ -48,27 +45,19 @@ func (c *capture) add(b []byte) {
 	if c.show != nil {
 		c.show(b)
 	}
-	c.total += int64(len(b))
-	if room := keep + phrase.Margin - len(c.head); room > 0 {
-		n := min(room, len(b))
-		c.head, b = append(c.head, b[:n]...), b[n:]
-	}
-	if c.tail = append(c.tail, b...); len(c.tail) > 2*keep {
-		c.tail = append(c.tail[:0], c.tail[len(c.tail)-keep-phrase.Margin:]...)
-	}
+	c.ends.Add(b)
 }
 
 // bytes returns what was kept, and says how much is left out.
 func (c *capture) bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := slices.Concat(c.head, c.tail)
-	if c.total <= 2*keep {
-		return all
+	head, tail := c.ends.Parts()
+	if c.ends.Whole() {
+		return head
 	}
-	head, tail := phrase.Ends(all, all, keep, keep)
-	left := c.total - int64(len(head)+len(tail))
-	return fmt.Appendf(slices.Clone(head), "\n[%d bytes left out]\n%s", left, tail)
+	left := c.ends.Total() - int64(len(head)+len(tail))
+	return fmt.Appendf(nil, "%s\n[%d bytes left out]\n%s", head, left, tail)
 }
 
 // captures are those of a step, by stream.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gateway/internal/ends"
 	"gateway/transport"
 )
 
@@ -79,11 +80,11 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	for i := range r.outputs {
 		from := Stream(i)
-		var spool func() Spool
+		var spool func() ends.Spool
 		if command.Spool != nil {
-			spool = func() Spool { return command.Spool(from) }
+			spool = func() ends.Spool { return command.Spool(from) }
 		}
-		r.outputs[i] = newOutput(command.Limit, spool)
+		r.outputs[i] = ends.NewSpooled(command.Limit, spool)
 	}
 	kinds := "PE"
 	if command.Stdin != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gateway/internal/ends"
 	"gateway/transport"
 )
 
@@ -54,7 +55,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		result.Cwd = s.cwd
 	}
 	s.mu.Lock()
-	s.noisy = s.noisy || r.outputs[Terminal].count() > 0 && !r.command.TTY
+	s.noisy = s.noisy || r.outputs[Terminal].Total() > 0 && !r.command.TTY
 	result.Background = s.late
 	s.late = false
 	s.mu.Unlock()
@@ -113,15 +114,15 @@ func (s *Session) refused(r *run, why string) error {
 
 func (r *run) result(p progress, verdict Verdict) Result {
 	r.unveil()
-	out, errs, terminal := r.outputs[Stdout].finish(), r.outputs[Stderr].finish(), r.outputs[Terminal].finish()
+	out, errs, terminal := r.outputs[Stdout].Finish(), r.outputs[Stderr].Finish(), r.outputs[Terminal].Finish()
 	cut := r.cutShort.Load()
 	result := Result{
 		Verdict: verdict, ExitCode: p.exitCode(),
-		Stdout: out.data, StdoutBytes: out.total,
-		Stderr: errs.data, StderrBytes: errs.total,
-		Truncated: out.truncated || errs.truncated || cut,
+		Stdout: out.Data, StdoutBytes: out.Total,
+		Stderr: errs.Data, StderrBytes: errs.Total,
+		Truncated: out.Truncated || errs.Truncated || cut,
 		Cut:       cut,
-		Spool:     out.spool,
+		Spool:     out.Spool,
 		Terminal:  said(terminal, p.job),
 		Streams:   Split,
 		Cwd:       p.cwd,
@@ -129,8 +130,8 @@ func (r *run) result(p progress, verdict Verdict) Result {
 		Duration:  time.Since(r.started),
 		Prompt:    r.prompt.Text,
 	}
-	if result.SpoolStderr = errs.spool; !out.truncated {
-		result.Spool = errs.spool
+	if result.SpoolStderr = errs.Spool; !out.Truncated {
+		result.Spool = errs.Spool
 	}
 	switch {
 	case r.command.TTY || r.keeper == nil:
@@ -146,8 +147,8 @@ func (r *run) result(p progress, verdict Verdict) Result {
 
 // said returns what the terminal said without a shell's notice of the job that
 // the mark names.
-func said(terminal stream, job string) []byte {
-	said := terminal.data
+func said(terminal ends.Stream, job string) []byte {
+	said := terminal.Data
 	if line, ok := bytes.CutSuffix(said, []byte("] "+job+"\n")); ok && job != "" {
 		if start := bytes.LastIndexByte(line, '\n') + 1; start < len(line) && line[start] == '[' {
 			said = said[:start]

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gateway/internal/ends"
 	"gateway/transport"
 )
 
@@ -21,7 +22,7 @@ type run struct {
 	loud    bool // the prompt behind it says that its bytes on the terminal have come
 	awaited bool // it is likely to have some
 	silent  bool // its text starts no program
-	outputs [3]*output
+	outputs [3]*ends.Spooled
 
 	// wake is sent to when progress says something that the goroutine of Run has
 	// to act on: not for every mark, for each waking costs more than the mark.
@@ -100,7 +101,7 @@ func (r *run) write(from Stream, b []byte) {
 // counts returns how many bytes of each stream have come.
 func (r *run) counts() (n [3]int64) {
 	for i, o := range r.outputs {
-		n[i] = o.count()
+		n[i] = o.Total()
 	}
 	return n
 }
@@ -139,7 +140,7 @@ func (r *run) deliver(from Stream, b []byte) {
 	if from == Terminal {
 		from = r.shown()
 	}
-	if r.outputs[from].write(b) && r.command.Output != nil {
+	if r.outputs[from].Add(b) && r.command.Output != nil {
 		r.command.Output(from, b)
 	}
 }

@@ -32,7 +32,7 @@ func (s *Session) settle(r *run) (Result, error) {
 	if t, ok := s.terminal.(settler); ok {
 		t.Settle(promptGrace + s.trip)
 	}
-	awaited := r.loud && (r.awaited || r.outputs[Terminal].count() > 0)
+	awaited := r.loud && (r.awaited || r.outputs[Terminal].Total() > 0)
 	if !awaited || s.progress(r).prompted {
 		return s.over(r)
 	}

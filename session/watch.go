@@ -103,10 +103,10 @@ func (w *watch) look() {
 // suspicious reports whether the last thing that came may be a prompt.
 func (w *watch) suspicious() bool {
 	outputs := &w.run.outputs
-	terminal := outputs[Terminal].count()
+	terminal := outputs[Terminal].Total()
 	return terminal > w.run.answered[Terminal] ||
-		outputs[Stdout].unfinished() && outputs[Stdout].count() > w.run.answered[Stdout] ||
-		outputs[Stderr].unfinished() && outputs[Stderr].count() > w.run.answered[Stderr]
+		outputs[Stdout].Unfinished() && outputs[Stdout].Total() > w.run.answered[Stdout] ||
+		outputs[Stderr].Unfinished() && outputs[Stderr].Total() > w.run.answered[Stderr]
 }
 
 // stillWaits reports whether nothing has come since the probe was sent: no
@@ -273,7 +273,7 @@ func (w *watch) promptText() string {
 func (r *run) lastSaid() (unfinished, finished string) {
 	for _, from := range []Stream{Terminal, Stderr, Stdout} {
 		line := lastLine(jobNotice.ReplaceAll(r.fresh(from), nil))
-		if line != "" && r.outputs[from].unfinished() {
+		if line != "" && r.outputs[from].Unfinished() {
 			return line, ""
 		}
 		finished = cmp.Or(finished, line)
@@ -285,8 +285,8 @@ func (r *run) lastSaid() (unfinished, finished string) {
 // it.
 func (r *run) fresh(from Stream) []byte {
 	output := r.outputs[from]
-	kept := output.soFar()
-	if fresh := output.count() - r.answered[from]; fresh < int64(len(kept)) {
+	kept := output.Bytes()
+	if fresh := output.Total() - r.answered[from]; fresh < int64(len(kept)) {
 		kept = kept[int64(len(kept))-fresh:]
 	}
 	return kept[max(0, len(kept)-4096):]

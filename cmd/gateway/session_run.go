@@ -11,6 +11,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/internal/ends"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -37,7 +38,7 @@ type execution struct {
 
 	dropped int64              // bytes of the output that did not come
 	why     *gateway.JSONError // they could not be kept; nil: a limit took them
-	heard   [3]heard           // by stream, for a program
+	heard   [3]ends.Ends       // by stream, for a program, where the daemon gives no result any more
 }
 
 // answered is what came of a question.
@@ -50,6 +51,9 @@ type answered struct {
 // or that it still runs.
 func (e *execution) do(ctx context.Context) gateway.Result {
 	e.answers, e.asked = make(chan answered), func() {}
+	for i := range e.heard {
+		e.heard[i] = ends.Ends{Head: half, Tail: half}
+	}
 	if !e.waits {
 		e.ask = e.show.asker(e.app.asker())
 	}
@@ -192,7 +196,7 @@ func (e *execution) output(event api.Event) {
 		}
 		from := streamOf(event.Piece.Stream)
 		if e.app.config.Output != "text" {
-			e.heard[from].add(event.Piece.Data)
+			e.heard[from].Add(event.Piece.Data)
 		}
 		e.show.output(from, event.Piece.Data)
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -200,34 +199,5 @@ func TestSessionOutputBeforeTheDaemonIsLost(t *testing.T) {
 	}
 	if string(r.Stdout) != "out 1\nout 2\n" || r.StdoutBytes != 12 || string(r.Stderr) != "err\n" || r.StderrBytes != 4 || r.Truncated {
 		t.Errorf("it has %q of %d, %q of %d, truncated %v", r.Stdout, r.StdoutBytes, r.Stderr, r.StderrBytes, r.Truncated)
-	}
-}
-
-// Of what has come, the beginning and the end are kept, in bounds.
-func TestHeard(t *testing.T) {
-	var all []byte
-	for i := range 3 * 2 * half / 1000 {
-		all = append(all, bytes.Repeat([]byte{byte(i)}, 1000)...)
-	}
-	for _, size := range []int{0, 1, half - 1, half, half + 1, 2 * half, 2*half + 1, 3*half + 1, len(all)} {
-		for _, step := range []int{1000, 65536, len(all)} {
-			var h heard
-			for at := 0; at < size; at += step {
-				h.add(all[at:min(at+step, size)])
-			}
-			got, cut := h.bytes()
-			want := all[:size]
-			if size > 2*half {
-				want = slices.Concat(all[:half], all[size-half:size])
-			}
-			if !bytes.Equal(got, want) || cut != (size > 2*half) || h.total != int64(size) || len(h.data) > 4*half {
-				t.Errorf("of %d by %d: %d bytes, cut %v, %d held", size, step, len(got), cut, len(h.data))
-			}
-		}
-	}
-	var h heard
-	h.add([]byte("a" + strings.Repeat("ö", 2*half)))
-	if got, cut := h.bytes(); string(got) != "a"+strings.Repeat("ö", half-1) || !cut {
-		t.Errorf("of characters: %d bytes, cut %v", len(got), cut)
 	}
 }
