@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"gateway/internal/sshdtest"
 	"gateway/transfer"
@@ -74,7 +76,14 @@ func TestTransferUnreadableMode(t *testing.T) {
 				if info, err := os.Stat(there + "/f"); err != nil || info.Mode() != mode || info.Size() != int64(size) {
 					t.Errorf("%v, %v", info, err)
 				}
-				holds(t, there, "f")
+				path = write(t, from+"/g", strings.Repeat("x", size), mode)
+				if r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there}); !r.OK() {
+					t.Errorf("%d bytes of a file with %v: %+v", size, mode, r)
+				}
+				if info, err := os.Stat(there + "/g"); err != nil || info.Mode() != mode || info.Size() != int64(size) {
+					t.Errorf("of a file with %v: %v, %v", mode, info, err)
+				}
+				holds(t, there, "f", "g")
 			}
 		}
 	})
@@ -145,4 +154,61 @@ func TestTransferWithoutItsProgram(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	holds(t, there, "f")
+}
+
+// The access time is not that of the comparison.
+func TestTransferKeepsTimes(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for _, size := range []int{5, 100 << 10} {
+			there := t.TempDir()
+			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
+			accessed, modified := time.Unix(1_500_000_000, 0), time.Unix(1_400_000_000, 0)
+			if err := os.Chtimes(path, accessed, modified); err != nil {
+				t.Fatal(err)
+			}
+			run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Preserve: true})
+			info, err := os.Stat(there + "/f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Sys().(*syscall.Stat_t).Atim.Sec; got != accessed.Unix() && got != modified.Unix() || !info.ModTime().Equal(modified) {
+				t.Errorf("%d bytes: accessed %d, modified %v", size, got, info.ModTime())
+			}
+		}
+	})
+}
+
+// The protocol's times begin in 1970: an older one is not one of the next century.
+func TestTransferOldTime(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		there := t.TempDir()
+		path := write(t, t.TempDir()+"/f", "old", 0o600)
+		old := time.Unix(-1e8, 0)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Preserve: true})
+		if info, err := os.Stat(there + "/f"); err != nil || info.ModTime().Unix() != old.Unix() && info.ModTime().Unix() != 0 {
+			t.Errorf("%v, %v", info, err)
+		}
+	})
+}
+
+// What the kernel makes up has no size before it is read: that of an empty file is no
+// proof.
+func TestTransferChecksumOfMadeUp(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		there := t.TempDir()
+		c := transfer.Copy{From: m, To: &transfer.Local{}, Paths: []string{"/proc/version"}, Into: there, Checksum: true}
+		write(t, there+"/version", "", 0o600)
+		if r := run(t, c); !r.OK() || r.Files != 1 {
+			t.Errorf("%+v", r)
+		}
+		sameFiles(t, "/proc/version", there+"/version")
+		c.Paths = []string{write(t, t.TempDir()+"/f", "", 0o600)}
+		write(t, there+"/f", "", 0o600)
+		if r := run(t, c); !r.OK() || r.Unchanged != 1 {
+			t.Errorf("empty files: %+v", r)
+		}
+	})
 }

@@ -175,6 +175,7 @@ func TestTransferWhere(t *testing.T) {
 			{"a file on a directory", []string{"d/."}, "clash", true, "file.is_directory", ""},
 			{"a source that is not there", []string{"no"}, "dir", false, "file.not_found", ""},
 			{"no directory for it", []string{"a"}, "no/new", false, "file.not_found", ""},
+			{"none for a directory", []string{"d"}, "no/new", true, "file.not_found", ""},
 		}
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
@@ -189,7 +190,7 @@ func TestTransferWhere(t *testing.T) {
 				for _, c := range []transfer.Copy{{From: &transfer.Local{}, To: m}, {From: m, To: &transfer.Local{}}} {
 					c.Paths, c.Into, c.Recursive = paths, there+"/"+test.into, test.recursive
 					c.DryRun = true
-					if r := run(t, c); codes(r) != test.code && test.into != "no/new" { // that shows when it is written
+					if r := run(t, c); codes(r) != test.code {
 						t.Errorf("dry run: %s: %q, want %q: %v %v", r.To.Via, codes(r), test.code, r.Err, r.Problems)
 					}
 					c.DryRun = false

@@ -127,12 +127,19 @@ func (w *walk) same(ctx context.Context, t task) (bool, error) {
 		}
 		return m.Sum(ctx, path, 0, -1)
 	}
+	if t.info.Size == 0 { // or so it says: what the kernel makes up has no size before it is read
+		some, err := ReadAt(ctx, w.From, t.from, t.info, 0, 1)
+		return len(some) == 0, err
+	}
 	var theirs Sum
 	var failed error
 	var other sync.WaitGroup
 	other.Go(func() { theirs, failed = sum(w.To, t.to) })
 	ours, err := sum(w.From, t.from)
 	other.Wait()
+	if errors.Is(failed, fs.ErrPermission) { // it can be replaced all the same
+		return false, err
+	}
 	return ours == theirs, errors.Join(err, failed)
 }
 
@@ -150,7 +157,7 @@ type fileCopy struct {
 func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	var old string
 	before := f.info
-	if f.Resume && f.info.Size > Small {
+	if f.Resume && !f.fresh && f.info.Size >= step { // less than a step is not gone on with
 		if before, err = f.From.Stat(ctx, f.from, true); err != nil {
 			return 0, err
 		}
@@ -166,7 +173,8 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if err := f.opened(ctx, content, before); err != nil {
 		return 0, err
 	}
-	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: f.perm(), Size: f.info.Size, Old: old, At: f.at})
+	perm := f.perm()
+	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: perm | 0o400, Size: f.info.Size, Old: old, At: f.at})
 	committed := false
 	if part != nil {
 		defer func() {
@@ -191,12 +199,10 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if n, err = f.stream(ctx, content, part, c); err != nil {
 		return n, err
 	}
-	attr, late := f.attr(), Attr{}
-	if attr.Perm != nil && *attr.Perm&0o400 == 0 { // what is stored has to be read for the comparison
-		late.Perm = attr.Perm
-		attr.Perm = new(*attr.Perm | 0o400)
-	}
-	checked, err := part.Finish(ctx, attr)
+	attr := f.attr()
+	now, unreadable := readable(attr.Perm)
+	unreadable = unreadable || attr.Perm == nil && perm&0o400 == 0
+	checked, err := part.Finish(ctx, Attr{now, attr.Accessed, attr.Modified})
 	if err != nil {
 		return n, err
 	}
@@ -204,7 +210,11 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		return n, err
 	}
 	if !checked {
-		if err := c.target(); err != nil {
+		err := c.target()
+		if err == nil && f.Preserve { // it was read for that
+			err = f.To.Chattr(ctx, part.Path(), Attr{nil, attr.Accessed, attr.Modified})
+		}
+		if err != nil {
 			return n, err
 		}
 	}
@@ -213,10 +223,8 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		err = mayBeDone(f.To, f.to, err)
 		f.count(&f.report.Unsure)
 	}
-	if committed = err == nil; committed && late.Perm != nil {
-		ctx, stop := outlast(ctx)
-		defer stop()
-		err = f.To.Chattr(ctx, f.to, late)
+	if committed = err == nil; committed && unreadable {
+		err = hide(ctx, f.To, f.to)
 	}
 	return n, err
 }
@@ -331,15 +339,18 @@ func (f *fileCopy) hasChanged() error {
 // oldPart finds what an earlier copy has left and how much of it is right.
 func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err error) {
 	dir, name := split(f.to)
+	left, err := f.left.in(ctx, f.To, dir)
+	if err != nil {
+		return "", 0, err
+	}
 	var size int64
-	err = f.To.List(ctx, dir, func(info Info) error {
-		if info.Mode.IsRegular() && isPart(info.Name, name) && info.Size > size {
+	for _, info := range left {
+		if isPart(info.Name, name) && info.Size > size {
 			path, size = Join(dir, info.Name), info.Size
 		}
-		return nil
-	})
-	if err != nil || path == "" {
-		return "", 0, err
+	}
+	if path == "" {
+		return "", 0, nil
 	}
 	whole := min(size, f.info.Size) / step * step
 	if whole == 0 {
@@ -377,5 +388,8 @@ func (f *fileCopy) sameRange(ctx context.Context, part string, from, to int64) (
 	other.Go(func() { theirs, failed = f.To.Sum(ctx, part, from, to) })
 	ours, err := f.From.Sum(ctx, f.task.from, from, to)
 	other.Wait()
+	if errors.Is(failed, fs.ErrPermission) { // what is ours can be read
+		failed = foreignPart(f.To.About().Name, part)
+	}
 	return ours == theirs, errors.Join(err, failed)
 }

@@ -51,6 +51,9 @@ func newHasher(start starter) *hasher {
 // errNoHasher: the machine runs no program that hashes.
 var errNoHasher = errors.New("no program that hashes")
 
+// errNotHashed: there is one, which does not say why it gives no hash.
+var errNotHashed = errors.New("it cannot be hashed there")
+
 // maxTogether is how many questions go together.
 const maxTogether = 64
 
@@ -70,7 +73,7 @@ func (h *hasher) sum(ctx context.Context, path string, from, to int64) (Sum, err
 	digits, _, _ := strings.Cut(line, " ")
 	sum, err := hex.DecodeString(digits)
 	if err != nil || len(sum) != sha256.Size {
-		return Sum{}, fmt.Errorf("it cannot be hashed there (%q)", line)
+		return Sum{}, fmt.Errorf("%w (%q)", errNotHashed, line)
 	}
 	return Sum(sum), nil
 }

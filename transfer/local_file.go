@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -101,6 +102,11 @@ func (p *localPart) takeOver() error {
 		return p.local.problem("take over", p.spec.Old, unlink(err))
 	}
 	f, err := os.OpenFile(p.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
+		if err = os.Chmod(p.path, onlyOwner); err == nil {
+			f, err = os.OpenFile(p.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		}
+	}
 	if err == nil {
 		p.file = f
 		if err = f.Chmod(onlyOwner); err == nil {

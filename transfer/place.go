@@ -21,41 +21,76 @@ func (p Place) String() string { return Show(p.Selector, p.Path) }
 
 // ParsePlace parses PATH or SELECTOR:PATH. It is the latter if a colon stands
 // before any slash: ./a:b is a file here. The colons of the terms tag:NAME and
-// run:ID belong to the selector, and so does a slash behind run:. On a host, ~
-// is the home directory, as is the empty path. The error's code is usage.
+// run:ID belong to the selector, and so do slashes behind them. On a host, ~ is
+// the home directory, as is the empty path. The error's code is usage.
 func ParsePlace(s string) (Place, error) {
 	begin := 0 // of the term
-	inRun := false
-	for i := range len(s) {
+	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case ',', '!', '&', ' ':
-			begin, inRun = i+1, false
+			begin = i + 1
 		case '/':
-			if !inRun {
-				return Place{Path: s}, nil
-			}
+			return Place{Path: s}, nil
 		case ':':
-			switch term := s[begin:i]; {
-			case term == "tag":
-				if !strings.Contains(s[i+1:], ":") {
-					return Place{}, noPath(s)
-				}
-				begin = i + 1
-				continue
-			case term == "run":
-				if !strings.Contains(s[i+1:], ":") {
-					return Place{}, noPath(s)
-				}
-				inRun, begin = true, i+1
-				continue
-			}
 			if i == 0 {
 				return Place{}, &transport.Error{Code: "usage", Message: printable(s) + ": no host in front of the colon", Hint: "./" + s + " is a file here"}
 			}
-			return Place{s[:i], homePath(s[i+1:])}, nil
+			kind := s[begin:i]
+			if kind != "tag" && kind != "run" {
+				return Place{s[:i], homePath(s[i+1:])}, nil
+			}
+			name := i + 1
+			colon, end, err := endOfTerm(s, name, kind == "tag")
+			if err != nil {
+				return Place{}, err
+			}
+			if colon >= 0 {
+				return Place{s[:colon], homePath(s[colon+1:])}, nil
+			}
+			i = end - 1
 		}
 	}
+	if strings.HasPrefix(s[begin:], "tag:") || strings.HasPrefix(s[begin:], "run:") {
+		return Place{}, noPath(s)
+	}
 	return Place{Path: s}, nil
+}
+
+// endOfTerm finds the colon behind the name of a tag or a run, which begins at
+// from. Without one, colon is -1, and end is where the term ends. A tag may have
+// colons of its own: then what is behind the right one has to look like a path.
+func endOfTerm(s string, from int, colons bool) (colon, end int, err error) {
+	end = len(s)
+	if n := strings.IndexAny(s[from:], ",!& "); n >= 0 {
+		end = from + n
+	}
+	first := strings.IndexByte(s[from:end], ':')
+	if first < 0 {
+		return -1, end, nil
+	}
+	first += from
+	if !colons || strings.Count(s[from:], ":") == 1 {
+		return first, end, nil
+	}
+	for i := first; i < end; i++ {
+		if s[i] == ':' && looksLikePath(s[i+1:]) {
+			return i, end, nil
+		}
+	}
+	return 0, 0, &transport.Error{
+		Code: "usage", Message: printable(s) + ": which colon ends the selector? A tag may have some",
+		Hint: "begin the path with / or ./ or ~",
+	}
+}
+
+// looksLikePath reports whether s can't be taken for more of a tag.
+func looksLikePath(s string) bool {
+	for _, begin := range []string{"/", "~", "./", "../"} {
+		if strings.HasPrefix(s, begin) {
+			return true
+		}
+	}
+	return s == ""
 }
 
 func noPath(s string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"strings"
 	"syscall"
 	"time"
@@ -253,7 +254,13 @@ func (l *link) chtimes(path string, attr Attr) error {
 	if attr.Modified.IsZero() {
 		return nil
 	}
-	return l.Chtimes(path, orElse(attr.Accessed, attr.Modified), attr.Modified)
+	return l.Chtimes(path, inRange(orElse(attr.Accessed, attr.Modified)), inRange(attr.Modified))
+}
+
+// inRange returns a time that the protocol can say, or the nearest one: seconds since
+// 1970 in 32 bits; draft-ietf-secsh-filexfer-02, section 5.
+func inRange(t time.Time) time.Time {
+	return time.Unix(min(max(t.Unix(), 0), math.MaxUint32), 0)
 }
 
 // readOnly is SSH_FXE_STATVFS_ST_RDONLY; PROTOCOL of OpenSSH, section 4.3.

@@ -3,6 +3,7 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -25,7 +26,7 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 		return p, nil
 	}
 	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), parting)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
 		defer cancel()
 		if _, failed := call.wait(late); failed == nil {
 			return p, context.Cause(ctx)
@@ -62,7 +63,13 @@ func (p *remotePart) open() (*sftp.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if file, err = l.OpenFile(p.path, os.O_RDWR); err != nil {
+		file, err = l.OpenFile(p.path, os.O_RDWR)
+		if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
+			if err = l.Chmod(p.path, onlyOwner); err == nil {
+				file, err = l.OpenFile(p.path, os.O_RDWR)
+			}
+		}
+		if err != nil {
 			return nil, err
 		}
 		ours, p.made = false, 0

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,24 @@ func TestRenameLost(t *testing.T) {
 	err := Write(t.Context(), r, "/f", []byte("new"), nil)
 	if !Lost(err) || !strings.Contains(err.Error(), "it may have been done") || !strings.Contains(err.Error(), ".old") {
 		t.Errorf("%v, want a lost link, and where the old file is", err)
+	}
+}
+
+// TestSymlinkLost: so may a symlink, and a copy says that it may.
+func TestSymlinkLost(t *testing.T) {
+	memory := sftp.InMemHandler()
+	g := &grudging{FileCmder: memory.FileCmd, renaming: 2}
+	memory.FileCmd = g
+	r := over(t, memory)
+	g.lost = func() { _ = r.link.Close() }
+	from := t.TempDir()
+	if err := os.Symlink("anywhere", from+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	c := Copy{From: &Local{}, To: r, Paths: []string{from + "/."}, Into: "/", Recursive: true}
+	report := c.Run(t.Context())
+	if report.Unsure != 1 || len(report.Problems) != 1 || !MayBeDone(report.Problems[0].Err) {
+		t.Errorf("%+v", report)
 	}
 }
 

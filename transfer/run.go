@@ -30,6 +30,7 @@ type run struct {
 	mu     sync.Mutex
 	report Report            // guarded by mu
 	attrs  map[string]Attr   // what a directory gets when everything in it is done; guarded by mu
+	left   leftovers         // of earlier copies
 	taken  map[string]string // the sources of what was copied, by its path, where another tree may have the same; nil: none can; guarded by mu
 }
 
@@ -52,13 +53,9 @@ func (r *run) all(ctx context.Context) error {
 		r.taken = make(map[string]string)
 	}
 	named := make(map[string]string) // the sources, by what their copies are called
-	seen := make(map[string]bool)    // two patterns may stand for one
-	for _, source := range paths {
-		if seen[source] {
-			continue
-		}
-		seen[source] = true
-		info, err := r.From.Stat(ctx, source, true)
+	paths = unique(paths)
+	for i, found := range r.look(ctx, paths) {
+		source, info, err := paths[i], found.info, found.err
 		if err != nil {
 			if len(paths) == 1 {
 				return err
@@ -170,6 +167,37 @@ func (r *run) sources(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
+// unique leaves out what comes again: two patterns may stand for one file.
+func unique(paths []string) []string {
+	seen := make(map[string]bool, len(paths))
+	return slices.DeleteFunc(paths, func(p string) bool {
+		again := seen[p]
+		seen[p] = true
+		return again
+	})
+}
+
+type looked struct {
+	info Info
+	err  error
+}
+
+// look returns what is at paths, behind symlinks, in their order.
+func (r *run) look(ctx context.Context, paths []string) []looked {
+	found := make([]looked, len(paths))
+	places := make(chan struct{}, 32)
+	var all sync.WaitGroup
+	for i, source := range paths {
+		places <- struct{}{}
+		all.Go(func() {
+			defer func() { <-places }()
+			found[i].info, found[i].err = r.From.Stat(ctx, source, true)
+		})
+	}
+	all.Wait()
+	return found
+}
+
 // into reports whether copies go into the directory Into, and whether something
 // is there at all.
 func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error) {
@@ -192,9 +220,29 @@ func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error
 	case r.MakeInto:
 		return true, false, r.makeInto(ctx)
 	case several || strings.HasSuffix(r.Into, "/"):
-		return false, false, refuse(codeNotFound, "make it first: a directory that is not there is not made by the way", "there is no directory %s", name)
+		return false, false, noDirectory(name)
+	case r.DryRun: // else it turns out when the file is made
+		return false, false, r.above(ctx, plain)
 	}
 	return false, false, nil
+}
+
+// above refuses what is to be made in a directory that is not there.
+func (r *run) above(ctx context.Context, target string) error {
+	dir, _ := split(target)
+	name := Show(r.To.About().Name, dir)
+	info, err := r.To.Stat(ctx, dir, true)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return noDirectory(name)
+	case err == nil && !info.Mode.IsDir():
+		return refuse(codeNotDirectory, "", "%s is no directory", name)
+	}
+	return err
+}
+
+func noDirectory(name string) error {
+	return refuse(codeNotFound, "make it first: a directory that is not there is not made by the way", "there is no directory %s", name)
 }
 
 func (r *run) makeInto(ctx context.Context) error {

@@ -2,10 +2,12 @@ package transfer_test
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,5 +143,68 @@ func TestSourceReplaced(t *testing.T) {
 	}
 	if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// crowded is a machine that answers a look at a file when several ask.
+type crowded struct {
+	*transfer.Local
+	asked atomic.Int32
+	many  chan struct{}
+}
+
+func (c *crowded) Stat(ctx context.Context, path string, follow bool) (transfer.Info, error) {
+	if c.asked.Add(1) == 4 {
+		close(c.many)
+	}
+	select {
+	case <-c.many:
+	case <-ctx.Done():
+		return transfer.Info{}, context.Cause(ctx)
+	}
+	return c.Local.Stat(ctx, path, follow)
+}
+
+// TestSourcesAreLookedAtTogether: many that match a pattern do not wait for a round
+// trip each.
+func TestSourcesAreLookedAtTogether(t *testing.T) {
+	from, there := tree(t, map[string]string{"a": "a", "b": "b", "c": "c", "d": "d"}), t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c := transfer.Copy{
+		From: &crowded{Local: &transfer.Local{}, many: make(chan struct{})}, To: &transfer.Local{},
+		Paths: []string{from + "/a", from + "/b", from + "/c", from + "/d", from + "/a"}, Into: there,
+	}
+	if r := c.Run(ctx); !r.OK() || r.Files != 4 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// listing is a machine that counts how often it lists a directory.
+type listing struct {
+	*transfer.Local
+	lists atomic.Int32
+}
+
+func (l *listing) List(ctx context.Context, dir string, each func(transfer.Info) error) error {
+	l.lists.Add(1)
+	return l.Local.List(ctx, dir, each)
+}
+
+// TestResumeListsOnce: whoever looks for what is left of many files in a directory
+// lists it once, and not where there can be none.
+func TestResumeListsOnce(t *testing.T) {
+	files := map[string]string{}
+	for i := range 8 {
+		files[fmt.Sprint("d/", i)] = strings.Repeat("x", 1<<20)
+	}
+	from := tree(t, files)
+	for want, into := range map[int32]string{1: tree(t, map[string]string{"d/x": ""}) + "/d", 0: t.TempDir() + "/new"} {
+		to := &listing{Local: &transfer.Local{}}
+		path := from + "/d/."
+		c := transfer.Copy{From: &transfer.Local{}, To: to, Paths: []string{path}, Into: into, Recursive: true, Resume: true}
+		if r := c.Run(t.Context()); !r.OK() || r.Files != 8 || to.lists.Load() != want {
+			t.Errorf("%+v, %d lists, want %d", r, to.lists.Load(), want)
+		}
 	}
 }

@@ -232,7 +232,7 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 			return nil, s.problem("take over", spec.Old, err)
 		}
 		// Under a name of one's own it is nobody else's to go on with.
-		_, err = s.run(ctx, fmt.Sprintf("{ mv -f %s %s && dd bs=%d seek=%d count=0 of=%s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step, word(p.path)))
+		_, err = s.run(ctx, fmt.Sprintf("{ mv -f %s %s && chmod 600 %[2]s && dd bs=%d seek=%d count=0 of=%[2]s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step))
 		if err != nil {
 			return nil, s.problem("take over", spec.Old, err)
 		}

@@ -140,11 +140,15 @@ var said = []struct {
 	{"ile exists", fs.ErrExist},
 }
 
-// spoken is the error that a program's words stand for.
+// spoken is the error that a program's words stand for: those at the end of a line,
+// behind the names of files, which may be words, too.
 func spoken(words string) error {
-	for _, s := range said {
-		if strings.Contains(words, s.text) {
-			return s.cause
+	for line := range strings.Lines(words) {
+		end := line[strings.LastIndex(line, ": ")+1:]
+		for _, s := range said {
+			if strings.Contains(end, s.text) {
+				return s.cause
+			}
 		}
 	}
 	return unknownWords(strings.ToValidUTF8(strings.TrimSpace(words), "?"))
@@ -281,6 +285,11 @@ func (s *Shell) Sum(ctx context.Context, path string, from, to int64) (Sum, erro
 	sum, err := s.hasher.sum(ctx, path, from, to)
 	if errors.Is(err, errNoHasher) {
 		return sumContent(ctx, s, path, from, to)
+	}
+	if errors.Is(err, errNotHashed) {
+		if out, failed := s.run(ctx, "[ -r "+word(path)+" ] || echo no"); failed == nil && len(out) > 0 {
+			err = fs.ErrPermission
+		}
 	}
 	return sum, s.problem("hash", path, err)
 }

@@ -324,7 +324,10 @@ func (w *walk) link(ctx context.Context, t task) {
 		target, err = w.From.Readlink(ctx, t.from)
 	}
 	if err == nil {
-		err = w.To.Symlink(ctx, target, t.to)
+		if err = w.To.Symlink(ctx, target, t.to); unsure(err) {
+			err = mayBeDone(w.To, t.to, err)
+			w.count(&w.report.Unsure)
+		}
 	}
 	if err != nil {
 		w.failed(ctx, t.from, t.to, err)

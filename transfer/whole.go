@@ -61,9 +61,10 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		spec.Perm = onlyOwner // what it is to have is set before it gets its name
 	}
 	part, err := m.Create(ctx, spec)
+	done := false // it has its name
 	if part != nil {
 		defer func() {
-			if err != nil {
+			if err != nil && !done {
 				part.Abandon(false)
 			}
 		}()
@@ -74,7 +75,8 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	if _, err := part.Write(content); err != nil {
 		return err
 	}
-	checked, err := part.Finish(ctx, Attr{Perm: perm})
+	now, unreadable := readable(perm)
+	checked, err := part.Finish(ctx, Attr{Perm: now})
 	if err != nil {
 		return err
 	}
@@ -91,8 +93,34 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		return context.Cause(ctx)
 	}
 	err = part.Commit(ctx)
-	if unsure(err) {
+	switch {
+	case unsure(err):
 		return mayBeDone(m, path, err)
+	case err != nil:
+		return err
+	case unreadable:
+		done = true
+		return hide(ctx, m, path)
+	}
+	return nil
+}
+
+// readable returns the permissions that a file has until it has been compared, for
+// which its owner reads it, and whether it is to lose that in the end.
+func readable(perm *fs.FileMode) (now *fs.FileMode, unreadable bool) {
+	if perm == nil || *perm&0o400 != 0 {
+		return perm, false
+	}
+	return new(*perm | 0o400), true
+}
+
+// hide takes from a file what its owner may read.
+func hide(ctx context.Context, m Machine, path string) error {
+	ctx, stop := outlast(ctx)
+	defer stop()
+	info, err := m.Stat(ctx, path, false)
+	if err == nil {
+		err = m.Chattr(ctx, path, Attr{Perm: new(info.Mode.Perm() &^ 0o400)})
 	}
 	return err
 }

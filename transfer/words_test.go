@@ -2,7 +2,9 @@ package transfer
 
 import (
 	"errors"
+	"io/fs"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -17,6 +19,24 @@ func TestWordsAreQuoted(t *testing.T) {
 		text := problem("web1", "look at", "/f", spoken(words)).Error()
 		if strings.ContainsAny(text, "\n\r\x1b\x07\u2028\u202e") || !utf8.ValidString(text) || len(text) > 1000 || !strings.HasSuffix(text, `"`) {
 			t.Errorf("%.100q gives %q", words, text)
+		}
+	}
+}
+
+// What a file is called is not what has happened to it.
+func TestWordsBehindNames(t *testing.T) {
+	for words, want := range map[string]error{
+		"stat: cannot stat './No such file/x': Permission denied\n":                         fs.ErrPermission,
+		"sh: 1: cannot create No space left: Permission denied":                             fs.ErrPermission,
+		"mv: can't rename 'a': No such file or directory":                                   fs.ErrNotExist,
+		"sh: 1: cannot create a/b: Directory nonexistent":                                   fs.ErrNotExist,
+		"sh: cannot open a [Permission denied]":                                             fs.ErrPermission,
+		"dd: error writing 'x': No space left on device\n0+1 records in\n0+0 records out\n": syscall.ENOSPC,
+		"mv: cannot move 'No space left' to 'b': Directory not empty":                       nil,
+	} {
+		err := spoken(words)
+		if _, unknown := err.(unknownWords); unknown != (want == nil) || want != nil && !errors.Is(err, want) {
+			t.Errorf("%q is %v, want %v", words, err, want)
 		}
 	}
 }
