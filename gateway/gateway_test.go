@@ -57,6 +57,17 @@ func TestExecKeepsLongOutputWhole(t *testing.T) {
 	}
 }
 
+// Where there is no home, there is no place for spools either: the command does not
+// fail for it, and it is said.
+func TestLongOutputWithoutAPlace(t *testing.T) {
+	var warned []string
+	g := with(t, "", func(c *gateway.Config) { c.Warn = func(s string) { warned = append(warned, s) } })
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "seq 1 300000", Spool: true})
+	if r.Err != nil || !r.Truncated || r.Spool != "" || len(warned) != 1 || !strings.Contains(warned[0], "output is not kept whole") {
+		t.Errorf("%v, truncated %v, spool %q, warned %q", r.Err, r.Truncated, r.Spool, warned)
+	}
+}
+
 // Each stream that is too long has a file of its own, and the result names it: of
 // a command, and of a script.
 func TestBothStreamsAreKeptWhole(t *testing.T) {
@@ -209,11 +220,11 @@ func TestResultInJSON(t *testing.T) {
 		{"signaled, with bytes that are no text", gateway.Result{
 			ID: "1", Host: "web1", User: "deploy", Transport: "ssh", Session: "s-1", Shell: "/usr/bin/bash", Command: "x", Connect: 1500 * time.Millisecond,
 			Result: session.Result{
-				Verdict: session.Signaled, ExitCode: 137, Signal: "KILL", Stdout: []byte("\x00\x01\xff"), Stderr: []byte("ü"), Streams: session.Merged,
+				Verdict: session.Signaled, ExitCode: 137, Signal: "KILL", Stdout: []byte("\x00\x01\xff"), Stderr: []byte("ü"), Terminal: []byte("\xff"), Streams: session.Merged,
 				StdoutBytes: 3, StderrBytes: 2, Truncated: true, Spool: "/s", SpoolStderr: "/s.stderr", Background: true, Cwd: "/srv", Started: started, Duration: 2 * time.Second,
 			},
 		}, `{"schema":"gateway.result/v1","id":"1","host":"web1","user":"deploy","transport":"ssh","session":"s-1","shell":"bash","command":"x",` +
-			`"verdict":"signaled","exit_code":137,"signal":"KILL","stdout_base64":"AAH/","stderr":"ü","terminal":"","streams":"merged",` +
+			`"verdict":"signaled","exit_code":137,"signal":"KILL","stdout_base64":"AAH/","stderr":"ü","terminal_base64":"/w==","streams":"merged",` +
 			`"stdout_bytes":3,"stderr_bytes":2,"truncated":true,"spool":"/s","spool_stderr":"/s.stderr","background":true,"cwd":"/srv","started_at":"2026-01-02T03:04:05.678901Z","duration_ms":2000,"connect_ms":1500,` +
 			`"error":null}`},
 	} {

@@ -53,7 +53,8 @@ type jsonResult struct {
 	StdoutBase64 *string    `json:"stdout_base64,omitempty"`
 	Stderr       *string    `json:"stderr,omitempty"`
 	StderrBase64 *string    `json:"stderr_base64,omitempty"`
-	Terminal     string     `json:"terminal"`
+	Terminal     *string    `json:"terminal,omitempty"`
+	TermBase64   *string    `json:"terminal_base64,omitempty"`
 	Streams      string     `json:"streams"`
 	StdoutBytes  int64      `json:"stdout_bytes"`
 	StderrBytes  int64      `json:"stderr_bytes"`
@@ -92,7 +93,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 		Schema: Schema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
 		Session: r.Session, Shell: ShellName(r.Shell), Command: r.Command,
 		Verdict:  string(r.Verdict),
-		Terminal: string(r.Terminal), Streams: string(r.Streams),
+		Streams:     string(r.Streams),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
 		Background: r.Background, Cwd: r.Cwd, StartedAt: Timestamp(r.Started),
 		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(), Line: r.Line,
@@ -113,6 +114,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	}
 	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
 	j.Stderr, j.StderrBase64 = Text(r.Stderr)
+	j.Terminal, j.TermBase64 = Text(r.Terminal)
 	// Not json.Marshal: \u003e for every > is no way to show a command.
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -132,7 +134,7 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 		Session: j.Session, Shell: j.Shell, Command: j.Command,
 		Result: session.Result{
 			Verdict: session.Verdict(j.Verdict), ExitCode: -1,
-			Terminal: []byte(j.Terminal), Streams: session.Streams(j.Streams),
+			Streams:     session.Streams(j.Streams),
 			StdoutBytes: j.StdoutBytes, StderrBytes: j.StderrBytes, Truncated: j.Truncated,
 			Background: j.Background, Cwd: j.Cwd, Ended: j.ShellEnded,
 			Duration: time.Duration(j.DurationMS) * time.Millisecond,
@@ -157,10 +159,11 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	if j.StartedAt != nil {
 		r.Started = *j.StartedAt
 	}
-	var err, failed error
-	r.Stdout, err = bytesOf(j.Stdout, j.StdoutBase64)
-	r.Stderr, failed = bytesOf(j.Stderr, j.StderrBase64)
-	return errors.Join(err, failed)
+	var errs [3]error
+	r.Stdout, errs[0] = bytesOf(j.Stdout, j.StdoutBase64)
+	r.Stderr, errs[1] = bytesOf(j.Stderr, j.StderrBase64)
+	r.Terminal, errs[2] = bytesOf(j.Terminal, j.TermBase64)
+	return errors.Join(errs[:]...)
 }
 
 // Err returns the error that stands in JSON, with its code and hint; nil for

@@ -15,7 +15,7 @@ import (
 
 // The limits of the contract.
 const (
-	maxSpool    = 64 << 20 // of one command
+	maxSpool    = 64 << 20 // of one stream of a command
 	maxSpools   = 1 << 30  // of all
 	maxSpoolAge = 7 * 24 * time.Hour
 )
@@ -33,6 +33,7 @@ func newSpools(dir string, warn func(string)) *spools { return &spools{dir: dir,
 // fails for want of a spool.
 func (s *spools) open(id string, from session.Stream) session.Spool {
 	if s.dir == "" {
+		s.complain(errors.New("there is no directory for it"))
 		return nil
 	}
 	file, err := s.create(id + "." + from.String())
@@ -51,12 +52,13 @@ func (s *spools) create(name string) (*os.File, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	s.prune()
+	s.prune(maxSpool)
 	return os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// prune removes what is too old, and the oldest beyond the limit of all.
-func (s *spools) prune() {
+// prune removes what is too old, and the oldest beyond the limit of all with room
+// for so much more.
+func (s *spools) prune(room int64) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return
@@ -68,7 +70,7 @@ func (s *spools) prune() {
 		}
 	}
 	slices.SortFunc(files, func(a, b os.FileInfo) int { return cmp.Compare(b.ModTime().UnixNano(), a.ModTime().UnixNano()) })
-	total := int64(maxSpool) // room for the one to come
+	total := room
 	for _, info := range files {
 		total += info.Size()
 		if total > maxSpools || time.Since(info.ModTime()) > maxSpoolAge {
@@ -110,6 +112,7 @@ func (s *spool) Close() error {
 	if s.failed {
 		return nil
 	}
+	defer s.spools.prune(0) // others have grown beside it
 	return s.file.Close()
 }
 

@@ -53,9 +53,19 @@ type Group struct {
 func (inv *Inventory) Host(name string) (Host, error) {
 	i, ok := inv.index[name]
 	if !ok {
-		return Host{}, unknownHost(name, inv.Names())
+		return Host{}, inv.unknown(name)
 	}
 	return inv.members[i].host(), nil
+}
+
+// unknown is the error of a name that is no host's, and may be a group's.
+func (inv *Inventory) unknown(name string) *Error {
+	if _, ok := inv.groupIndex[name]; ok {
+		e := unknownHost(name, nil)
+		e.Hint = "did you mean the group @" + name + "?"
+		return e
+	}
+	return unknownHost(name, inv.Names())
 }
 
 // unknownHost is the error of a name that is none of those.

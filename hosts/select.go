@@ -203,11 +203,11 @@ func (p *picker) name(name string) (int, error) {
 		return i, nil
 	}
 	if p.with.Host == nil {
-		return 0, p.unknown(name)
+		return 0, p.inv.unknown(name)
 	}
 	host, err := p.with.Host(name)
 	if errors.Is(err, ErrUnknown) {
-		return 0, p.unknown(name)
+		return 0, p.inv.unknown(name)
 	}
 	if err != nil {
 		return 0, err
@@ -216,15 +216,6 @@ func (p *picker) name(name string) (int, error) {
 	p.extra = append(p.extra, host)
 	p.others[name] = i
 	return i, nil
-}
-
-func (p *picker) unknown(name string) *Error {
-	if _, ok := p.inv.groupIndex[name]; ok {
-		e := unknownHost(name, nil)
-		e.Hint = "did you mean the group @" + name + "?"
-		return e
-	}
-	return unknownHost(name, p.inv.Names())
 }
 
 func (p *picker) run(t term) ([]int, error) {

@@ -189,4 +189,10 @@ func TestSelectHints(t *testing.T) {
 			t.Errorf("Select(%q): %v, hint %q, want %q", test.selector, err, e.ErrorHint(), test.hint)
 		}
 	}
+	for name, want := range map[string]string{"web": "did you mean the group @web?", "wbe01": "did you mean web01?"} {
+		_, err := inv.Host(name)
+		if e, ok := errors.AsType[*hosts.Error](err); !ok || e.Hint != want {
+			t.Errorf("Host(%q): %v, want the hint %q", name, err, want)
+		}
+	}
 }

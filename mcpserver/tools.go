@@ -24,7 +24,7 @@ func (s *Server) addTools() {
 		`Run one command on a host, in a fresh shell that is gone afterwards: nothing persists but what it did to the host, and its background jobs lose their terminal. For several commands that belong together use session_open and run. If it takes longer than wait_ms the answer is "running" with its id, for wait, send, output and interrupt. At timeout_ms it is ended. Long output is cut in the middle; output with its id gives the rest.`,
 		(*call).exec)
 	add(s, "session_open", "Open a session", adds,
-		`Open a shell on a host that stays: between commands it keeps its directory, variables (exported or not), functions, options and background jobs. It survives timeouts and interrupts, and ends with close, with exit, after 12 h of idleness, or 60 s after this client is gone unless keep is true. A person can see it and take it over.`,
+		`Open a shell on a host that stays: between commands it keeps its directory, variables (exported or not), functions, options and background jobs. It survives timeouts and interrupts, and ends with close, with exit, after some hours of idleness, or 60 s after this client is gone unless keep is true. A person can see it and take it over.`,
 		(*call).open)
 	add(s, "run", "Run a command in a session", changes,
 		`Run a command in a session. What it does to the shell stays: cd, export, functions, background jobs; exit ends the session. One command at a time: while one runs, another is refused and not run. If it takes longer than wait_ms the answer is "running" with what is there so far, or "waiting_input" if it asks something. At timeout_ms it is ended, the session stays. Long output is cut in the middle; output with its id gives the rest. stdout and stderr are apart unless tty is true.`,

@@ -152,7 +152,7 @@ func (s Store) read(id string) (Record, error) {
 		return r, err
 	}
 	if err := s.follow(&r); err != nil {
-		return Record{}, fmt.Errorf("run %s: %w", id, err)
+		return Record{}, unreadable(id, err)
 	}
 	if !r.Running { // it may have come to its end meanwhile
 		if ended, err := s.record(id); err == nil && ended.EndedAt != nil {
@@ -172,9 +172,16 @@ func (s Store) record(id string) (Record, error) {
 		err = errors.New("not a record of this run")
 	}
 	if err != nil {
-		return Record{}, fmt.Errorf("run %s: %w", id, err)
+		return Record{}, unreadable(id, err)
 	}
 	return r, nil
+}
+
+func unreadable(id string, err error) error {
+	return &transport.Error{
+		Code: "selector.invalid", Message: fmt.Sprintf("run %s: its record can't be read: %v", id, err),
+		Hint: "gateway runs list shows the others", Err: err,
+	}
 }
 
 // Hosts names the hosts of a run that had one of the outcomes, as

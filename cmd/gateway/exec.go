@@ -38,9 +38,9 @@ spaces and read by the session's shell: bash where there is one, else sh.
 
 One plain host name: output comes as it is, and the exit status is the
 command's. Flags for many hosts (--forks, --batch, --max-fail, --fail-fast,
---gather, --diff) change nothing there. Status: 0-255 the command's own, 124
-timed out, 125 did not start, 122 outcome unknown, 130/143/129 interrupted, 141
-stdout was closed.
+--gather, --diff) are checked, and change nothing there. Status: 0-255 the
+command's own, 124 timed out, 125 did not start, 122 outcome unknown,
+130/143/129 interrupted, 141 stdout was closed.
 
 Any other SELECTOR (a group, a glob, a range, a tag, a list, all, run:…) is for
 many, however many it selects: each line of output has its host in front, and a

@@ -119,7 +119,13 @@ func TestUnknownHostKeyIsAsked(t *testing.T) {
 	p.expect(fingerprint)
 	p.expect("Trust them (yes or no)? ")
 	p.press("no\r")
-	p.expect("nothing was recorded")
+	p.expect("hostkey.unknown: web1: nothing was recorded")
+	p.leaves(statusFailed)
+
+	p = atHome(t, home, "hosts", "trust", "web1", "-o", "json")
+	p.expect("Trust them (yes or no)? ")
+	p.press("no\r")
+	p.expect(`{"error":{"code":"hostkey.unknown","message":"web1: nothing was recorded"`)
 	p.leaves(statusFailed)
 
 	p = atHome(t, home, "exec", "-t", "web1", "test -t 0 && echo u''p")

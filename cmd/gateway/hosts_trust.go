@@ -161,8 +161,7 @@ func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []ga
 		return nil, err
 	}
 	if answer != "yes" {
-		a.out.say("gateway: nothing was recorded")
-		return nil, exitStatus(statusFailed)
+		return nil, &transport.Error{Code: "hostkey.unknown", Message: host + ": nothing was recorded", Hint: "only the answer yes trusts a key; --fingerprint names one"}
 	}
 	return wanted, nil
 }

@@ -92,6 +92,11 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	unread.warn()
 	e := &execution{app: a, client: c, show: show, session: name, run: run, wait: time.Duration(f.wait), waits: cmd.Flags().Changed("wait")}
 	r := e.do(ctx)
+	if r.Session == name { // it has not started
+		if s, err := c.Session(ctx, name); err == nil {
+			r.Session = s.ID
+		}
+	}
 	unread.warn()
 	err = a.finish(ctx, show, r)
 	if r.Ended && r.Verdict != session.Unknown && a.config.Output == "text" && !a.config.Quiet {

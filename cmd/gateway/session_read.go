@@ -240,6 +240,9 @@ func (r *reader) write(p api.Piece) error {
 		_, err := a.out.errors().Write(p.Data)
 		return err
 	}
+	if len(p.Data) == 0 && r.query.Grep == "" {
+		return nil
+	}
 	entry := pieceEntry{Stream: cmp.Or(p.Stream, r.query.Stream), At: p.At, Time: p.Time.UTC(), Match: p.Match}
 	entry.Data, entry.DataBase64 = gateway.Text(p.Data)
 	if a.config.Output == "jsonl" {

@@ -47,7 +47,7 @@ time was up.`,
 		},
 	}
 	cmd.Flags().StringVar(&until, "until", api.UntilExit, "`WHAT` to wait for: exit, prompt, idle=DURATION or match=REGEX")
-	cmd.Flags().Var(&timeout, "timeout", "wait no longer than that")
+	cmd.Flags().Var(&timeout, "timeout", "wait no longer than that (0 is no limit)")
 	cmd.Flags().Int64Var(&since, "since", -1, "with match: look from this `CURSOR` on (default the command's beginning)")
 	cmd.Flags().Lookup("since").DefValue = "0" // help leaves it out: the text says it
 	completeWords(cmd, "until", []string{"exit", "prompt", "idle=5s", "match="})

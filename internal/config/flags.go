@@ -7,7 +7,7 @@ func Flags(fs *pflag.FlagSet) {
 	fs.String("config", "", "configuration `FILE` in place of the user's own")
 	fs.StringArray("inventory", nil, "inventory `FILE`; may be repeated")
 	fs.VarP(newWord("output"), "output", "o", "text, json or jsonl")
-	fs.BoolP("quiet", "q", false, "no warnings")
+	fs.BoolP("quiet", "q", false, "no warnings and no summaries")
 	fs.Var(newWord("color"), "color", "auto, always or never")
 	fs.Var(newWord("log_level"), "log-level", "debug, info, warn or error")
 	fs.String("log-file", "", "log to `FILE` in place of stderr")
