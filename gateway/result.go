@@ -92,7 +92,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	j := jsonResult{
 		Schema: Schema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
 		Session: r.Session, Shell: ShellName(r.Shell), Command: r.Command,
-		Verdict:  string(r.Verdict),
+		Verdict:     string(r.Verdict),
 		Streams:     string(r.Streams),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
 		Background: r.Background, Cwd: r.Cwd, StartedAt: Timestamp(r.Started),

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -32,6 +33,21 @@ func (m inside) Terminal(ctx context.Context, command string, options transport.
 
 func (m inside) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
 	return m.Transport.Pipe(ctx, m.enter(command))
+}
+
+// count returns how many processes are in the namespace.
+func (m inside) count() (n int) {
+	ours, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", m.pid))
+	all, failed := filepath.Glob("/proc/[0-9]*/ns/mnt")
+	if err != nil || failed != nil {
+		return -1
+	}
+	for _, link := range all {
+		if theirs, err := os.Readlink(link); err == nil && theirs == ours {
+			n++
+		}
+	}
+	return n
 }
 
 // mounted returns a machine on which the mounts have been made. The rest is for

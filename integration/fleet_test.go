@@ -4,6 +4,7 @@ package integration
 
 import (
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	syscall.CloseOnExec(10) // whoever runs the tests may have left it to them; see TestAnySh
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
 		removeBinary()
 		os.Exit(status)

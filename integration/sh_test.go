@@ -46,6 +46,7 @@ func TestAnySh(t *testing.T) {
 			}
 			s.Close()
 			eventually(t, "the stopped job has ended", func() bool { return errors.Is(syscall.Kill(job, 0), syscall.ESRCH) })
+			eventually(t, "nobody is left but who holds the mounts", func() bool { return tr.(inside).count() == 1 })
 		})
 	}
 }

@@ -275,6 +275,7 @@ func (s *Session) leave(r *run) {
 	r.feeder.close()
 	if r.ordered.Load() != nil {
 		allWithin(heedGrace, &r.signaling)
+		s.heed(r) // what comes to an order's line late would take the next command's for its own
 	}
 }
 

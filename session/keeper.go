@@ -229,7 +229,9 @@ func controlMark(kind byte, nonce, payload string) string {
 // fork, and have come to the shell after its end.
 //
 // The number of the shell's session is given: the shell may be gone when the
-// keeper comes to this line.
+// keeper comes to this line. What is older than the shell is none of the session's:
+// where a server gives a shell without a terminal no session of its own, it is the
+// server.
 func (k *keeper) arm(pid int, sid string) error {
 	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*\) } && j=${20}; `, pid, sid) +
 		has("*[13579bdf]") +
@@ -238,7 +240,7 @@ func (k *keeper) arm(pid int, sid string) error {
 		`shell() { x=$1; read -r l </proc/$h/stat && set -- ${l##*\) } && [ $1 != Z ] && [ "${20}" = "$j" ] && kill -$x $h; }; ` +
 		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
 		`for i in ` + listed("[0-9]*/stat", ofSession("$s", ".")) + `; do i=${i%/*}; { read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
-		`[ "$4" = "$s" ] || continue; [ $1 = Z ] || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
+		`[ "$4" = "$s" ] && [ ${20} -ge ${j:-0} ] || continue; { [ $1 = Z ] && [ ${18} -lt 2 ]; } || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
 		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$f" ] || break; f=$y; ` +
 		`[ "$g" ] || { shell 0 || g=1; read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; [ -z "$z" ] || shell KILL; }`)
 }
@@ -261,7 +263,7 @@ func (k *keeper) disarm(jobs bool) error {
 	}
 	return k.control(`gone() { k=; for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
 		`{ read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
-		`[ "$4" = "$s" ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`)
+		`[ "$4" = "$s" ] && [ $1 = T ] && [ ${20} -ge ${j:-0} ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`)
 }
 
 // listed returns a substitution of the files in /proc, as 123/stat, that have a
@@ -307,17 +309,23 @@ type scope struct {
 //
 // It is a subshell that looks: its variables are none of the keeper's.
 func signalLine(sig string, of scope) string {
-	return sinceLine(of) + `; ( ` + signalWhere("", sig, of) + ` )`
+	return sinceLine(of) + `; ` + noted(sig, of) + `; ( ` + signalWhere("", all, sig, of) + ` )`
 }
+
+// noted keeps when a signal was sent: how late the line came is not for those to pay who
+// look behind it.
+func noted(sig string, of scope) string { return `m0=$u r1=` + of.run + sig }
 
 // interruptLine is signalLine for SIGINT, for the shell too: it and what descends from it
 // have theirs in one moment, before the look for what else there is.
 func interruptLine(of scope) string {
-	return sinceLine(of) + `; ( ` + strike(of) + `; ` + signalWhere(`case " $s " in *" $i "*) continue;; esac; `, "INT", of) + ` )`
+	return sinceLine(of) + `; ` + noted("INT", of) + `; ( ` + strike(of) + `; ` + signalWhere(`case " $s " in *" $i "*) continue;; esac; `, all, "INT", of) + ` )`
 }
 
 // strikeLine is the first half of interruptLine.
-func strikeLine(of scope) string { return sinceLine(of) + `; ( ` + strike(of) + ` )` }
+func strikeLine(of scope) string {
+	return sinceLine(of) + `; ` + noted("INT", of) + `; ( ` + strike(of) + ` )`
+}
 
 // strike does what ^C does: it interrupts the shell and what descends from it, in this
 // order and with nothing in between. bash goes on with its loop if it has the interrupt
@@ -325,7 +333,7 @@ func strikeLine(of scope) string { return sinceLine(of) + `; ( ` + strike(of) + 
 // of a loop may be shorter than a look at a machine's processes. $s are those that had it.
 func strike(of scope) string {
 	return strings.Join([]string{
-		fmt.Sprintf(`sh=%d`, of.pid), younger, tree,
+		fmt.Sprintf(`sh=%d`, of.pid), `if { read -r l </proc/$sh/stat; } 2>/dev/null; then set -- ${l##*\) }; ` + itself + ` || exit; fi`, younger, tree,
 		`s=$sh; for i in $c; do { read -r l </proc/$i/stat; } 2>/dev/null && set -- ${l##*\) } && case " $s " in *" $2 "*) younger $i ${20} && s="$s $i";; esac; done`,
 		`kill -INT $s`,
 	}, "; ")
@@ -349,20 +357,33 @@ func sinceLine(of scope) string {
 	}, "; ")
 }
 
+// itself reports whether what has the shell's number is the shell, behind a look at it,
+// where arm has seen it.
+const itself = `[ "${j:-${20}}" = ${20} ]`
+
+// above sets $r to the ancestors of the shell, behind a look at it, that are not of its
+// session. An orphan's parent is the first process, or one of those that has asked for
+// orphans (PR_SET_CHILD_SUBREAPER(2const)), as systemd --user does.
+const above = `r=" "; q=$2; while [ $q -gt 1 ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; [ "$4" = "$sid" ] || r="$r$q "; q=$2; done`
+
+// all is for signalWhere: all that was not passed over is signaled.
+const all = `a=$k`
+
 // signalWhere is [signalLine] behind [sinceLine], for those of the processes that a
-// piece of shell does not pass over, which may also ask for $f, the foreground, and
-// for $u, the uptime in ticks. $a is what it does not pass over or has set.
-func signalWhere(condition, sig string, of scope) string {
-	return fmt.Sprintf(`a=; sh=%d; if `, of.pid) + strings.Join([]string{
-		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ]; then ` + younger,
+// piece of shell does not pass over, which may also ask for $f, the foreground. Those
+// are $k, and signaled if there is an $a, which that piece sets, or another one behind it.
+func signalWhere(condition, behind, sig string, of scope) string {
+	return fmt.Sprintf(`a=; y=; sh=%d; if `, of.pid) + strings.Join([]string{
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ] && ` + itself + `; then ` + above, younger,
 		`k=; for p in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
 			`[ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
-			// Who is of the session is listed for that, also where it is for its environment.
-			`case $f$4 in stat$sid) ;; stat*|environ$sid) continue;; esac; ` +
+			// Who is of the session is listed for that, also where it is for its environment. It
+			// may have left it in between.
+			`case $f$4 in stat$sid) ;; environ$sid) y="$y $i "; continue;; stat*) case $y in *" $i "*) ;; *) continue;; esac;; esac; ` +
 			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +
-			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then j=$3; set -- ${m##*\) }; younger $j ${20} || continue; fi; ` +
-			`while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
-			condition + `a=1; k="$k $i"; done`,
+			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then g=$3; set -- ${m##*\) }; younger $g ${20} || continue; fi; ` +
+			`while [ $q -gt 1 ] && ` + descends + ` && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
+			condition + `k="$k $i"; done`, behind,
 		`[ -z "$a" ] || [ -z "$k" ] || kill -` + sig + ` $k`,
 	}, "; ") + `; fi`
 }
@@ -394,13 +415,15 @@ func probeLine(nonce string, pid int, tty string) string {
 		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
 		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
-		`for p in $c; do p=/proc/$p; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
-			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
+		`for i in $c; do p=/proc/$i; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+			// Any thread may read. Of another one than the first, only what is sure counts.
+			`for q in $p/task/*; do w=; { read -r w <$q/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
-			`n=; { read -r n f x <$p/syscall; } 2>/dev/null; ` +
-			`if [ -z "$n" ]; then r=1; break; fi; ` +
-			`case $f in 0x*) if reads $((f)); then r=1; break; fi;; esac;; ` +
-			`*poll*|*select*) if reads 0; then r=3; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
+			`n=; { read -r n f x <$q/syscall; } 2>/dev/null; ` +
+			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then r=1; break 2; fi; continue; fi; ` +
+			`case $f in 0x*) if reads $((f)); then r=1; break 2; fi;; esac;; esac; done; ` +
+			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then r=3; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
 			// One that has ended meanwhile is nobody's.
 			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2;; esac; done`,
 		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,

@@ -29,7 +29,7 @@ func shellScript(config Config, nonce string) string {
 		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		statFields + `t=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; fi; ` +
+		statFields + `t=; v=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
 		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$4" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS1=$(printf "` + octal(promptString) + `"); PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
@@ -43,7 +43,7 @@ func shellScript(config Config, nonce string) string {
 		if d.environment != "" {
 			script += `export ` + d.environment + `; `
 		}
-		script += `exec $s ` + d.options + `;; `
+		script += `exec $v $s ` + d.options + `;; `
 	}
 	return script + `esac; exit 127`
 }
@@ -51,6 +51,11 @@ func shellScript(config Config, nonce string) string {
 // statFields makes the fields of proc_pid_stat(5) from the third on the
 // parameters, or none where there is no /proc.
 const statFields = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*\) }; `
+
+// ownSession has setsid(1) start the shell where a server gives it none of its own, as
+// dropbear does without a terminal: what the session started could not be told from what
+// others on the connection did.
+const ownSession = `case $4 in ""|$$) ;; *) [ "$3" = $$ ] || { v=$(command -v setsid) && set -- "$1" "$2" $$ $$; };; esac; `
 
 // terminalName sets t to the name of the terminal. Linux tells the number of a
 // pseudoterminal (tty_nr), which spares a program.
@@ -117,6 +122,9 @@ func parseReady(payload string) (ready, error) {
 // Where they are sockets, or /proc is missing, FIFOs in the directory do it,
 // with a cat each to carry them home.
 //
+// mksh R59 never closes what an exec has saved as descriptor 10, nor can anybody else.
+// The first line makes that /dev/null: else it would be the keeper's stdout.
+//
 // Descriptors 3 and 4 hold the streams open, so that they don't end between two
 // commands. 5 and 6 are their far ends, never read while the client is there.
 // Once stdin ends, because of a close or because the link is gone, they leave
@@ -134,7 +142,7 @@ func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 const anywhere = `n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do case $x in ""|$n) continue;; esac; `
 
 func keeperScript(nonce string) string {
-	return `trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	return `exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +

@@ -45,9 +45,12 @@ func newPursuit(s *Session, r *run) *pursuit {
 
 // pursue asks the goroutine of Run to look after an interrupt.
 func (r *run) pursue(level Level) {
-	select {
-	case r.pursued <- level:
-	default: // one is asked for already
+	for {
+		select {
+		case r.pursued <- level:
+			return
+		case <-r.pursued: // it has taken none yet, and this is the last word
+		}
 	}
 }
 
@@ -155,28 +158,45 @@ const nearly = 50 * time.Millisecond
 // What another process has started that was there, and handles the signal, is that
 // one's: it may be cleaning up. A copy of the shell that still has its handlers is
 // only about to become a program.
-func missed(mask string, since time.Duration) string {
-	return has(mask) + `has "[CI]" $i && cmp -s $p/cmdline /proc/$sh/cmdline && continue; ` + lives +
-		`q=$i; while [ $q -gt 1 ] && [ $q != $sh ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; n=$2; ` +
-		fmt.Sprintf(`[ ${20} -lt $((u - %d)) ] && has "[CI]" $q && { a=1; continue 2; }; q=$n; done; `, (since+nearly).Milliseconds()/10)
+func missed(mask string) string {
+	return has(mask) + `has "[BCI]" $i && cmp -s $p/cmdline /proc/$sh/cmdline && continue; ` + lives +
+		`q=$i; while [ $q -gt 1 ] && ` + descends + ` && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; n=$2; ` +
+		fmt.Sprintf(`[ ${20} -lt $((m0 - %d)) ] && has "[BCI]" $q && { a=1; continue 2; }; q=$n; done; `, nearly.Milliseconds()/10)
 }
+
+// descends reports whether $q is below the shell, as far as those tell that are above
+// it; see [above].
+const descends = `[ $q != $sh ] && case $r in *" $q "*) false;; esac`
+
+// ignoring passes over what a shell without job control has put into the background,
+// which ignores an interrupt (POSIX XCU 2.11): it has not met it in the command's place.
+const ignoring = `while read -r m v; do case $m$v in SigIgn:*[67ef]) continue 2;; esac; done 2>/dev/null <$p/status; `
 
 // lives passes over what has ended, and of which somebody may not have taken notice
 // yet. It is in no state to be asked for its handlers, and nothing has met the signal.
-const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && [ $1 != Z ] || continue; `
+const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && { [ $1 != Z ] || [ ${18} -gt 1 ]; } || continue; `
 
-// passedBy returns a level's signal, and which processes it has passed by, since so
-// long.
-func passedBy(level Level, since time.Duration) (sig, condition string) {
+// still is for [signalWhere]: what has ended since it was looked at has not met the signal.
+const still = `n=$k; k=; for i in $n; do p=/proc/$i; ` + lives + `a=1; k="$k $i"; done`
+
+// sentAt sets $m0 to the tick in which a level's signal was sent, as [noted] has it, or
+// else as long ago as the line was written.
+func sentAt(level Level, since time.Duration, of scope) string {
+	sig, _ := passedBy(level)
+	return fmt.Sprintf(`[ "$r1" = %s%s ] || m0=$((u - %d))`, of.run, sig, since.Milliseconds()/10)
+}
+
+// passedBy returns a level's signal, and which processes it has passed by.
+func passedBy(level Level) (sig, condition string) {
 	switch level {
 	case Term:
-		return "TERM", missed("*[4567cdef]???", since)
+		return "TERM", missed("*[4567cdef]???")
 	case Kill:
-		return "KILL", lives
+		return "KILL", ""
 	case typedLevel:
-		return "0", lives
+		return "0", ""
 	}
-	return "INT", missed("*[2367abef]", since)
+	return "INT", missed("*[2367abef]")
 }
 
 // sweeps bounds how often is looked for what a signal has passed by.
@@ -186,7 +206,11 @@ const sweeps = 5
 // process after the other. Each may have started another between the look for whom
 // to signal and its own turn, and nobody waits for that one. So it is signaled, until
 // a look finds nobody. Where the streams are held up, no answer would come.
+//
+// One look that finds nobody may have listed the processes before a fork, and have come
+// to the parent after its end.
 func (s *Session) sweep(r *run, level Level, since time.Time) {
+	nobody := 0
 	for range sweeps {
 		if r.keeper == nil || r.keeper.isGone() || r.heldUp() {
 			return
@@ -195,7 +219,11 @@ func (s *Session) sweep(r *run, level Level, since time.Time) {
 		if r.keeper.control(sweepLine(nonce, level, time.Since(since), s.scope(r))) != nil {
 			return
 		}
-		if m, came := s.awaitLook(r, told); !came || m.payload != metSome {
+		m, came := s.awaitLook(r, told)
+		if m.payload != metSome {
+			nobody++
+		}
+		if !came || nobody == 2 {
 			return
 		}
 		s.drain(r)
@@ -221,8 +249,8 @@ func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 
 // sweepLine returns the control line of one look, which answers mark I.
 func sweepLine(nonce string, level Level, since time.Duration, of scope) string {
-	sig, condition := passedBy(level, since)
-	return `( ` + sinceLine(of) + `; ` + signalWhere(condition, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+	sig, condition := passedBy(level)
+	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, still, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }
 
 // pursueLine returns the control line that sends a level's signal to what has
@@ -231,20 +259,24 @@ func sweepLine(nonce string, level Level, since time.Duration, of scope) string 
 // program (proc_pid_wchan(5)). With spare, nothing is signaled if all has missed it,
 // and there is nothing to tell of: the shell has to have the next one, too.
 func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
-	sig, condition := passedBy(level, since)
-	if level == Int && tty != "" {
+	sig, condition := passedBy(level)
+	behind := still
+	switch terminal := level == Int && tty != ""; {
+	case terminal && spare:
+		condition = `[ "$f" ] || continue; ` + condition
+	case terminal:
 		condition = `[ "$f" ] || { ` + lives + `a=1; continue; }; ` + condition
 	}
 	if spare {
-		condition += `k="$k $i"; continue; `
+		condition, behind = ignoring+condition, ":"
 	}
 	prompted := `[ "$1" = S ]`
 	if tty == "" {
-		prompted += fmt.Sprintf(` && { w=; { read -r w </proc/%d/wchan; } 2>/dev/null; case $w in *do_wait*) false;; esac; }`, of.pid)
+		prompted += fmt.Sprintf(` && { w=; { read -r w </proc/%d/wchan; } 2>/dev/null; case $w in *do_wait*|*sigsuspend*) false;; esac; }`, of.pid)
 	} else {
 		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, of.pid, quote(tty))
 	}
-	return `( ` + sinceLine(of) + `; ` + signalWhere(condition, sig, of) + `; ` +
+	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, behind, sig, of) + `; ` +
 		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
 		`[ "$a" ] || { read -r l </proc/1/stat; } 2>/dev/null || a=3; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`

@@ -254,11 +254,16 @@ func (s *Session) scope(r *run) scope {
 }
 
 // age is how old what the command has started may be.
-func (s *Session) age(r *run) time.Duration { return time.Since(r.started) + unevenness + 2*s.trip }
+// A machine that was asleep meanwhile counts that time for its processes, and the clock that
+// only ever goes on does not.
+func (s *Session) age(r *run) time.Duration {
+	asleep := time.Now().Round(0).Sub(r.started.Round(0))
+	return max(time.Since(r.started), asleep) + unevenness + 2*s.trip
+}
 
 func (s *Session) signalShell(r *run, name string) {
 	if r.keeper != nil {
-		_ = r.keeper.control(fmt.Sprintf("kill -%s %d", name, s.pid))
+		_ = r.keeper.control(fmt.Sprintf(`if [ "$j" ]; then shell %[1]s; else kill -%[1]s %[2]d; fi`, name, s.pid))
 	}
 }
 
