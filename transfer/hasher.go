@@ -9,13 +9,9 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"gateway/transport"
 )
-
-// parting is how long tidying up may take when nobody waits for the result.
-const parting = 3 * time.Second
 
 // A hasher has a machine hash its own files. What is asked for while it is at
 // work is done together: a round trip and a process for each file would take
