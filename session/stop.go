@@ -172,16 +172,20 @@ func (s *Session) insist(r *run) {
 
 // heed waits until the keeper has done what it was told.
 func (s *Session) heed(r *run) {
-	if r.keeper == nil {
+	if r.keeper == nil || r.deaf.Load() {
 		return
 	}
-	if answered, err := s.flush(r.keeper); err == nil {
-		select {
-		case <-answered:
-		case <-r.keeper.ended:
-		case <-time.After(heedGrace + s.trip):
+	done := make(chan struct{})
+	go func() { // ends with the pipe, which a dead link may keep from being written to
+		defer close(done)
+		if answered, err := s.flush(r.keeper); err == nil {
+			select {
+			case <-answered:
+			case <-r.keeper.ended:
+			}
 		}
-	}
+	}()
+	within(heedGrace+s.trip, done)
 }
 
 // heedGrace is enough for a look at the processes of a machine that is busy.
