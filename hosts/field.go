@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/internal/phrase"
 )
 
 // A field is one key of a host: how it is read, laid over another layer's
@@ -56,7 +58,7 @@ var fields = []field{
 		key:  "tags",
 		read: (*reader).tags,
 		copy: func(to, from *Host) {
-			to.Tags = unique(slices.Concat(to.Tags, from.Tags))
+			to.Tags = phrase.Unique(slices.Concat(to.Tags, from.Tags))
 		},
 		value: func(h *Host) any { return h.Tags },
 	},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gateway/internal/phrase"
 )
 
 // FoldNames writes names the short way, such as "web[01-03,07],db1". It is the
@@ -17,7 +19,7 @@ func FoldNames(names []string) string { return strings.Join(Fold(names), ",") }
 
 // Fold returns the terms of [FoldNames].
 func Fold(names []string) []string {
-	names = unique(names)
+	names = phrase.Unique(names)
 	shared := make(map[frame]int)
 	for _, name := range names {
 		for f := range framesOf(name) {
@@ -120,18 +122,4 @@ func foldSpan(from, to string) string {
 		return from
 	}
 	return from + "-" + to
-}
-
-// unique returns the elements without repetitions, in order, as a slice of its
-// own.
-func unique[T comparable](words []T) []T {
-	seen := make(map[T]bool, len(words))
-	var once []T
-	for _, word := range words {
-		if !seen[word] {
-			seen[word] = true
-			once = append(once, word)
-		}
-	}
-	return once
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gateway/internal/phrase"
 )
 
 // maxMemberships bounds what groups nested in groups may multiply to.
@@ -128,7 +130,7 @@ func (l *linker) groups() {
 	total := 0
 	for _, i := range slices.Backward(l.order) { // children first
 		hosts := slices.Clone(l.direct[i])
-		for _, child := range unique(l.children[i]) {
+		for _, child := range phrase.Unique(l.children[i]) {
 			hosts = append(hosts, all[child]...)
 			if total += len(all[child]); total > maxMemberships {
 				l.problem(l.builder.groups[i].place, "", "groups nest too many hosts")
@@ -140,7 +142,7 @@ func (l *linker) groups() {
 	}
 	for i, g := range l.builder.groups {
 		group := linkedGroup{name: g.name, hosts: all[i], origin: strings.TrimPrefix(g.at(), " at ")}
-		for _, child := range unique(l.children[i]) {
+		for _, child := range phrase.Unique(l.children[i]) {
 			group.groups = append(group.groups, l.builder.groups[child].name)
 		}
 		l.inv.groups = append(l.inv.groups, group)

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gateway/internal/phrase"
 	"gateway/internal/printed"
 )
 
@@ -65,7 +66,7 @@ func (c *SSHConfig) Aliases() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unique(scan.aliases), nil
+	return phrase.Unique(scan.aliases), nil
 }
 
 // Given is what is settled about a host before ssh_config is asked, as by ssh's

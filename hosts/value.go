@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/internal/phrase"
 )
 
 const (
@@ -339,6 +341,6 @@ func (r *reader) tags(n *yaml.Node, h *Host) bool {
 		}
 		return tag, ok
 	})(r, n)
-	h.Tags = unique(tags)
+	h.Tags = phrase.Unique(tags)
 	return ok
 }

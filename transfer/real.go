@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
-	"sync"
 )
 
 // A Real is where a path leads.
@@ -122,16 +121,12 @@ type look struct {
 	err  error
 }
 
-// together is how many elements of a path are looked at together: most paths
-// have no symlink, and need one round trip.
-const together = 32
-
-// lookAhead looks at the elements up to the next "..", as if none were a
-// symlink.
+// lookAhead looks at the elements up to the next "..", as if none were a symlink:
+// most paths have none, and need one round trip.
 func lookAhead(ctx context.Context, t Tree, dir string, todo []string) []look {
 	var paths []string
 	for _, element := range todo {
-		if element == ".." || len(paths) == together {
+		if element == ".." || len(paths) == atOnce {
 			break
 		}
 		if element != "" && element != "." {
@@ -139,11 +134,12 @@ func lookAhead(ctx context.Context, t Tree, dir string, todo []string) []look {
 			paths = append(paths, dir)
 		}
 	}
+	return lookAt(ctx, t, paths, false)
+}
+
+// lookAt returns what is at paths, in their order.
+func lookAt(ctx context.Context, t Tree, paths []string, follow bool) []look {
 	looked := make([]look, len(paths))
-	var all sync.WaitGroup
-	for i, path := range paths {
-		all.Go(func() { looked[i].info, looked[i].err = t.Stat(ctx, path, false) })
-	}
-	all.Wait()
+	forAll(paths, func(i int, path string) { looked[i].info, looked[i].err = t.Stat(ctx, path, follow) })
 	return looked
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -53,8 +54,8 @@ func (r *run) all(ctx context.Context) error {
 		r.taken = make(map[string]string)
 	}
 	named := make(map[string]string) // the sources, by what their copies are called
-	paths = unique(paths)
-	for i, found := range r.look(ctx, paths) {
+	paths = phrase.Unique(paths)     // two patterns may stand for one file
+	for i, found := range lookAt(ctx, r.From, paths, true) {
 		source, info, err := paths[i], found.info, found.err
 		if err != nil {
 			if len(paths) == 1 {
@@ -167,35 +168,21 @@ func (r *run) sources(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// unique leaves out what comes again: two patterns may stand for one file.
-func unique(paths []string) []string {
-	seen := make(map[string]bool, len(paths))
-	return slices.DeleteFunc(paths, func(p string) bool {
-		again := seen[p]
-		seen[p] = true
-		return again
-	})
-}
+// atOnce is how many requests go together where there are many to make.
+const atOnce = 32
 
-type looked struct {
-	info Info
-	err  error
-}
-
-// look returns what is at paths, behind symlinks, in their order.
-func (r *run) look(ctx context.Context, paths []string) []looked {
-	found := make([]looked, len(paths))
-	places := make(chan struct{}, 32)
+// forAll does something for all items, for some of them at the same time.
+func forAll(items []string, do func(i int, item string)) {
+	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
-	for i, source := range paths {
+	for i, item := range items {
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			found[i].info, found[i].err = r.From.Stat(ctx, source, true)
+			do(i, item)
 		})
 	}
 	all.Wait()
-	return found
 }
 
 // into reports whether copies go into the directory Into, and whether something
@@ -337,17 +324,10 @@ func (r *run) finishDirs(ctx context.Context) {
 		deepest = max(deepest, depth)
 	}
 	for depth := deepest; depth >= 0; depth-- {
-		var all sync.WaitGroup
-		places := make(chan struct{}, 32)
-		for _, dir := range byDepth[depth] {
-			places <- struct{}{}
-			all.Go(func() {
-				defer func() { <-places }()
-				if err := r.To.Chattr(ctx, dir, r.attrs[dir]); err != nil {
-					r.failed(ctx, dir, dir, err)
-				}
-			})
-		}
-		all.Wait()
+		forAll(byDepth[depth], func(_ int, dir string) {
+			if err := r.To.Chattr(ctx, dir, r.attrs[dir]); err != nil {
+				r.failed(ctx, dir, dir, err)
+			}
+		})
 	}
 }

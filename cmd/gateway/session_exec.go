@@ -92,7 +92,7 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	unread.warn()
 	e := &execution{app: a, client: c, show: show, session: name, run: run, wait: time.Duration(f.wait), waits: cmd.Flags().Changed("wait")}
 	r := e.do(ctx)
-	if r.Session == name { // it has not started
+	if r.Session == name && a.config.Output != "text" { // it has not started, and a program goes by ids
 		if s, err := c.Session(ctx, name); err == nil {
 			r.Session = s.ID
 		}

@@ -92,3 +92,17 @@ func Match(pattern, s string) bool {
 	}
 	return strings.Trim(pattern[p:], "*") == ""
 }
+
+// Unique returns the elements without repetitions, in order, as a slice of its
+// own.
+func Unique[T comparable](words []T) []T {
+	seen := make(map[T]bool, len(words))
+	var once []T
+	for _, word := range words {
+		if !seen[word] {
+			seen[word] = true
+			once = append(once, word)
+		}
+	}
+	return once
+}

@@ -6,6 +6,8 @@ import (
 	"html"
 	"net/url"
 	"strings"
+
+	"gateway/internal/phrase"
 )
 
 // maxTwice is the length in bytes up to which a secret is also looked for as it
@@ -60,28 +62,14 @@ func encodings(secret string) []string {
 // in base64 or in a shell's trace, and of a shell's quoting in JSON.
 func twice(secret string) []string {
 	var all []string
-	for _, text := range compact(jsons(secret)) {
+	for _, text := range phrase.Unique(jsons(secret)) { // most secrets look the same in most encodings
 		all = append(all, commonJSON(text)...)
 		all = append(all, commonShell(text)...)
 		all = append(all, base64s(base64.RawStdEncoding, text)...)
 		all = append(all, htmls(text)...)
 	}
-	for _, text := range compact(commonShell(secret)) {
+	for _, text := range phrase.Unique(commonShell(secret)) {
 		all = append(all, commonJSON(text)...)
-	}
-	return all
-}
-
-// compact leaves out what is there already: most secrets look the same in most
-// encodings.
-func compact(texts []string) []string {
-	seen := make(map[string]bool, len(texts))
-	var all []string
-	for _, text := range texts {
-		if !seen[text] {
-			seen[text] = true
-			all = append(all, text)
-		}
 	}
 	return all
 }

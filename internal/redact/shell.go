@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gateway/internal/phrase"
 )
 
 // shells returns how shells write a text: in printf %q, in set -x, and where
@@ -30,7 +32,7 @@ func shells(secret string) []string {
 				continue
 			}
 			seen[before] = true
-			for _, quoted := range compact([]string{backslashes(secret, before), inFront(secret, before), behind(secret, before)}) {
+			for _, quoted := range phrase.Unique([]string{backslashes(secret, before), inFront(secret, before), behind(secret, before)}) {
 				if all = append(all, quoted); !printed {
 					all = append(all, inline.Replace(quoted), unprintable(quoted, false), unprintable(quoted, true))
 				}
