@@ -1,0 +1,174 @@
+package session
+
+// What a keeper is told to look for among the processes of its machine, and to signal.
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// listed returns a substitution of the files in /proc, as 123/stat, that have a
+// pattern in them. One grep looks at the processes of the whole machine: a shell's
+// read takes a system call for each byte, which makes 0.3 ms for each process in
+// dash, and 15 times as much for all of them. A program may have put into its name
+// or environment what it likes, so the pattern is no proof. Where no grep can be
+// started (127), or not with so many words (126), it is all stat files. Those come
+// last in files: what is forked meanwhile is to be found as its session's.
+//
+// Behind "set -- ${l##*\) }" the parameters are the fields of proc_pid_stat(5) from
+// the third on: $1 state, $2 parent, $3 process group, $4 session, $6 foreground
+// group, ${20} start time.
+func listed(files, patterns string) string {
+	return `$(cd /proc && { LC_ALL=C grep -l ` + patterns + ` ` + files + ` 2>/dev/null || [ $? -lt 126 ] || echo [0-9]*/stat; })`
+}
+
+// ofSession is the pattern, for stat files, of a session's processes that are in a
+// state.
+func ofSession(id, state string) string { return `-e ") ` + state + ` [0-9]* [0-9]* ` + id + ` "` }
+
+// A scope is what the processes of a command are known by.
+type scope struct {
+	run string // the command's nonce
+	pid int    // the shell's
+	id  string // the session's
+	age time.Duration
+}
+
+// signalLine returns the control line that sends sig to what a command has
+// started: the processes of the shell's session, and those that carry its name
+// in their environment. The shell is spared, and so are older jobs, together
+// with what they start (their process group's leader or an ancestor is older).
+//
+// A process is the command's if it is no older than the command, age
+// milliseconds, and younger than the keeper: a command that left a job behind
+// is followed by a new keeper, and process numbers tell apart what the clock's
+// ticks of 10 ms can't. The age is subtracted from the far clock there, so both
+// clocks may differ. A keeper that is busy with earlier lines comes late to this
+// one, so the earliest beginning counts that a line of the same run came to. A link
+// that has become slower since makes the age too short by as much; the caller adds
+// what it may be. Without the shell nobody knows its session, and nothing is signaled.
+//
+// It is a subshell that looks: its variables are none of the keeper's.
+func signalLine(sig string, of scope) string {
+	return sinceLine(of) + `; ` + noted(sig, of) + `; ( ` + signalWhere("", all, sig, of) + ` )`
+}
+
+// noted keeps when a signal was sent: how late the line came is not for those to pay who
+// look behind it.
+func noted(sig string, of scope) string { return `m0=$u r1=` + of.run + sig }
+
+// interruptLine is signalLine for SIGINT, for the shell too: it and what descends from it
+// have theirs in one moment, before the look for what else there is.
+func interruptLine(of scope) string {
+	return sinceLine(of) + `; ` + noted("INT", of) + `; ( ` + strike(of) + `; ` + signalWhere(`case " $s " in *" $i "*) continue;; esac; `, all, "INT", of) + ` )`
+}
+
+// strikeLine is the first half of interruptLine.
+func strikeLine(of scope) string {
+	return sinceLine(of) + `; ` + noted("INT", of) + `; ( ` + strike(of) + ` )`
+}
+
+// strike does what ^C does: it interrupts the shell and what descends from it, in this
+// order and with nothing in between. bash goes on with its loop if it has the interrupt
+// and the program that it waits for has not, or the other way round, and the programs
+// of a loop may be shorter than a look at a machine's processes. $s are those that had it.
+func strike(of scope) string {
+	return strings.Join([]string{
+		fmt.Sprintf(`sh=%d`, of.pid), `if { read -r l </proc/$sh/stat; } 2>/dev/null; then set -- ${l##*\) }; ` + itself + ` || exit; fi`, younger, tree,
+		`s=$sh; for i in $c; do { read -r l </proc/$i/stat; } 2>/dev/null && set -- ${l##*\) } && case " $s " in *" $2 "*) younger $i ${20} && s="$s $i";; esac; done`,
+		`kill -INT $s`,
+	}, "; ")
+}
+
+// tree sets $c to the shell and what descends from it, parents first, where the kernel
+// tells the children (proc_tid_children(5)), and else to the shell.
+const tree = `c=; set -- $sh; while [ $# -gt 0 ]; do c="$c $1"; l=; ` +
+	`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`
+
+// younger defines a function that reports whether a process, started at that tick, is the
+// command's by its age; see [signalLine].
+const younger = `read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}; ` +
+	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`
+
+// sinceLine sets $t0, the tick in which the command began; see [signalLine].
+func sinceLine(of scope) string {
+	return strings.Join([]string{
+		fmt.Sprintf(`read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, of.age.Milliseconds()/10+1),
+		`[ "$r0" = ` + of.run + ` ] && [ $t0 -le $q ] || t0=$q r0=` + of.run,
+	}, "; ")
+}
+
+// itself reports whether what has the shell's number is the shell, behind a look at it,
+// where arm has seen it.
+const itself = `[ "${j:-${20}}" = ${20} ]`
+
+// above sets $r to the ancestors of the shell, behind a look at it, that are not of its
+// session. An orphan's parent is the first process, or one of those that has asked for
+// orphans (PR_SET_CHILD_SUBREAPER(2const)), as systemd --user does.
+const above = `r=" "; q=$2; while [ $q -gt 1 ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; [ "$4" = "$sid" ] || r="$r$q "; q=$2; done`
+
+// all is for signalWhere: all that was not passed over is signaled.
+const all = `a=$k`
+
+// signalWhere is [signalLine] behind [sinceLine], for those of the processes that a
+// piece of shell does not pass over, which may also ask for $f, the foreground. Those
+// are $k, and signaled if there is an $a, which that piece sets, or another one behind it.
+func signalWhere(condition, behind, sig string, of scope) string {
+	return fmt.Sprintf(`a=; y=; sh=%d; if `, of.pid) + strings.Join([]string{
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ] && ` + itself + `; then ` + above, younger,
+		`k=; for p in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
+			`[ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
+			// Who is of the session is listed for that, also where it is for its environment. It
+			// may have left it in between.
+			`case $f$4 in stat$sid) ;; environ$sid) y="$y $i "; continue;; stat*) case $y in *" $i "*) ;; *) continue;; esac;; esac; ` +
+			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +
+			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then g=$3; set -- ${m##*\) }; younger $g ${20} || continue; fi; ` +
+			`while [ $q -gt 1 ] && ` + descends + ` && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
+			condition + `k="$k $i"; done`, behind,
+		`[ -z "$a" ] || [ -z "$k" ] || kill -` + sig + ` $k`,
+	}, "; ") + `; fi`
+}
+
+// What a probe has found.
+const (
+	probeNobody = "0" // nobody waits for the terminal
+	probeReads  = "1" // a process reads it
+	probeSleeps = "2" // one of another user sleeps there: setuid programs can't be looked into
+	probePolls  = "3" // one waits for it or for something else
+)
+
+// probeLine returns the control line that answers mark R: whether a process of
+// the terminal's foreground group waits for the terminal, and if so its modes: r
+// for single keys instead of lines, e for echo.
+//
+// wchan alone would take a read from a socket for one from a terminal (both
+// are wait_woken), so the descriptor of the system call is compared with the
+// terminal wherever the kernel shows it (proc_pid_syscall(5)). A poll does not
+// show what it waits for: there, a stdin that is the terminal decides. The shell
+// itself polls for its read alone.
+//
+// It looks at the shell and what descends from it where the kernel tells that, see
+// [tree]: a machine may have many processes, and a command be looked at often. It
+// runs as a background job: its answer may have to wait for room in the FIFO, and
+// the keeper must not.
+func probeLine(nonce string, pid int, tty string) string {
+	return `( ` + strings.Join([]string{
+		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),
+		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
+		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
+		`for i in $c; do p=/proc/$i; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+			// Any thread may read. Of another one than the first, only what is sure counts.
+			`for q in $p/task/*; do w=; { read -r w <$q/wchan; } 2>/dev/null; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ` +
+			`n=; { read -r n f x <$q/syscall; } 2>/dev/null; ` +
+			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then r=1; break 2; fi; continue; fi; ` +
+			`case $f in 0x*) if reads $((f)); then r=1; break 2; fi;; esac;; esac; done; ` +
+			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then r=3; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
+			// One that has ended meanwhile is nobody's.
+			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2;; esac; done`,
+		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
+		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
+	}, "; ") + ` ) &`
+}
