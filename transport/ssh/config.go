@@ -86,6 +86,8 @@ type Config struct {
 	// Warn tells a person about something that did not stop the connection; nil
 	// drops it.
 	Warn func(message string)
+
+	at string // what to dial in place of Addr and Port, if not empty
 }
 
 // An Identity is a private key, or the public half of one that an agent holds.

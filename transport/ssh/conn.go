@@ -35,6 +35,7 @@ type conn struct {
 	used    int        // channels that the peer still counts, as far as we know
 	served  bool       // a channel was opened
 	shutBy  time.Time  // when a refused channel may be tried again
+	most    int        // so many were used when one was refused; 0: none was
 	onIdle  func()     // called when used falls to 0
 
 	channels map[*channel]bool // those with a goroutine left
@@ -181,6 +182,9 @@ func (c *conn) gone(code, hint, format, untold string) error {
 func (c *conn) take(limit int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.most > 0 {
+		limit = min(limit, c.most)
+	}
 	if c.used >= limit || c.closing || !c.alive() || time.Now().Before(c.shutBy) {
 		return false
 	}
@@ -196,6 +200,8 @@ func (c *conn) release() {
 	onIdle := c.onIdle
 	if c.used > 0 {
 		onIdle = nil
+	} else {
+		c.most = 0 // what was refused may have been for programs that are gone by now
 	}
 	c.mu.Unlock()
 	if onIdle != nil {
@@ -279,10 +285,11 @@ func (c *conn) opened(channel gossh.Channel, requests <-chan *gossh.Request, err
 }
 
 // shut leaves the connection alone for a while, because the peer refused a
-// channel. It reports whether the peer never allowed any.
+// channel, and until one of its channels ends. It reports whether the peer never
+// allowed any.
 func (c *conn) shut() (fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.shutBy = time.Now().Add(refusedFor)
+	c.shutBy, c.most = time.Now().Add(refusedFor), c.used
 	return !c.served
 }

@@ -133,7 +133,7 @@ func (c *Config) carrier(ctx context.Context, clock *clock, bastion *conn) (net.
 	}
 	// The context has no deadline, and without one the first of several addresses
 	// would get all the time.
-	raw, err := (&net.Dialer{Timeout: clock.timeLeft()}).DialContext(ctx, "tcp", c.hostPort())
+	raw, err := (&net.Dialer{Timeout: clock.timeLeft()}).DialContext(ctx, "tcp", cmp.Or(c.at, c.hostPort()))
 	if err != nil {
 		return nil, c.dialError(ctx, err)
 	}

@@ -175,7 +175,7 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 			return c, err
 		}
 		if err := t.await(ctx); err != nil {
-			if full && t.config.given(ctx, "opening") == nil {
+			if full && code(err) != codeLimit && t.config.given(ctx, "opening") == nil {
 				return nil, t.limit(err)
 			}
 			return nil, err
@@ -238,7 +238,9 @@ func (t *Transport) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ends, cancel)()
-	c, err := dialHop(ctx, t.config)
+	config := t.config
+	config.at = t.address()
+	c, err := dialHop(ctx, config)
 	if t.ends.Err() != nil && err != nil {
 		err = fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
 	}
@@ -247,7 +249,8 @@ func (t *Transport) connect(ctx context.Context) error {
 	}
 	t.mu.Lock()
 	closed := t.closed
-	if !closed {
+	other := c.key != t.key && slices.ContainsFunc(t.conns, (*conn).alive)
+	if !closed && !other {
 		c.mu.Lock()
 		c.onIdle = func() { t.idle(c) }
 		c.mu.Unlock()
@@ -256,11 +259,27 @@ func (t *Transport) connect(ctx context.Context) error {
 		t.answered = t.answered || c.answered
 	}
 	t.mu.Unlock()
-	if closed {
+	switch {
+	case closed:
 		c.close()
 		return fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+	case other:
+		c.close()
+		return t.config.failure(codeLimit, nil, "name one machine: several answer to this name", "one more connection came to a machine with another host key")
 	}
 	return nil
+}
+
+// address returns where the living connections lead, if that is known here. A name
+// may stand for several machines, and a session's programs belong on one.
+func (t *Transport) address() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.IndexFunc(t.conns, (*conn).alive)
+	if i < 0 || t.config.Jump != nil || t.config.ProxyCommand != "" {
+		return ""
+	}
+	return t.conns[i].wire.RemoteAddr().String()
 }
 
 // idle has a connection that nobody uses closed after a while, if there is

@@ -6,11 +6,14 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	gossh "golang.org/x/crypto/ssh"
 
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
@@ -31,6 +34,96 @@ func TestSecondConnection(t *testing.T) {
 	if p.Conns() != 3 {
 		t.Errorf("%d connections for 5 programs, want 3", p.Conns())
 	}
+}
+
+// TestFullConnectionsAreKnown: where the machine allows less than anybody said, only
+// so many connections are asked in vain; see maxRefused.
+func TestFullConnectionsAreKnown(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 2"}})
+	p := netsim.Start(t, s.Addr, 0)
+	tr := dial(t, behind(p, s))
+	open := func() {
+		t.Helper()
+		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		if _, err := io.ReadFull(term, make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		open()
+	}
+	<-time.After(1100 * time.Millisecond) // for so long, what has refused is not asked again
+	open()
+	if p.Conns() != 6 {
+		t.Errorf("%d connections for 11 programs, want 6", p.Conns())
+	}
+}
+
+// TestOneMachineOfSeveral: a name that stands for several machines stands for one of
+// them as long as something runs there.
+func TestOneMachineOfSeveral(t *testing.T) {
+	first, other := sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})
+	to := func(server *sshdtest.Server) func(net.Conn) {
+		return func(conn net.Conn) {
+			far, err := net.Dial("tcp", server.Addr)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer far.Close()
+			go func() {
+				_, _ = io.Copy(far, conn) // ends with the client
+				far.Close()
+			}()
+			_, _ = io.Copy(conn, far)
+		}
+	}
+	bothKeys := func(c *ssh.Config) {
+		c.HostKeys.Pins = []string{gossh.FingerprintSHA256(first.HostKey), gossh.FingerprintSHA256(other.HostKey)}
+		c.Identities = append(c.Identities, ssh.Identity{Path: other.KeyFile})
+		c.MaxSessions = 1
+	}
+	t.Run("by its address", func(t *testing.T) {
+		var asked atomic.Int32
+		nameServer(t, func(query []byte) []byte {
+			addresses := []string{first.Host, "127.0.0.2"}
+			if asked.Add(1) > 2 { // IPv4 and IPv6 of the first dial
+				addresses[0], addresses[1] = addresses[1], addresses[0]
+			}
+			return dnsAnswer(query, 0, addresses...)
+		})
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.2", strconv.Itoa(first.Port)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		c := config(first)
+		c.Addr, c.ConnectTimeout = "several.example", 4*time.Second
+		bothKeys(&c)
+		tr := dial(t, c)
+		terminal(t, tr, "exec cat", transport.TerminalOptions{})
+		if got := output(t, tr, "echo in"); got != "in\n" {
+			t.Errorf("output = %q", got)
+		}
+	})
+	t.Run("by its key", func(t *testing.T) {
+		var seen atomic.Int32
+		c := config(first)
+		c.Port = listen(t, func(conn net.Conn) {
+			if seen.Add(1) == 1 {
+				to(first)(conn)
+			} else {
+				to(other)(conn)
+			}
+		}).Port
+		bothKeys(&c)
+		tr := dial(t, c)
+		term := terminal(t, tr, "exec cat", transport.TerminalOptions{})
+		_, err := tr.Pipe(t.Context(), "true")
+		wantCode(t, err, "session.limit", "another host key")
+		term.Close()
+		tr.Close()
+	})
 }
 
 func TestSpareChannels(t *testing.T) {
