@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -134,8 +135,14 @@ func prepare(o options) (*work.Bench, error) {
 	if err != nil {
 		return nil, err
 	}
+	child := l.Near.Path("bench")
+	if err := copySelf(child); err != nil {
+		l.Close()
+		return nil, err
+	}
 	return &work.Bench{
-		Lab: l, Peers: chosen(o.peers), Quick: o.quick, Bytes: o.bytes, Self: spawn,
+		Lab: l, Peers: chosen(o.peers), Quick: o.quick, Bytes: o.bytes,
+		Self: func(args ...string) (work.Child, error) { return spawn(child, args...) },
 		Log: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, time.Now().UTC().Format("15:04:05 ")+format+"\n", args...)
 		},
@@ -149,10 +156,26 @@ func chosen(parts string) []peer.Peer {
 	})
 }
 
-// spawn starts this program as a child, which says something and then stays until
-// it is closed.
-func spawn(args ...string) (work.Child, error) {
-	cmd := exec.Command("/proc/self/exe", args...)
+// copySelf makes a copy of this program: of a file that several processes have mapped,
+// each would be charged with a share.
+func copySelf(path string) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, self)
+	return errors.Join(err, file.Close())
+}
+
+// spawn starts a copy of this program as a child, which says something and then stays
+// until it is closed.
+func spawn(program string, args ...string) (work.Child, error) {
+	cmd := exec.Command(program, args...)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -26,7 +26,7 @@ type Options struct {
 	// Program is gateway, Drivers the directory of the Python drivers, Modules
 	// that of the MCP servers from npm.
 	Program, Drivers, Modules string
-	// Names is how many names the near server has.
+	// Names is how many names the near server has in Many.
 	Names int
 }
 
@@ -36,8 +36,8 @@ type Lab struct {
 	bed *bed
 	dir string
 
-	// Near is on the loopback.
-	Near *Site
+	// Near is on the loopback, and Many are hundreds of names of the same server.
+	Near, Many *Site
 	// Far is behind a link that delays; SetTrip sets by how much.
 	Far *Site
 	// Link says what delays: a pair of network devices, or a proxy.
@@ -75,7 +75,11 @@ func (l *Lab) start() error {
 	for i := range names {
 		names[i] = Host{fmt.Sprintf("h%03d", i), fmt.Sprintf("127.0.0.%d", i%addresses+1), server.Port}
 	}
-	if l.Near, err = l.newSite("near", server, names); err != nil {
+	// Whoever is to enter one host reads no files about hundreds.
+	if l.Near, err = l.newSite("near", server, names[:1]); err != nil {
+		return err
+	}
+	if l.Many, err = l.newSite("many", server, names); err != nil {
 		return err
 	}
 	return l.startFar()

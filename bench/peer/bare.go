@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime/debug"
 	"strings"
@@ -62,7 +63,7 @@ var bare = []Peer{
 					return "", err
 				}
 				defer client.Close()
-				return channel(client, command)
+				return heard(channel(client, command))
 			})
 		},
 		FanWarm: func(_ context.Context, s *lab.Site, n int) (WarmFan, error) {
@@ -72,7 +73,7 @@ var bare = []Peer{
 			}
 			return WarmFan{
 				Run: func(_ context.Context, command string) (Crowd, error) {
-					return everywhere(n, n, func(i int) (string, error) { return channel(clients[i], command) })
+					return everywhere(n, Forks, func(i int) (string, error) { return heard(channel(clients[i], command)) })
 				},
 				Close: func() { closeAll(clients) },
 			}, nil
@@ -183,6 +184,14 @@ func everywhere(n, forks int, do func(i int) (string, error)) (Crowd, error) {
 	}
 	group.Wait()
 	return crowd, first
+}
+
+// heard makes an error of what is not what the commands of a fan-out say.
+func heard(out string, err error) (string, error) {
+	if err == nil && strings.TrimSpace(out) != Said {
+		err = fmt.Errorf("%.100q came", out)
+	}
+	return out, err
 }
 
 // ourselves says that the memory is this process's.

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -153,6 +154,9 @@ var users = map[*lab.Site]int{}
 func startDaemon(ctx context.Context, s *lab.Site) (*daemon, error) {
 	d := &daemon{site: s, client: client.At(s.Path("run/s"), "")}
 	users[s]++
+	if users[s] == 1 { // nor does it remember what was before
+		_ = os.RemoveAll(s.Path(".local/state/gateway"))
+	}
 	if _, err := output(ctx, run(s, "serve")); err != nil {
 		d.Close()
 		return nil, err

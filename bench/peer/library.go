@@ -78,7 +78,7 @@ var library = Peer{
 		}
 		return WarmFan{
 			Run: func(ctx context.Context, command string) (Crowd, error) {
-				return everywhere(n, n, func(i int) (string, error) { return runIn(ctx, open.sessions[i], command) })
+				return everywhere(n, Forks, func(i int) (string, error) { return heard(runIn(ctx, open.sessions[i], command)) })
 			},
 			Close: open.close,
 		}, nil
@@ -192,18 +192,30 @@ func (p partOf) Close() { p.session.Close() }
 type many struct {
 	gateway  *gateway.Gateway
 	sessions []*gateway.Session
+	hosts    int // that have one
 }
 
-// openMany opens n sessions, on one host after the other.
+// openMany opens n sessions, on one host after the other. Those on one host share its
+// connections.
 func openMany(ctx context.Context, s *lab.Site, n int) (*many, error) {
 	g, err := s.Gateway()
 	if err != nil {
 		return nil, err
 	}
-	m := &many{g, make([]*gateway.Session, n)}
-	_, err = everywhere(n, 8, func(i int) (_ string, err error) {
-		m.sessions[i], err = g.Open(ctx, s.Hosts[i%len(s.Hosts)].Name, gateway.Options{})
-		return "open", err
+	hosts := min(n, len(s.Hosts))
+	m := &many{g, make([]*gateway.Session, n), hosts}
+	open := func(first, count int, session func(i int) (*gateway.Session, error)) {
+		if err != nil {
+			return
+		}
+		_, err = everywhere(count, 8, func(i int) (_ string, err error) {
+			m.sessions[first+i], err = session(first + i)
+			return "open", err
+		})
+	}
+	open(0, hosts, func(i int) (*gateway.Session, error) { return g.Open(ctx, s.Hosts[i].Name, gateway.Options{}) })
+	open(hosts, n-hosts, func(i int) (*gateway.Session, error) {
+		return m.sessions[i%hosts].Beside(ctx, gateway.Options{})
 	})
 	if err != nil {
 		m.close()
@@ -212,12 +224,15 @@ func openMany(ctx context.Context, s *lab.Site, n int) (*many, error) {
 	return m, nil
 }
 
+// close ends the sessions, the first ones last: the others are on their connections.
 func (m *many) close() {
-	_, _ = everywhere(len(m.sessions), len(m.sessions), func(i int) (string, error) { // closing has no error
-		if m.sessions[i] != nil {
-			m.sessions[i].Close()
-		}
-		return "closed", nil
-	})
+	for _, some := range [][]*gateway.Session{m.sessions[m.hosts:], m.sessions[:m.hosts]} {
+		_, _ = everywhere(len(some), max(len(some), 1), func(i int) (string, error) { // closing has no error
+			if some[i] != nil {
+				some[i].Close()
+			}
+			return "closed", nil
+		})
+	}
 	m.gateway.Close()
 }

@@ -55,7 +55,8 @@ func driven(name, script, how, module string, idles bool) Peer {
 				s.Defer(d.Close)
 			}
 			d := standing[s]
-			return whole(d.ask(ctx, "cold", command))
+			out, err := d.ask(ctx, "cold", command)
+			return Cold{out, func() { _, _ = d.ask(context.Background(), "done", "") }}, err // it may have failed
 		},
 	}
 	if idles {

@@ -3,6 +3,7 @@ from fabric import Config, Connection
 from driver import ADDR, KEY, PORT, USER, serve
 
 kept = []  # what must stay open
+fresh = []  # what cold has made, until done
 
 
 def connect():
@@ -15,12 +16,17 @@ def connect():
 
 
 def cold(command):
-    with connect() as c:
-        return c.run(command).stdout
+    fresh.append(connect())
+    return fresh[0].run(command).stdout
+
+
+def done(_):
+    fresh.pop().close()
 
 
 serve({
     "open": lambda _: kept.append(connect()),
     "run": lambda command: kept[0].run(command).stdout,
     "cold": cold,
+    "done": done,
 })

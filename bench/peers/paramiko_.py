@@ -3,6 +3,7 @@ import paramiko
 from driver import ADDR, KEY, KNOWN, PORT, USER, serve
 
 kept = []  # what must stay open
+fresh = []  # what cold has made, until done
 
 
 def connect():
@@ -28,16 +29,18 @@ def idle(text):
 
 
 def cold(command):
-    client = connect()
-    try:
-        return execute(client, command)
-    finally:
-        client.close()
+    fresh.append(connect())
+    return execute(fresh[0], command)
+
+
+def done(_):
+    fresh.pop().close()
 
 
 serve({
     "open": lambda _: kept.append(connect()),
     "run": lambda command: execute(kept[0], command),
     "cold": cold,
+    "done": done,
     "idle": idle,
 })

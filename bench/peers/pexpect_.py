@@ -4,6 +4,7 @@ from driver import CONFIG, NAME, serve
 
 PROMPT = "[PEXPECT]#"
 kept = []  # what must stay open
+fresh = []  # what cold has made, until done
 
 
 def connect():
@@ -21,15 +22,17 @@ def execute(s, command):
 
 
 def cold(command):
-    s = connect()
-    try:
-        return execute(s, command)
-    finally:
-        s.close(force=True)
+    fresh.append(connect())
+    return execute(fresh[0], command)
+
+
+def done(_):
+    fresh.pop().close(force=True)
 
 
 serve({
     "open": lambda _: kept.append(connect()),
     "run": lambda command: execute(kept[0], command),
     "cold": cold,
+    "done": done,
 })

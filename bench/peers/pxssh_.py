@@ -3,6 +3,7 @@ from pexpect import pxssh
 from driver import ADDR, KEY, KNOWN, PORT, USER, serve
 
 kept = []  # what must stay open
+fresh = []  # what cold has made, until done
 
 
 def connect():
@@ -19,15 +20,17 @@ def execute(s, command):
 
 
 def cold(command):
-    s = connect()
-    try:
-        return execute(s, command)
-    finally:
-        s.logout()
+    fresh.append(connect())
+    return execute(fresh[0], command)
+
+
+def done(_):
+    fresh.pop().logout()
 
 
 serve({
     "open": lambda _: kept.append(connect()),
     "run": lambda command: execute(kept[0], command),
     "cold": cold,
+    "done": done,
 })

@@ -64,6 +64,14 @@ func itself(title, peer string) func(figures) (float64, bool) {
 	}
 }
 
+// worst is the highest value of a row, where a limit is for every one.
+func worst(title, peer string) func(figures) (float64, bool) {
+	return func(f figures) (float64, bool) {
+		s, ok := f.row(title, peer)
+		return s.Max, ok
+	}
+}
+
 // fastest compares with the best of several contenders.
 func fastest(title, ours string, theirs ...string) func(figures) (float64, bool) {
 	return func(f figures) (best float64, found bool) {
@@ -120,13 +128,13 @@ var Targets = []Target{
 	{"cold to the first result on loopback", 50, 0, " ms", itself(work.ColdNear, engine)},
 	{"output of bytes, of the bare channel's rate", 0, 0.9, " ×", times(work.FloodBytes, engine, channel, middle)},
 	{"output of lines, of the bare channel's rate", 0, 0.9, " ×", times(work.FloodLines, engine, channel, middle)},
-	{"output of bytes, of `ssh`'s rate", 0, 1.3, " ×", times(work.FloodBytes, engine, "ssh, a new connection", middle)},
-	{"growth of memory under much output", 16, 0, " MiB", most(itself(work.FloodMemory, engine), itself(work.FloodMemory, peer.ExecName), itself(work.FloodMemory, peer.SessionExecName))},
+	{"output of bytes, `gateway exec` of `ssh`'s rate", 0, 1.3, " ×", times(work.FloodBytes, peer.ExecName, "ssh, a new connection", middle)},
+	{"growth of memory under much output", 16, 0, " MiB", most(worst(work.FloodMemory, engine), worst(work.FloodMemory, peer.ExecName), worst(work.FloodMemory, peer.SessionExecName))},
 	{"64 sessions at once", 0, 12000, " commands/s", itself(work.Crowd, peer.LibraryName)},
 	{"500 cold hosts, × bare goroutines", 1.1, 0, "", times(work.FanTitle(500, false), peer.ExecName, channel, middle)},
 	{"500 cold hosts, faster than the fastest of pssh, clush, pdsh", 0, 4, " ×", fastest(work.FanTitle(500, false), peer.ExecName, "pssh", "clush", "pdsh")},
 	{"500 warm hosts, the library", 0.25, 0, " s", itself(work.FanTitle(500, true), peer.LibraryName)},
-	{"hosts of 100 that failed against a default sshd", 0, 0, "", itself(work.Refused, peer.ExecName)},
+	{"hosts of 100 that failed against a default sshd", 0, 0, "", worst(work.Refused, peer.ExecName)},
 	{"a connection with a session", 80, 0, " KiB", itself(work.IdleFirst, peer.LibraryName)},
 	{"each further session", 25, 0, " KiB", itself(work.IdleMore, peer.LibraryName)},
 	{"1,000 idle sessions", 100, 0, " MiB", itself(work.IdleAll, peer.LibraryName)},

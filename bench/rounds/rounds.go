@@ -5,6 +5,7 @@ package rounds
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 )
 
@@ -24,8 +25,9 @@ type Plan struct {
 	// Budget is the time after which a contender is not measured further; 0 means
 	// that there is none. It is measured once in any case.
 	Budget time.Duration
-	// Warm is how often each does its thing before, unmeasured.
-	Warm int
+	// Warm is how often each does its thing before, and Lead at the beginning of each
+	// turn, unmeasured: what another one has left in the caches is not its own.
+	Warm, Lead int
 	// Limit ends what takes longer, and with it the contender; 0 means a minute.
 	Limit time.Duration
 }
@@ -39,7 +41,8 @@ type Series struct {
 }
 
 // Run measures the contenders. One that fails is left out from then on, and its
-// series says why. The order is that of the contenders.
+// series says why. Whose turn it is in a round is drawn, in every run alike, so that
+// nobody always comes behind the same one.
 func Run(ctx context.Context, plan Plan, contenders []Contender) []Series {
 	if plan.Limit == 0 {
 		plan.Limit = time.Minute
@@ -54,15 +57,16 @@ func Run(ctx context.Context, plan Plan, contenders []Contender) []Series {
 			}
 		}
 	}
+	draw := rand.New(rand.NewPCG(0, 0))
 	for range plan.Rounds {
-		for i, c := range contenders {
-			for range plan.Block {
+		for _, i := range draw.Perm(len(contenders)) {
+			for n := range plan.Lead + plan.Block {
 				if series[i].Err != nil || plan.Budget > 0 && spent[i] > plan.Budget {
 					break
 				}
-				took, err := once(ctx, plan.Limit, c)
-				if series[i].Err = err; err == nil {
-					spent[i] += took
+				took, err := once(ctx, plan.Limit, contenders[i])
+				spent[i] += took
+				if series[i].Err = err; err == nil && n >= plan.Lead {
 					series[i].Values = append(series[i].Values, float64(took)/float64(time.Millisecond))
 				}
 			}

@@ -14,6 +14,7 @@ type Summary struct {
 	Q3  float64 `json:"q3"`
 	P99 float64 `json:"p99"`
 	Min float64 `json:"min"`
+	Max float64 `json:"max"`
 }
 
 // Summarise sorts the values, which stay the caller's. Of none it is zero.
@@ -30,6 +31,7 @@ func Summarise(values []float64) Summary {
 		Q3:     quantile(sorted, 0.75),
 		P99:    quantile(sorted, 0.99),
 		Min:    sorted[0],
+		Max:    sorted[len(sorted)-1],
 	}
 }
 

@@ -51,8 +51,8 @@ func all(ctx context.Context, shells []peer.Shell, each int) error {
 	failed := make(chan error, len(shells))
 	for i, s := range shells {
 		group.Go(func() {
-			for range each {
-				if err := said("hi")(s.Run(ctx, "echo hi")); err != nil {
+			for n := range each {
+				if err := say(ctx, s, hello, n); err != nil {
 					failed <- fmt.Errorf("session %d: %w", i, err)
 					return
 				}

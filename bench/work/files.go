@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -104,28 +106,28 @@ func (b *Bench) copying(ctx context.Context, site *lab.Site, title, unit string,
 	return Table{Title: title, Unit: unit, More: true, Note: "whole calls, with a connection of their own", Rows: append(rows(series, 1), missing...)}
 }
 
-// same says what did not arrive: sizes and names; what a byte was is the business of
+// same says what did not arrive: names and sizes; what a byte was is the business of
 // tests.
 func same(job peer.Copy) error {
-	want, err := weigh(job.From)
+	want, err := listed(job.From)
 	if err != nil {
 		return err
 	}
-	got, err := weigh(job.To)
-	if err == nil && got != want {
-		err = fmt.Errorf("%d bytes arrived, want %d", got, want)
+	got, err := listed(job.To)
+	if err == nil && !slices.Equal(got, want) {
+		err = fmt.Errorf("%d files arrived, not those %d, or not whole", len(got), len(want))
 	}
 	return err
 }
 
-func weigh(path string) (sum int64, err error) {
-	err = filepath.Walk(path, func(_ string, info os.FileInfo, err error) error {
+func listed(root string) (files []string, err error) {
+	err = filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
-			sum += info.Size()
+			files = append(files, fmt.Sprintf("%s %d", strings.TrimPrefix(path, root), info.Size()))
 		}
 		return err
 	})
-	return sum, err
+	return files, err
 }
 
 func fill(path string, size int64) error {

@@ -30,7 +30,7 @@ const perConnection = 4
 func memory(ctx context.Context, b *Bench) []Table {
 	able, missing := b.able(func(p peer.Peer) bool { return p.Idle != nil })
 	first := Table{Title: IdleFirst, Unit: "KiB", Rows: missing, Note: "the client's side: proportional set size, less that of the same program with one"}
-	more := Table{Title: IdleMore, Unit: "KiB", Rows: missing}
+	more := Table{Title: IdleMore, Unit: "KiB", Rows: missing, Note: "a program of `ssh` has one session, and one more is another connection"}
 	all := Table{Title: IdleAll, Unit: "MiB", Rows: missing, Note: fmt.Sprintf("%d on a connection; all of the program", perConnection)}
 	connections := b.pick(250, 4)
 	for _, p := range able {
@@ -71,14 +71,14 @@ func memory(ctx context.Context, b *Bench) []Table {
 // this program.
 func (b *Bench) idle(ctx context.Context, p peer.Peer, connections, each int) (int64, error) {
 	if p.InProcess {
-		child, err := b.Self(Order(p.Name, b.Lab.Near, JobIdle, connections, each)...)
+		child, err := b.Self(Order(p.Name, b.Lab.Many, JobIdle, connections, each)...)
 		if err != nil {
 			return 0, err
 		}
 		defer child.Close()
 		return lab.Memory(child.Pid), nil
 	}
-	open, err := p.Idle(ctx, b.Lab.Near, connections, each)
+	open, err := p.Idle(ctx, b.Lab.Many, connections, each)
 	if open.Close != nil {
 		defer open.Close()
 	}
@@ -111,7 +111,7 @@ type peak struct {
 // fanPeak takes what has been seen, or looks.
 func (b *Bench) fanPeak(ctx context.Context, p peer.Peer, n int) (int64, error) {
 	if p.InProcess {
-		child, err := b.Self(Order(p.Name, b.Lab.Near, JobFan, n, peer.Forks)...)
+		child, err := b.Self(Order(p.Name, b.Lab.Many, JobFan, n, peer.Forks)...)
 		if err != nil {
 			return 0, err
 		}
@@ -121,7 +121,7 @@ func (b *Bench) fanPeak(ctx context.Context, p peer.Peer, n int) (int64, error) 
 	if seen := b.peaks[peak{p.Name, n}]; seen > 0 {
 		return seen, nil
 	}
-	c, err := p.Fan(ctx, b.Lab.Near, n, peer.Forks, speak)
+	c, err := p.Fan(ctx, b.Lab.Many, n, peer.Forks, speak)
 	return c.Peak, err
 }
 

@@ -55,8 +55,9 @@ func (b *Bench) cold(ctx context.Context, how func(peer.Peer) start, site *lab.S
 		contenders = append(contenders, rounds.Contender{
 			Name: p.Name,
 			Do: func(ctx context.Context) (err error) {
-				c, err = how(p)(ctx, site, "echo hi")
-				return said("hi")(c.Out, err)
+				command, want := hello(1)
+				c, err = how(p)(ctx, site, command)
+				return said(command, want, c.Out, err)
 			},
 			After: func() {
 				if c.Close != nil {
@@ -118,7 +119,7 @@ func session(ctx context.Context, again peer.Again) (ready, first float64, err e
 	}
 	defer shell.Close()
 	ready = since(begun)
-	err = said("hi")(shell.Run(ctx, "echo hi"))
+	err = say(ctx, shell, hello, 1)
 	return ready, since(begun), err
 }
 

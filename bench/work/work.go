@@ -178,25 +178,39 @@ func closeAll(open []pair) {
 	}
 }
 
-// commands makes contenders that run the command in their shells and look at what
-// it says.
-func commands(open []pair, command, want string) []rounds.Contender {
+// commands makes contenders that run what text makes of a number, another one each
+// time, and look at what it says.
+func commands(open []pair, text func(n int) (command, want string)) []rounds.Contender {
 	var all []rounds.Contender
 	for _, o := range open {
+		n := 0
 		all = append(all, rounds.Contender{Name: o.peer.Name, Do: func(ctx context.Context) error {
-			return said(want)(o.shell.Run(ctx, command))
+			n++
+			return say(ctx, o.shell, text, n)
 		}})
 	}
 	return all
 }
 
-func said(want string) func(out string, err error) error {
-	return func(out string, err error) error {
-		if err == nil && !strings.Contains(out, want) {
-			err = fmt.Errorf("%.100q came, without %q", out, want)
-		}
-		return err
+// hello is a command whose answer is no other one's.
+func hello(n int) (command, want string) {
+	return fmt.Sprintf("echo hi%d", n), fmt.Sprintf("hi%d", n)
+}
+
+// say runs a command and looks at what it says.
+func say(ctx context.Context, shell peer.Shell, text func(n int) (command, want string), n int) error {
+	command, want := text(n)
+	out, err := shell.Run(ctx, command)
+	return said(command, want, out, err)
+}
+
+// said is the error of a command that did not say what it should. Its own text, as
+// a terminal may show it, is no answer.
+func said(command, want, out string, err error) error {
+	if err == nil && !strings.Contains(strings.ReplaceAll(out, command, ""), want) {
+		err = fmt.Errorf("%.100q came, without %q", out, want)
 	}
+	return err
 }
 
 // errNone is what is said of something that was not looked at.
