@@ -36,6 +36,7 @@ type conn struct {
 	served  bool       // a channel was opened
 	shutBy  time.Time  // when a refused channel may be tried again
 	most    int        // so many were used when one was refused; 0: none was
+	unheard int64      // wire.heard when an opening got no answer; 0: all did
 	onIdle  func()     // called when used falls to 0
 
 	channels map[*channel]bool // those with a goroutine left
@@ -185,7 +186,7 @@ func (c *conn) take(limit int) bool {
 	if c.most > 0 {
 		limit = min(limit, c.most)
 	}
-	if c.used >= limit || c.closing || !c.alive() || time.Now().Before(c.shutBy) {
+	if c.used >= limit || c.closing || !c.alive() || c.isSilentLocked() || time.Now().Before(c.shutBy) {
 		return false
 	}
 	c.used++
@@ -293,3 +294,26 @@ func (c *conn) shut() (fresh bool) {
 	c.shutBy, c.most = time.Now().Add(refusedFor), c.used
 	return !c.served
 }
+
+// fellSilent reports whether the peer has said nothing since then. If so, the
+// connection is left alone until it speaks again: the link may be down without anyone
+// having been told, and another connection may get through.
+func (c *conn) fellSilent(since time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	heard := c.wire.heard.Load()
+	if heard >= since.UnixNano() {
+		return false
+	}
+	c.unheard = heard
+	return true
+}
+
+// speaks reports whether the link is up and the peer answers, as far as anyone knows.
+func (c *conn) speaks() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.alive() && !c.isSilentLocked()
+}
+
+func (c *conn) isSilentLocked() bool { return c.unheard != 0 && c.unheard == c.wire.heard.Load() }

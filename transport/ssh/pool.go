@@ -111,7 +111,7 @@ func (t *Transport) Close() error {
 }
 
 // maxRefused is on how many connections in use an opening may be refused before
-// it fails; a fresh connection's refusal is final.
+// it fails, or find nobody; a fresh connection's refusal is final.
 const maxRefused = 4
 
 // start launches something on a connection that has a channel for it.
@@ -122,8 +122,10 @@ func (t *Transport) start(ctx context.Context, l launch, spare bool, streams fun
 		if err != nil {
 			return nil, err
 		}
+		begun := time.Now()
 		p, err := c.start(ctx, l, streams)
 		var refusal *gossh.OpenChannelError
+		unopened := err != nil && code(err) == codeClosed && died < maxRefused // nothing was started
 		switch {
 		case errors.As(err, &refusal):
 			// sshd says "open failed" for what is over MaxSessions, where RFC 4254
@@ -133,11 +135,24 @@ func (t *Transport) start(ctx context.Context, l launch, spare bool, streams fun
 				return nil, t.limit(refusal)
 			}
 			refused++
-		case err != nil && !c.alive() && code(err) == codeClosed && died == 0:
-			died++ // while idle, unnoticed: nothing was sent on it
+		case unopened && !c.alive(): // since when, nobody has noticed
+			died++
+		case unopened && ctx.Err() == nil && c.fellSilent(begun):
+			died++
+			t.silent(begun)
 		default:
 			return p, err
 		}
+	}
+}
+
+// silent leaves alone all connections on which nothing has come since then: where one
+// got no answer, they would not either.
+func (t *Transport) silent(since time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.conns {
+		c.fellSilent(since)
 	}
 }
 
@@ -196,7 +211,7 @@ func (t *Transport) pick(limit int) (free *conn, full bool, err error) {
 		if c.take(limit) {
 			return c, false, nil
 		}
-		full = full || c.alive()
+		full = full || c.speaks()
 	}
 	return nil, full, nil
 }

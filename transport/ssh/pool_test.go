@@ -59,6 +59,36 @@ func TestFullConnectionsAreKnown(t *testing.T) {
 	}
 }
 
+// TestSilentConnection: a flow that a router has forgotten is noticed much later, and is
+// no reason to fail where another connection gets through.
+func TestSilentConnection(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	p := netsim.Start(t, s.Addr, 0)
+	c := behind(p, s)
+	c.ConnectTimeout, c.MaxSessions = 2*time.Second, 4 // two of them for programs
+	tr := dial(t, c)
+	first := terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	for range 2 {
+		terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	}
+	first.Close()
+	<-first.Done()
+	p.Cut(netsim.Hang) // both have a channel left
+	begun := time.Now()
+	for range 2 {
+		if got := output(t, tr, "echo in again"); got != "in again\n" {
+			t.Errorf("output = %q", got)
+		}
+	}
+	if took := time.Since(begun); p.Conns() != 3 || took >= 2*c.ConnectTimeout {
+		t.Errorf("%d connections after %v, want 3, and one of those that were there asked in vain", p.Conns(), took)
+	}
+	p.SetDelay(time.Hour)
+	p.Cut(netsim.Hang)
+	_, err := tr.Pipe(t.Context(), "true")
+	wantCode(t, err, "ssh.handshake")
+}
+
 // TestOneMachineOfSeveral: a name that stands for several machines stands for one of
 // them as long as something runs there.
 func TestOneMachineOfSeveral(t *testing.T) {
