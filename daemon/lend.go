@@ -175,6 +175,7 @@ func resize(ctx context.Context, terminal transport.Terminal, sizes <-chan trans
 // start starts the program, and returns where its input goes and where its
 // outputs come from.
 func (l *loan) start(ctx context.Context, t transport.Transport, borrow api.Borrow) (in io.WriteCloser, outs []io.Reader, err error) {
+	ctx = transport.Together(ctx, borrow.Group)
 	want := 3
 	if borrow.Terminal != nil {
 		want = 2

@@ -41,7 +41,7 @@ func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
 	marks := s.expect(nonce, "K")
 	defer s.forget(nonce)
 	s.note(nonce)
-	pipe, err := s.transport.Pipe(ctx, keeperPrelude(nonce))
+	pipe, err := s.transport.Pipe(s.together(ctx), keeperPrelude(nonce))
 	if err != nil {
 		return nil, err
 	}

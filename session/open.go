@@ -96,6 +96,11 @@ func (s *Session) start(ctx context.Context) error {
 	return err
 }
 
+// together is the context for all that the session starts.
+func (s *Session) together(ctx context.Context) context.Context {
+	return transport.Together(ctx, s.config.ID)
+}
+
 // attach reads what the terminal brings, to its end.
 func (s *Session) attach(term transport.Terminal) {
 	s.terminal = term

@@ -11,9 +11,9 @@ import (
 // openShell starts the shell's command line: on a terminal, or without one.
 func (s *Session) openShell(ctx context.Context, command string) (transport.Terminal, error) {
 	if !s.config.NoTerminal {
-		return s.transport.Terminal(ctx, command, transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
+		return s.transport.Terminal(s.together(ctx), command, transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
 	}
-	pipe, err := s.transport.Pipe(ctx, command)
+	pipe, err := s.transport.Pipe(s.together(ctx), command)
 	if err != nil {
 		return nil, err
 	}

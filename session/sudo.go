@@ -62,7 +62,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 
 	s.note(nonce)
 	s.note(relayed)
-	pipe, err := s.transport.Pipe(ctx, relayPrelude(relayed))
+	pipe, err := s.transport.Pipe(s.together(ctx), relayPrelude(relayed))
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 		return &transport.Error{Code: "shell.unsupported", Message: "session: sudo: the machine has no place for a FIFO, or no /proc", Hint: "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp or the home writable"}
 	}
 	k.feed = k.dir
-	term, err := s.transport.Terminal(ctx, s.sudoPrelude(k, asked, kept, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
+	term, err := s.transport.Terminal(s.together(ctx), s.sudoPrelude(k, asked, kept, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
 	if err != nil {
 		return err
 	}

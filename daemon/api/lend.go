@@ -36,6 +36,8 @@ type Borrow struct {
 	// Subsystem is started in place of a command; empty: none.
 	Subsystem string          `json:"subsystem,omitempty"`
 	Terminal  *BorrowTerminal `json:"terminal,omitempty"`
+	// Group is what it belongs to; see [transport.Together].
+	Group string `json:"group,omitempty"`
 }
 
 // BorrowTerminal is a [transport.TerminalOptions].

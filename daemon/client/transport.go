@@ -106,6 +106,7 @@ func (t *Transport) open(ctx context.Context, borrow api.Borrow, pipes int) (*lo
 	if ctx.Err() != nil {
 		return nil, gaveUp(ctx)
 	}
+	borrow.Group = transport.Group(ctx)
 	lease, err := t.take(ctx)
 	if err != nil {
 		return nil, err

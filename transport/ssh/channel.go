@@ -15,6 +15,7 @@ import (
 type channel struct {
 	remote gossh.Channel
 	conn   *conn
+	group  string // see [transport.Together]
 
 	// started is closed when data may be sent: in a session, once the machine
 	// has said yes or no to its program. sshd's window is 0 until then anyway.
@@ -36,10 +37,11 @@ type channel struct {
 	left    atomic.Int32 // goroutines that close must be able to stop: serve and the pumps
 }
 
-func newChannel(c *conn, remote gossh.Channel) *channel {
+func newChannel(c *conn, remote gossh.Channel, group string) *channel {
 	ch := &channel{
 		remote:  remote,
 		conn:    c,
+		group:   group,
 		started: make(chan struct{}),
 		gone:    make(chan struct{}),
 		closed:  make(chan struct{}),
@@ -91,7 +93,7 @@ func (ch *channel) serve(requests <-chan *gossh.Request, handle func(*gossh.Requ
 	}
 	ch.lost = ch.conn.wire.broken.Load()
 	close(ch.gone)
-	ch.conn.release()
+	ch.conn.release(ch.group)
 	ch.leave()
 }
 

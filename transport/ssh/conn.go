@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,18 +27,25 @@ type conn struct {
 	// answered: a person's answer opened it, or a bastion on the way to it.
 	answered bool
 
+	// apart: one group at a time. When any program of a connection ends, dropbear
+	// 2022.83 ends all channels on it that are open and have not been told what to run
+	// (check_close, where all descriptors of such a channel are equally unset), and is
+	// itself ended by what they say if they are told in that moment.
+	apart bool
+
 	ended chan struct{} // closed once x/crypto is through with it and under has been called
 
-	mu      sync.Mutex // guards what follows
-	cause   error      // why it ended, as far as this side knows
-	closing bool       // close was called by its owner
-	over    bool       // no goroutine may be started any more
-	used    int        // channels that the peer still counts, as far as we know
-	served  bool       // a channel was opened
-	shutBy  time.Time  // when a refused channel may be tried again
-	most    int        // so many were used when one was refused; 0: none was
-	unheard int64      // wire.heard when an opening got no answer; 0: all did
-	onIdle  func()     // called when used falls to 0
+	mu      sync.Mutex     // guards what follows
+	cause   error          // why it ended, as far as this side knows
+	closing bool           // close was called by its owner
+	over    bool           // no goroutine may be started any more
+	used    int            // channels that the peer still counts, as far as we know
+	served  bool           // a channel was opened
+	shutBy  time.Time      // when a refused channel may be tried again
+	most    int            // so many were used when one was refused; 0: none was
+	unheard int64          // wire.heard when an opening got no answer; 0: all did
+	onIdle  func()         // called when used falls to 0
+	groups  map[string]int // how many channels of each are in use; see [transport.Together]
 
 	channels map[*channel]bool // those with a goroutine left
 
@@ -47,7 +55,11 @@ type conn struct {
 // newConn takes over an authenticated connection and starts what looks after
 // it.
 func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, requests <-chan *gossh.Request, w *wire, under func()) *conn {
-	c := &conn{config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}), channels: map[*channel]bool{}}
+	c := &conn{
+		config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}),
+		apart:  bytes.Contains(mux.ServerVersion(), []byte("dropbear")),
+		groups: map[string]int{}, channels: map[*channel]bool{},
+	}
 	go c.watch(channels, requests)
 	return c
 }
@@ -179,8 +191,9 @@ func (c *conn) gone(code, hint, format, untold string) error {
 	return c.config.failure(code, cause, hint, format, untold)
 }
 
-// take counts a channel in advance if fewer than limit are in use.
-func (c *conn) take(limit int) bool {
+// take counts a channel in advance if fewer than limit are in use, and none of
+// others where that matters.
+func (c *conn) take(limit int, group string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.most > 0 {
@@ -189,14 +202,28 @@ func (c *conn) take(limit int) bool {
 	if c.used >= limit || c.closing || !c.alive() || c.isSilentLocked() || time.Now().Before(c.shutBy) {
 		return false
 	}
+	if c.apart && c.used > c.groups[group] {
+		return false
+	}
 	c.used++
+	c.groups[group]++
 	return true
 }
 
+// has reports whether a group has channels on the connection.
+func (c *conn) has(group string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.groups[group] > 0
+}
+
 // release gives back what take took.
-func (c *conn) release() {
+func (c *conn) release(group string) {
 	c.mu.Lock()
 	c.used--
+	if c.groups[group]--; c.groups[group] <= 0 {
+		delete(c.groups, group)
+	}
 	c.shutBy = time.Time{}
 	onIdle := c.onIdle
 	if c.used > 0 {
@@ -225,6 +252,7 @@ func (c *conn) open(ctx context.Context, limit time.Duration, kind string, paylo
 		err      error
 	}
 	result := make(chan opened, 1)
+	group := transport.Group(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	// gone lets an answer that comes too late find nobody.
@@ -243,15 +271,15 @@ func (c *conn) open(ctx context.Context, limit time.Duration, kind string, paylo
 			gossh.DiscardRequests(requests)
 		}
 		if late {
-			c.release()
+			c.release(group)
 		}
 	}) {
-		c.release()
+		c.release(group)
 		return nil, nil, c.closedError()
 	}
 	select {
 	case r := <-result:
-		return c.opened(r.channel, r.requests, r.err)
+		return c.opened(group, r.channel, r.requests, r.err)
 	case <-ctx.Done():
 	}
 	mu.Lock()
@@ -259,7 +287,7 @@ func (c *conn) open(ctx context.Context, limit time.Duration, kind string, paylo
 	mu.Unlock()
 	select {
 	case r := <-result: // it was in time after all
-		return c.opened(r.channel, r.requests, r.err)
+		return c.opened(group, r.channel, r.requests, r.err)
 	default:
 	}
 	if given := c.config.given(ctx, "opening a channel"); given != nil {
@@ -270,14 +298,14 @@ func (c *conn) open(ctx context.Context, limit time.Duration, kind string, paylo
 }
 
 // opened sorts the answer to an opening.
-func (c *conn) opened(channel gossh.Channel, requests <-chan *gossh.Request, err error) (gossh.Channel, <-chan *gossh.Request, error) {
+func (c *conn) opened(group string, channel gossh.Channel, requests <-chan *gossh.Request, err error) (gossh.Channel, <-chan *gossh.Request, error) {
 	if err == nil {
 		c.mu.Lock()
 		c.served = true
 		c.mu.Unlock()
 		return channel, requests, nil
 	}
-	c.release()
+	c.release(group)
 	var refused *gossh.OpenChannelError
 	if !errors.As(err, &refused) {
 		return nil, nil, c.closedError()

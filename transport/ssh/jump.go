@@ -194,7 +194,7 @@ func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
 	if err != nil {
 		return nil, target.tunnelError(ctx, c, err)
 	}
-	ch := newChannel(c, remote)
+	ch := newChannel(c, remote, "")
 	close(ch.started)
 	t := &tunnelConn{channel: ch, in: ch.read(ch.ended, remote, remote.Stderr())}
 	if !c.spawn(func() { ch.serve(requests, nil) }) {

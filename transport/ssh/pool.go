@@ -185,7 +185,7 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 		if ctx.Err() != nil {
 			return nil, t.config.unconnected(ctx)
 		}
-		c, full, err := t.pick(limit)
+		c, full, err := t.pick(limit, transport.Group(ctx))
 		if c != nil || err != nil {
 			return c, err
 		}
@@ -199,8 +199,8 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 }
 
 // pick returns a living connection with a free channel, set aside, or nil and
-// whether there is one that is full.
-func (t *Transport) pick(limit int) (free *conn, full bool, err error) {
+// whether there is one that is full. Where others of the group are comes first.
+func (t *Transport) pick(limit int, group string) (free *conn, full bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
@@ -208,7 +208,12 @@ func (t *Transport) pick(limit int) (free *conn, full bool, err error) {
 	}
 	t.conns = slices.DeleteFunc(t.conns, (*conn).spent)
 	for _, c := range t.conns {
-		if c.take(limit) {
+		if group != "" && c.has(group) && c.take(limit, group) {
+			return c, false, nil
+		}
+	}
+	for _, c := range t.conns {
+		if c.take(limit, group) {
 			return c, false, nil
 		}
 		full = full || c.speaks()

@@ -48,7 +48,7 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 	if err != nil {
 		return nil, err
 	}
-	p := &program{channel: newChannel(c, remote), exited: make(chan struct{})}
+	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), exited: make(chan struct{})}
 	streams(p)
 	served := c.spawn(func() {
 		p.serve(requests, p.request)
