@@ -44,12 +44,13 @@ func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (tran
 		c, mine := p.join(target.Key(), who)
 		if mine {
 			p.dial(ctx, c, target, who)
-		}
-		select {
-		case <-c.ready:
-		case <-ctx.Done():
-			p.leave(c)
-			return nil, nil, context.Cause(ctx)
+		} else {
+			select {
+			case <-c.ready:
+			case <-ctx.Done():
+				p.leave(c)
+				return nil, nil, context.Cause(ctx)
+			}
 		}
 		switch {
 		case c.err == nil && (mine || c.serves(who)):
