@@ -74,7 +74,7 @@ func (c *Client) Session(ctx context.Context, name string) (s api.Session, err e
 
 // Close ends a session and returns what it was. Its records stay.
 func (c *Client) Close(ctx context.Context, name string) (s api.Session, err error) {
-	return s, c.call(ctx, http.MethodDelete, sessionPath(name), nil, &s)
+	return s, c.ask(ctx, machineTime, http.MethodDelete, sessionPath(name), nil, &s)
 }
 
 // Run starts a command. It does not wait for its end.
@@ -111,7 +111,7 @@ func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 
 // Interrupt asks the command that runs to end.
 func (c *Client) Interrupt(ctx context.Context, name string, interrupt api.Interrupt) error {
-	return c.call(ctx, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
+	return c.ask(ctx, machineTime, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
 }
 
 // Wait waits for something to happen in a session.
@@ -158,7 +158,7 @@ func (c *Client) Resize(ctx context.Context, name string, size transport.Size) e
 // Reset puts a fresh shell in the place of a session's, in the same directory and
 // with the same exported variables. What runs is ended.
 func (c *Client) Reset(ctx context.Context, name string) error {
-	return c.call(ctx, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
+	return c.ask(ctx, machineTime, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
 }
 
 // Follow calls each with what happens in a session: its output from a cursor on,
@@ -190,11 +190,13 @@ func (c *Client) Presence(ctx context.Context) (presence api.Presence, over <-ch
 
 func sessionPath(name string) string { return "/v1/sessions/" + url.PathEscape(name) }
 
-// How long a daemon may take for what it only has to look up, and for a search of
-// all that a session has said. One that was stopped would take for ever.
+// How long a daemon may take for what it only has to look up, for a search of all that
+// a session has said, and for what a machine has a part in, whose own timers are
+// shorter. One that was stopped would take for ever.
 const (
-	answerTime = 5 * time.Second
-	grepTime   = 30 * time.Second
+	answerTime  = 5 * time.Second
+	grepTime    = 30 * time.Second
+	machineTime = 3 * time.Minute
 )
 
 // ask is call for a request that does not wait for anything at the daemon, or not
