@@ -233,9 +233,12 @@ func TestCallerMissesNothing(t *testing.T) {
 	open(t, c, api.Open{Name: "work"})
 	const size = 6 << 20
 	var got int
-	err := c.Exec(t.Context(), "work", api.Run{Text: fmt.Sprintf("head -c %d /dev/zero", size)}, func(e api.Event) error {
+	err := c.Exec(t.Context(), "work", api.Run{Text: fmt.Sprintf("head -c %d /dev/zero", size), Limit: 10}, func(e api.Event) error {
 		if time.Sleep(time.Millisecond); e.Piece != nil {
 			got += len(e.Piece.Data)
+		}
+		if e.Event == "result" && (len(e.Command.Result.Stdout) != 10 || !e.Command.Result.Truncated) {
+			t.Errorf("the result has %d bytes, truncated: %v, want 10", len(e.Command.Result.Stdout), e.Command.Result.Truncated)
 		}
 		if e.Dropped > 0 {
 			t.Errorf("%d bytes are no longer there at %d", e.Dropped, got)

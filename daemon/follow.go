@@ -18,14 +18,16 @@ type follower struct {
 	at     int64        // the next byte
 	note   int          // the next note, counted from the session's beginning
 	of     *api.Command // to follow to its end; nil: the session
+	limit  int          // how many bytes of each stream a result comes with
 	number int64
 	send   func(api.Event) error
 }
 
 // follow sends what happens from a cursor on; negative means from now on. It
-// ends with the command, with the session, or with ctx.
-func (s *live) follow(ctx context.Context, since int64, command *api.Command, line func(any) error) error {
-	f := &follower{live: s, at: since, of: command}
+// ends with the command, with the session, or with ctx. A result comes with as much
+// of each stream as limit says; see [api.Run].
+func (s *live) follow(ctx context.Context, since int64, command *api.Command, limit int, line func(any) error) error {
+	f := &follower{live: s, at: since, of: command, limit: limit}
 	f.send = func(e api.Event) error {
 		f.number++
 		e.Seq = f.number
@@ -113,7 +115,7 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 // tell sends an event, a result with its streams.
 func (f *follower) tell(e api.Event) error {
 	if e.Event == "result" {
-		c := f.live.filled(*e.Command, resultLimit)
+		c := f.live.filled(*e.Command, f.limit)
 		e.Command = &c
 	}
 	return f.send(e)

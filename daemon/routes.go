@@ -177,7 +177,7 @@ func (d *Daemon) run(q *request) error {
 	}
 	switch {
 	case q.r.URL.Query().Get("follow") != "":
-		return s.follow(q.context(), c.From, c, q.line)
+		return s.follow(q.context(), c.From, c, r.Limit, q.line)
 	case r.Wait > 0:
 		waited, err := s.waitFor(q.context(), c, api.Wait{Until: api.UntilExit, Max: r.Wait, Limit: r.Limit})
 		if err != nil {
@@ -264,7 +264,7 @@ func (d *Daemon) stream(q *request) error {
 	if err := http.NewResponseController(q.w).Flush(); err != nil {
 		return err
 	}
-	return s.follow(q.context(), since, nil, q.line)
+	return s.follow(q.context(), since, nil, resultLimit, q.line)
 }
 
 func (d *Daemon) screen(q *request) error {

@@ -88,6 +88,9 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	if err != nil {
 		return a.finish(ctx, show, notStarted(name, run.Text, err))
 	}
+	if a.config.Output == "text" {
+		run.Limit = 1 // all of it has been shown by then: another MiB would be sent for nothing
+	}
 	unread := &unread{app: a, done: f.stdin || f.tty}
 	unread.warn()
 	e := &execution{app: a, client: c, show: show, session: name, run: run, wait: time.Duration(f.wait), waits: cmd.Flags().Changed("wait")}
