@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,6 +46,7 @@ type Session struct {
 	options   Options
 	transport transport.Transport
 	borrowed  bool             // the transport is another Session's
+	group     string           // what it belongs to with others; empty: there are none
 	connect   time.Duration    // of the first command
 	engine    *session.Session // nil: not opened
 }
@@ -78,6 +80,7 @@ func (g *Gateway) begin(ctx context.Context, name string, options Options) (*Ses
 
 func (s *Session) config() session.Config {
 	config := s.gateway.sessionConfig(s.host, s.options)
+	config.Group = s.group
 	if s.options.Sudo {
 		config.Sudo, config.OpenTimeout = s.gateway.sudo(s.host, s.options), sudoTimeout
 	}
@@ -87,7 +90,7 @@ func (s *Session) config() session.Config {
 // Beside opens another session on the same connection, which must be closed
 // before this one is.
 func (s *Session) Beside(ctx context.Context, options Options) (*Session, error) {
-	other := &Session{gateway: s.gateway, name: s.name, host: s.host, options: options, transport: s.transport, borrowed: true}
+	other := &Session{gateway: s.gateway, name: s.name, host: s.host, options: options, transport: s.transport, borrowed: true, group: s.together()}
 	begun := time.Now()
 	engine, err := session.Open(ctx, s.transport, other.config())
 	if err != nil {
@@ -96,6 +99,10 @@ func (s *Session) Beside(ctx context.Context, options Options) (*Session, error)
 	other.engine, other.connect = engine, time.Since(begun)
 	return other, nil
 }
+
+// together is what everything that shares the session's connection belongs to; see
+// [transport.Together].
+func (s *Session) together() string { return cmp.Or(s.group, s.engine.ID()) }
 
 // Run runs a command in the session, and returns what happened as [Gateway.Exec]
 // does.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (s *Session) start(ctx context.Context) error {
 
 // together is the context for all that the session starts.
 func (s *Session) together(ctx context.Context) context.Context {
-	return transport.Together(ctx, s.config.ID)
+	return transport.Together(ctx, cmp.Or(s.config.Group, s.config.ID))
 }
 
 // attach reads what the terminal brings, to its end.

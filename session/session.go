@@ -25,6 +25,9 @@ type Config struct {
 	// ID names the session in the environment of its processes
 	// (GATEWAY_SESSION); empty means a random one. Letters, digits and dashes.
 	ID string
+	// Group is what the session's programs belong to; empty means the session. See
+	// [transport.Together].
+	Group string
 	// Shell is the program that reads the commands; see the contract.
 	Shell string
 	// Login reads the login profile first.

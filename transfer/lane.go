@@ -39,7 +39,7 @@ func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 	}
 	s.tried = true
 	// The connection's own Subsystem may replace it, which others are using.
-	pipe, err := gateway.Subsystem(ctx, r.connection.Transport, "sftp")
+	pipe, err := gateway.Subsystem(r.connection.Together(ctx), r.connection.Transport, "sftp")
 	if err == nil {
 		go drain(pipe.Stderr) // ends with the pipe
 		s.link, err = newLink(ctx, pipe)
