@@ -50,28 +50,28 @@ func lineAfter(text string, at int) int {
 }
 
 // untangle returns what stands between start and end without the bodies of
-// other statements, and with its own that stand behind it. moved says that the
-// text is not simply what stands there.
-func untangle(text string, start, end int, bodies []body) (own string, moved bool) {
+// other statements, and with its own that stand behind it. tangled says that there
+// are any: where an empty one begins is a guess, as the parser does not tell.
+func untangle(text string, start, end int, bodies []body) (own string, tangled bool) {
 	var within, behind strings.Builder
 	at := start
 	for _, b := range bodies {
 		mine := start <= b.operator && b.operator < end
+		tangled = tangled || mine
 		switch {
 		case mine && b.start >= end:
 			behind.WriteString(text[b.start:b.end])
-			moved = true
 		case !mine && at <= b.start && b.end <= end:
 			within.WriteString(text[at:b.start])
 			at = b.end
-			moved = true
+			tangled = true
 		}
 	}
 	within.WriteString(text[at:end])
 	if behind.Len() > 0 {
 		within.WriteString("\n")
 	}
-	return within.String() + behind.String(), moved
+	return within.String() + behind.String(), tangled
 }
 
 // same reports whether text is stmt and nothing else.

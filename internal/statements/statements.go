@@ -57,8 +57,8 @@ func Split(text, shell string) ([]Statement, error) {
 		}
 		line += strings.Count(text[at:start], "\n")
 		at = start
-		own, moved := untangle(text, start, end, bodies)
-		if moved && !same(stmt, own, shell) {
+		own, tangled := untangle(text, start, end, bodies)
+		if tangled && !same(stmt, own, shell) {
 			return whole, fmt.Errorf("line %d: a statement can't be told from the here-documents around it", line)
 		}
 		if i > 0 && (err != nil || asksBack.MatchString(own)) {

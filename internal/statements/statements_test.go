@@ -84,6 +84,7 @@ func TestSplitWhole(t *testing.T) {
 		{"not closed", "bash", "a\nif b\n", "line 2, column 1: "},
 		{"another shell's", "dash", "a\nfor ((i=0;;)); do b; done\n", "line 2, column 5"},
 		{"too long", "bash", strings.Repeat("a\n", maxText), "at most 131072"},
+		{"empty document", "bash", "<<A && echo '\n' & echo b\nA\n", "here-documents around it"},
 		{"too deep", "bash", strings.Repeat("$(", maxOpeners+1), "with at most 5000"},
 	}
 	for _, test := range tests {
@@ -119,7 +120,7 @@ func TestSplitDeep(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	for _, text := range []string{
 		"a\nb", "if a; then cat <<X; fi; b\nx\nX\nc", "cat <<A; cat <<-B\na\nA\n\tb\n\tB\n", "f() { a; }; f &\n", "x=$(cat <<A\nb\nA\n); y",
-		"a # b\n\n! c", "echo a\\\n b; `c`", "a&echo $_", "cat <<A && cat <<B; c\na\nA\nb\nB\nd", "a\r\nb\r\n",
+		"a # b\n\n! c", "echo a\\\n b; `c`", "a&echo $_", "<<A&&'\n'&0\nA", "cat <<A && cat <<B; c\na\nA\nb\nB\nd", "a\r\nb\r\n",
 	} {
 		f.Add(text)
 	}
