@@ -216,7 +216,7 @@ func (t *Transport) pick(limit int, group string) (free *conn, full bool, err er
 		if c.take(limit, group) {
 			return c, false, nil
 		}
-		full = full || c.speaks()
+		full = full || c.speaks() && !c.apart
 	}
 	return nil, full, nil
 }
