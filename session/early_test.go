@@ -1,10 +1,13 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -127,4 +130,80 @@ func TestCloseBeforeTheCommandIsHanded(t *testing.T) {
 		t.Error("Close does not return")
 	}
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
+}
+
+// halting is a machine whose shell has the nonce of a frame, and the frame itself only
+// when an interrupt has brought its prompt. That stands for a bash that is only about to
+// run what it has read.
+type halting struct {
+	transport.Transport
+	halts atomic.Bool
+}
+
+func (m *halting) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	t, err := m.Transport.Terminal(ctx, command, options)
+	return &halted{Terminal: t, machine: m}, err
+}
+
+type halted struct {
+	transport.Terminal
+	machine *halting
+
+	mu   sync.Mutex
+	rest []byte // guarded by mu
+	met  bool   // an interrupt; guarded by mu
+}
+
+var nonceOf = regexp.MustCompile(` _gwn=[0-9a-f]+`)
+
+func (h *halted) Write(b []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	nonce := nonceOf.Find(b)
+	switch {
+	case bytes.ContainsRune(b, 3):
+		h.met = true
+	case h.machine.halts.Load() && nonce != nil && !h.met:
+		h.rest = bytes.Clone(b)
+		_, err := h.Terminal.Write(append(nonce, '\n'))
+		return len(b), err
+	}
+	return h.Terminal.Write(b)
+}
+
+func (h *halted) Read(b []byte) (int, error) {
+	n, err := h.Terminal.Read(b)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.met && len(h.rest) > 0 && bytes.Contains(b[:n], []byte("\x1eP")) {
+		h.machine.halts.Store(false)
+		_, _ = h.Terminal.Write(h.rest) // the shell is there
+		h.rest = nil
+	}
+	return n, err
+}
+
+// TestInterruptBeforeItIsRead: a command that begins behind the prompt that an interrupt
+// has brought is interrupted like any other.
+func TestInterruptBeforeItIsRead(t *testing.T) {
+	m := &halting{Transport: local.New(local.Config{})}
+	s, err := session.Open(t.Context(), m, session.Config{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 3 { // until frames are short
+		want(t, run(t, s, "echo first"), 0, "first\n", "")
+	}
+	m.halts.Store(true)
+	begun := time.Now()
+	var refused error
+	r, err := s.Run(t.Context(), session.Command{Text: "/bin/sleep 30", Started: func() { refused = s.Interrupt(session.Int) }})
+	if took := time.Since(begun); r.Verdict != session.Interrupted || took > 2*time.Second || refused != nil || r.Ended {
+		t.Errorf("%s after %v, ended %v: %v; Interrupt = %v", r.Verdict, took, r.Ended, err, refused)
+	}
+	if m.halts.Load() {
+		t.Error("nothing was left unread: this test tests nothing")
+	}
+	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
 }

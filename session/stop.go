@@ -346,6 +346,9 @@ func (s *Session) locate(r *run) bool {
 	s.typeBehind(r, r.endOfRest()+f.encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
+	pause := arrival
+	chase := time.NewTimer(pause + s.trip)
+	defer chase.Stop()
 	ends, prompted := 0, false
 	for ends < 2 || !prompted { // both ends: the streams may be another keeper's next
 		select {
@@ -362,6 +365,10 @@ func (s *Session) locate(r *run) bool {
 				_, r.progress.job, r.progress.cwd = parseEnd(m.payload)
 				s.mu.Unlock()
 			}
+		case <-chase.C:
+			s.chase(r)
+			pause *= 2
+			chase.Reset(pause + s.trip)
 		case <-s.ended:
 			return false
 		case <-timeout.C:
@@ -369,6 +376,25 @@ func (s *Session) locate(r *run) bool {
 		}
 	}
 	return true
+}
+
+// chase signals what has begun behind the prompt: bash keeps what it has read when an
+// interrupt comes before it has looked at it, and an interrupt that is not typed throws
+// nothing away. Such a shell shows its prompt, and then runs the command.
+func (s *Session) chase(r *run) {
+	level, at := Int, r.started
+	switch o := r.ordered.Load(); {
+	case o != nil:
+		level, at = o.level, o.at
+	case !r.stopped.Load(): // nor was there a deadline
+		return
+	}
+	if r.keeper == nil {
+		return
+	}
+	nonce, told := s.expectLate(r.keeper, "I", 1)
+	r.looks = append(r.looks, told)
+	r.keeper.tell(sweepLine(nonce, level, time.Since(at), s.scope(r)))
 }
 
 // giveUp ends a session whose shell can't be brought back.
