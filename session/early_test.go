@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -132,9 +134,9 @@ func TestCloseBeforeTheCommandIsHanded(t *testing.T) {
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }
 
-// halting is a machine whose shell has the nonce of a frame, and the frame itself only
-// when an interrupt has brought its prompt. That stands for a bash that is only about to
-// run what it has read.
+// halting is a machine on which a frame halts until an interrupt comes, which brings the
+// prompt, and behind that the frame. That stands for a bash that is only about to run what
+// it has read.
 type halting struct {
 	transport.Transport
 	halts atomic.Bool
@@ -149,23 +151,28 @@ type halted struct {
 	transport.Terminal
 	machine *halting
 
-	mu   sync.Mutex
-	rest []byte // guarded by mu
-	met  bool   // an interrupt; guarded by mu
+	mu    sync.Mutex // guards what follows
+	frame []byte     // that halts
+	seen  []byte     // of the prompt, once it was asked for
+	asked bool
 }
 
-var nonceOf = regexp.MustCompile(` _gwn=[0-9a-f]+`)
+var (
+	nonceOf = regexp.MustCompile(`_gwn=[0-9a-f]+`)
+	prompt  = regexp.MustCompile("\x1eP[0-9a-f]+:0:")
+)
 
 func (h *halted) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	nonce := nonceOf.Find(b)
 	switch {
+	case !h.machine.halts.Load() || h.asked:
+	case h.frame == nil:
+		h.frame = bytes.Clone(b)
+		return len(b), nil
 	case bytes.ContainsRune(b, 3):
-		h.met = true
-	case h.machine.halts.Load() && nonce != nil && !h.met:
-		h.rest = bytes.Clone(b)
-		_, err := h.Terminal.Write(append(nonce, '\n'))
+		h.asked = true
+		_, err := fmt.Fprintf(h.Terminal, " %s\n", nonceOf.Find(h.frame))
 		return len(b), err
 	}
 	return h.Terminal.Write(b)
@@ -175,10 +182,11 @@ func (h *halted) Read(b []byte) (int, error) {
 	n, err := h.Terminal.Read(b)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.met && len(h.rest) > 0 && bytes.Contains(b[:n], []byte("\x1eP")) {
-		h.machine.halts.Store(false)
-		_, _ = h.Terminal.Write(h.rest) // the shell is there
-		h.rest = nil
+	if h.asked && h.machine.halts.Load() {
+		if h.seen = append(h.seen, b[:n]...); prompt.Match(h.seen) {
+			h.machine.halts.Store(false)
+			_, _ = h.Terminal.Write(h.frame) // the shell is there
+		}
 	}
 	return n, err
 }
@@ -192,18 +200,18 @@ func TestInterruptBeforeItIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for range 3 { // until frames are short
-		want(t, run(t, s, "echo first"), 0, "first\n", "")
-	}
+	want(t, run(t, s, "echo first"), 0, "first\n", "")
 	m.halts.Store(true)
 	begun := time.Now()
 	var refused error
-	r, err := s.Run(t.Context(), session.Command{Text: "/bin/sleep 30", Started: func() { refused = s.Interrupt(session.Int) }})
+	file := filepath.Join(t.TempDir(), "pid") // of what is detached, and no ^C meets
+	text := "setsid -f sh -c 'echo $$ >" + file + "; exec sleep 30'; while ! [ -s " + file + " ]; do :; done; /bin/sleep 30"
+	r, err := s.Run(t.Context(), session.Command{Text: text, Started: func() { refused = s.Interrupt(session.Int) }})
 	if took := time.Since(begun); r.Verdict != session.Interrupted || took > 2*time.Second || refused != nil || r.Ended {
 		t.Errorf("%s after %v, ended %v: %v; Interrupt = %v", r.Verdict, took, r.Ended, err, refused)
 	}
 	if m.halts.Load() {
 		t.Error("nothing was left unread: this test tests nothing")
 	}
-	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+	want(t, run(t, s, "kill $(cat "+file+") && echo fine"), 0, "fine\n", "")
 }

@@ -216,7 +216,7 @@ func (s *Session) sweep(r *run, level Level, since time.Time) {
 			return
 		}
 		nonce, told := s.expectLate(r.keeper, "I", 1)
-		if r.keeper.control(sweepLine(nonce, level, time.Since(since), s.scope(r))) != nil {
+		if r.keeper.control(sweepLine(nonce, level, time.Since(since), s.scope(r), "")) != nil {
 			return
 		}
 		m, came := s.awaitLook(r, told)
@@ -247,9 +247,14 @@ func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 	return mark{}, false
 }
 
-// sweepLine returns the control line of one look, which answers mark I.
-func sweepLine(nonce string, level Level, since time.Duration, of scope) string {
+// inFront passes over what is not in the terminal's foreground: a ^C is not for that.
+const inFront = `[ "$f" ] || continue; `
+
+// sweepLine returns the control line of one look, which answers mark I. What else it is
+// to pass over comes first.
+func sweepLine(nonce string, level Level, since time.Duration, of scope, passOver string) string {
 	sig, condition := passedBy(level)
+	condition = passOver + condition
 	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, still, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }
 
@@ -263,7 +268,7 @@ func pursueLine(nonce string, level Level, since time.Duration, of scope, tty st
 	behind := still
 	switch terminal := level == Int && tty != ""; {
 	case terminal && spare:
-		condition = `[ "$f" ] || continue; ` + condition
+		condition = inFront + condition
 	case terminal:
 		condition = `[ "$f" ] || { ` + lives + `a=1; continue; }; ` + condition
 	}

@@ -382,19 +382,19 @@ func (s *Session) locate(r *run) bool {
 // interrupt comes before it has looked at it, and an interrupt that is not typed throws
 // nothing away. Such a shell shows its prompt, and then runs the command.
 func (s *Session) chase(r *run) {
-	level, at := Int, r.started
+	level, at, passOver := Int, r.started, ""
 	switch o := r.ordered.Load(); {
+	case r.keeper == nil, o == nil && !r.stopped.Load(): // nor was there a deadline
+		return
 	case o != nil:
 		level, at = o.level, o.at
-	case !r.stopped.Load(): // nor was there a deadline
-		return
 	}
-	if r.keeper == nil {
-		return
+	if level == Int && s.tty != "" {
+		passOver = inFront
 	}
 	nonce, told := s.expectLate(r.keeper, "I", 1)
 	r.looks = append(r.looks, told)
-	r.keeper.tell(sweepLine(nonce, level, time.Since(at), s.scope(r)))
+	r.keeper.tell(sweepLine(nonce, level, time.Since(at), s.scope(r), passOver))
 }
 
 // giveUp ends a session whose shell can't be brought back.
