@@ -1,0 +1,133 @@
+package session
+
+// How a session comes back from a command that was interrupted.
+
+import (
+	"fmt"
+	"time"
+)
+
+// resume makes sure that the shell reads commands again after it was
+// interrupted. An interrupt may meet it when the command is over already; zsh,
+// mksh and ash then throw the next line away, which says nothing. It reports
+// whether there is a shell.
+func (s *Session) resume(r *run) bool {
+	s.mu.Lock()
+	if p := &r.progress; !p.stdout && p.prompted {
+		// The line was left. Shells have their own numbers for that: 258, 386, 2.
+		p.promptStatus = "130"
+	}
+	s.mu.Unlock()
+	for try := range 3 {
+		s.typeKeys(s.dialect.settles + "\n")
+		if r.cutShort.Load() || r.keeper.isGone() || s.locate(r) { // the next command gets another keeper
+			return true
+		}
+		if closed(s.ended) {
+			return false
+		}
+		s.signalShell(r, "CONT")
+		if try > 0 {
+			// A late interrupt takes the end of a line away, and mksh goes on with the
+			// beginning. One between two steps of a loop leaves zsh reading lines and
+			// running none. It is not done at once: yash gives each one a line.
+			s.press(r, "\x03", "INT")
+			within(promptGrace+s.trip, s.ended)
+		}
+	}
+	return false
+}
+
+// locate asks the shell where it is, and reports whether it said so. What is
+// exported is kept anew: the interrupt may have met the shell while it did that.
+// Another shell, which the command has started and nobody may signal, leaves: as
+// root's it would run what comes next.
+func (s *Session) locate(r *run) bool {
+	s.mu.Lock()
+	// The terminal still echoes, and what it echoes is typed from here; or the shell
+	// speaks of what was left unread.
+	r.mute = (r.command.TTY || r.keyed.Load()) && r.progress.prompted
+	if s.traced && s.dialect.traceStays { // what comes from here is the trace of frames
+		r.progress.closed = [3]bool{Stdout: true, Stderr: true}
+	}
+	s.mu.Unlock()
+	nonce := newNonce()
+	marks := s.expect(nonce, "PE")
+	defer s.outlive(nonce, "PE")
+	d := s.dialect
+	d.retrace = "" // which is left to the next text
+	once := s.once + s.dialect.mend
+	if r.command.Cwd != "" {
+		once += s.wayBack()
+	}
+	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
+	s.typeBehind(r, r.endOfRest()+f.encode())
+	timeout := time.NewTimer(time.Second + s.trip)
+	defer timeout.Stop()
+	pause := arrival
+	chase := time.NewTimer(pause + s.trip)
+	defer chase.Stop()
+	ends, prompted := 0, false
+	for ends < 2 || !prompted { // both ends: the streams may be another keeper's next
+		select {
+		case m := <-marks:
+			if m.kind != 'E' {
+				s.mu.Lock()
+				r.progress.prompted, prompted = true, true // it stands for the command's own
+				s.mu.Unlock()
+				break
+			}
+			if ends++; m.payload != "" {
+				s.once, r.located = "", true
+				s.mu.Lock()
+				_, r.progress.job, r.progress.cwd = parseEnd(m.payload)
+				s.mu.Unlock()
+			}
+		case <-chase.C:
+			s.chase(r)
+			pause *= 2
+			chase.Reset(pause + s.trip)
+		case <-s.ended:
+			return false
+		case <-timeout.C:
+			return ends == 2
+		}
+	}
+	return true
+}
+
+// chase signals what has begun behind the prompt: bash keeps what it has read when an
+// interrupt comes before it has looked at it, and an interrupt that is not typed throws
+// nothing away. Such a shell shows its prompt, and then runs the command.
+func (s *Session) chase(r *run) {
+	level, at, passOver := Int, r.started, ""
+	switch o := r.ordered.Load(); {
+	case r.keeper == nil, o == nil && !r.stopped.Load(): // nor was there a deadline
+		return
+	case o != nil:
+		level, at = o.level, o.at
+	}
+	if level == Int && s.tty != "" {
+		passOver = inFront
+	}
+	nonce, told := s.expectLate(r.keeper, "I", 1)
+	r.looks = append(r.looks, told)
+	r.keeper.tell(sweepLine(nonce, level, time.Since(at), s.scope(r), passOver))
+}
+
+// giveUp ends a session whose shell can't be brought back.
+func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
+	s.lost = true
+	s.signalShell(r, "KILL")
+	within(time.Second, s.ended)
+	if !r.deaf.Load() {
+		s.drain(r)
+	}
+	if (r.deaf.Load() || r.keeper == nil || r.keeper.isGone()) && !closed(s.ended) {
+		verdict, cause = Unknown, errNothingAnswers // all this may have reached nobody
+	}
+	s.terminal.Close()
+	result, err := s.finish(r, verdict, cause)
+	result.Ended = true
+	return result, err
+}
