@@ -21,7 +21,8 @@ var titles = []string{
 	work.FloodBytes, work.FloodLines, work.FloodMemory, work.Crowd, work.FanTitle(500, false), work.FanTitle(500, true), work.Refused,
 	work.IdleFirst, work.IdleMore, work.IdleAll, work.FanMemory,
 	work.PutBig, work.GetBig, work.PutSmall, work.GetSmall,
-	work.PutBig + work.Slow, work.GetBig + work.Slow, work.PutSmall + work.Slow, work.GetSmall + work.Slow,
+	work.PutBig + work.Slow(work.Trips[0]), work.GetBig + work.Slow(work.Trips[0]), work.PutSmall + work.Slow(work.Trips[0]), work.GetSmall + work.Slow(work.Trips[0]),
+	work.PutBig + work.Slow(work.Trips[1]), work.GetBig + work.Slow(work.Trips[1]), work.PutSmall + work.Slow(work.Trips[1]), work.GetSmall + work.Slow(work.Trips[1]),
 }
 
 // complete is a report in which everybody took v for everything.

@@ -105,7 +105,7 @@ const (
 )
 
 // Targets are what gateway is to reach.
-var Targets = []Target{
+var Targets = append([]Target{
 	{"a warm builtin over SSH, × F", 1.25, 0, "", times(work.Builtin, engine, floor, middle)},
 	{"the same, p99 × F's", 1.6, 0, "", times(work.Builtin, engine, floor, slow)},
 	{"a warm builtin on this machine, above L", 60, 0, " µs", above(work.LocalBuiltin, engine, peer.LocalFloorName, 1e3)},
@@ -139,14 +139,29 @@ var Targets = []Target{
 	{"each further session", 25, 0, " KiB", itself(work.IdleMore, peer.LibraryName)},
 	{"1,000 idle sessions", 100, 0, " MiB", itself(work.IdleAll, peer.LibraryName)},
 	{"`gateway exec localhost` to its first byte, above `sh -c`", 15, 0, " ms", above(work.FirstByte, peer.ExecName, peer.ProcessName, 1)},
-	{"a large file there, × `sftp`", 0, 1, " ×", rate(work.PutBig)},
-	{"a large file back, × `sftp`", 0, 1, " ×", rate(work.GetBig)},
-	{"small files there, × `sftp`", 0, 3, " ×", rate(work.PutSmall)},
-	{"small files back, × `sftp`", 0, 3, " ×", rate(work.GetSmall)},
-	{"a large file there at 20 ms, × `sftp`", 0, 1, " ×", rate(work.PutBig + work.Slow)},
-	{"a large file back at 20 ms, × `sftp`", 0, 1, " ×", rate(work.GetBig + work.Slow)},
-	{"small files there at 20 ms, × `sftp`", 0, 3, " ×", rate(work.PutSmall + work.Slow)},
-	{"small files back at 20 ms, × `sftp`", 0, 3, " ×", rate(work.GetSmall + work.Slow)},
+}, files()...)
+
+// files are the targets for files, near and far.
+func files() (all []Target) {
+	for _, trip := range append([]time.Duration{0}, work.Trips...) {
+		against := ", × `sftp`"
+		if trip > 0 {
+			against = fmt.Sprintf(" at %d ms", trip.Milliseconds()) + against
+		}
+		for _, t := range []struct {
+			what  string
+			least float64
+			title string
+		}{
+			{"a large file there", 1, work.PutBig},
+			{"a large file back", 1, work.GetBig},
+			{"small files there", 3, work.PutSmall},
+			{"small files back", 3, work.GetSmall},
+		} {
+			all = append(all, Target{t.what + against, 0, t.least, " ×", rate(t.title + work.Slow(trip))})
+		}
+	}
+	return all
 }
 
 // rate is how many times OpenSSH's own way gateway's rate is.

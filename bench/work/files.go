@@ -23,15 +23,24 @@ const (
 	GetBig   = "one large file, back"
 	PutSmall = "files of 4 KiB, there"
 	GetSmall = "files of 4 KiB, back"
-	// Slow follows these titles where a round trip takes time.
-	Slow = ", a round trip of 20ms"
 )
 
-const (
-	smallSize = 4 << 10
-	// slowPart is which part of the near job is done over the slow link.
-	slowPart = 10
-)
+// Slow follows these titles where a round trip takes time.
+func Slow(trip time.Duration) string {
+	if trip == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", a round trip of %v", trip)
+}
+
+const smallSize = 4 << 10
+
+// slowParts are which parts of the near job are done over slow links: of the large
+// file, and of the small ones, for each of which some contenders wait a few times.
+var slowParts = map[time.Duration]struct{ big, small int }{
+	Trips[0]: {10, 10},
+	Trips[1]: {10, 40},
+}
 
 // files is work (g). Trees that have arrived stay until all is done: for minutes, ext4
 // passes over the inodes of files that were removed, one by one, whenever it makes
@@ -46,18 +55,26 @@ func files(ctx context.Context, b *Bench) []Table {
 	if err := errors.Join(fill(big, b.Bytes), fillTree(small, count)); err != nil {
 		return []Table{{Title: PutBig, Note: err.Error()}}
 	}
-	tables := b.copyAll(ctx, b.Lab.Near, "", dir, big, b.Bytes, small, count)
-	part, few := filepath.Join(dir, "part"), filepath.Join(dir, "few")
-	if err := errors.Join(fill(part, b.Bytes/slowPart), fillTree(few, count/slowPart)); err != nil {
-		return append(tables, Table{Title: PutBig + Slow, Note: err.Error()})
+	tables := b.copyAll(ctx, b.Lab.Near, 0, dir, big, b.Bytes, small, count)
+	trips := Trips
+	if b.Quick {
+		trips = trips[:1]
 	}
-	b.Lab.SetTrip(Trips[0])
 	defer b.Lab.SetTrip(0)
-	return append(tables, b.copyAll(ctx, b.Lab.Far, Slow, dir, part, b.Bytes/slowPart, few, count/slowPart)...)
+	for _, trip := range trips {
+		part := slowParts[trip]
+		big, small := filepath.Join(dir, "big"+trip.String()), filepath.Join(dir, "small"+trip.String())
+		if err := errors.Join(fill(big, b.Bytes/int64(part.big)), fillTree(small, count/part.small)); err != nil {
+			return append(tables, Table{Title: PutBig + Slow(trip), Note: err.Error()})
+		}
+		b.Lab.SetTrip(trip)
+		tables = append(tables, b.copyAll(ctx, b.Lab.Far, trip, dir, big, b.Bytes/int64(part.big), small, count/part.small)...)
+	}
+	return tables
 }
 
-func (b *Bench) copyAll(ctx context.Context, site *lab.Site, suffix, dir, big string, bytes int64, small string, count int) []Table {
-	perMB, perFile := float64(bytes)/1e6, float64(count)
+func (b *Bench) copyAll(ctx context.Context, site *lab.Site, trip time.Duration, dir, big string, bytes int64, small string, count int) []Table {
+	perMB, perFile, suffix := float64(bytes)/1e6, float64(count), Slow(trip)
 	return []Table{
 		b.copying(ctx, site, PutBig+suffix, "MB/s", perMB, dir, peer.Copy{From: big, Up: true}),
 		b.copying(ctx, site, GetBig+suffix, "MB/s", perMB, dir, peer.Copy{From: big}),
