@@ -62,13 +62,13 @@ func files(ctx context.Context, b *Bench) []Table {
 	}
 	defer b.Lab.SetTrip(0)
 	for _, trip := range trips {
-		part := slowParts[trip]
+		bytes, few := b.Bytes/int64(slowParts[trip].big), count/slowParts[trip].small
 		big, small := filepath.Join(dir, "big"+trip.String()), filepath.Join(dir, "small"+trip.String())
-		if err := errors.Join(fill(big, b.Bytes/int64(part.big)), fillTree(small, count/part.small)); err != nil {
+		if err := errors.Join(fill(big, bytes), fillTree(small, few)); err != nil {
 			return append(tables, Table{Title: PutBig + Slow(trip), Note: err.Error()})
 		}
 		b.Lab.SetTrip(trip)
-		tables = append(tables, b.copyAll(ctx, b.Lab.Far, trip, dir, big, b.Bytes/int64(part.big), small, count/part.small)...)
+		tables = append(tables, b.copyAll(ctx, b.Lab.Far, trip, dir, big, bytes, small, few)...)
 	}
 	return tables
 }
