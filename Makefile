@@ -70,17 +70,17 @@ INSPECTOR = @modelcontextprotocol/inspector@1.0.3
 mcp-inspector: deps ## the official MCP inspector (npm) runs a story over stdio and HTTP, 4 minutes
 	npm install --prefix bin/inspector --no-audit --no-fund --no-save --ignore-scripts $(INSPECTOR)
 	GWTEST_REQUIRE_SSHD=1 GATEWAY_INSPECTOR=$(CURDIR)/bin/inspector/node_modules/@modelcontextprotocol/inspector/cli/build/cli.js \
-		go test -count 1 -timeout 10m -v -run '^TestInspector$$' ./integration
+		go test -tags npm -count 1 -timeout 10m -v -run '^TestInspector$$' ./integration
 
 .PHONY: mcp-compare
 mcp-compare: deps ## three MCP servers for SSH (npm) and ours on the same stories, 5 minutes; writes docs/mcp-compare.md
 	npm install --prefix bin/peers --no-audit --no-fund --no-save --ignore-scripts $(PEERS)
 	GWTEST_REQUIRE_SSHD=1 GATEWAY_PEERS=$(CURDIR)/bin/peers GATEWAY_COMPARE_DOC=$(CURDIR)/docs/mcp-compare.md GATEWAY_COMPARE_README=$(CURDIR)/README.md \
-		go test -count 1 -timeout 10m -v -run '^TestCompare$$' ./compare
+		go test -tags npm -count 1 -timeout 10m -v -run '^TestCompare$$' ./compare
 
 .PHONY: lint
 lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)
-	go vet ./...
+	go vet -tags npm ./...
 	@echo 'gofumpt -d .'; diff=$$($(TOOL) gofumpt -d .) && test -z "$$diff" || { echo "$$diff"; echo 'lint: not formatted; run make format'; exit 1; }
 	$(TOOL) golangci-lint run ./...
 

@@ -1,3 +1,5 @@
+//go:build npm
+
 // Package compare runs servers for agents side by side: gateway's and three from
 // npm, on the same stories against the same sshd. See make mcp-compare.
 package compare
@@ -187,7 +189,7 @@ func fails(format string, args ...any) cell  { return cell{fail, fmt.Sprintf(for
 // files that it is told.
 func TestCompare(t *testing.T) {
 	if os.Getenv("GATEWAY_PEERS") == "" {
-		t.Skip("it needs servers from npm: make mcp-compare")
+		t.Fatal("where are the servers? make mcp-compare says it")
 	}
 	server := sshdtest.Start(t, sshdtest.Options{})
 	table := map[string]map[string]cell{}

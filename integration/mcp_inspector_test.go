@@ -1,3 +1,5 @@
+//go:build npm
+
 package integration
 
 import (
@@ -59,7 +61,7 @@ func (i inspected) call(tool string, pairs ...string) said {
 
 func TestInspector(t *testing.T) {
 	if inspector == "" {
-		t.Skip("it needs the inspector: make mcp-inspector")
+		t.Fatal("where is the inspector? make mcp-inspector says it")
 	}
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", aliases(t))
