@@ -9,9 +9,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -113,7 +115,11 @@ func parseKnownHosts(r io.Reader, names []string, warn func(line int, what strin
 		if err != nil && err != io.EOF {
 			return entries, err
 		}
-		e, bad := parseKnownHost(line, names)
+		var e *knownHost
+		var bad error
+		if mayConcern(line, names) {
+			e, bad = parseKnownHost(string(line), names)
+		}
 		switch {
 		case bad != nil:
 			warn(number, "line skipped: "+bad.Error())
@@ -127,15 +133,38 @@ func parseKnownHosts(r io.Reader, names []string, warn func(line int, what strin
 	}
 }
 
-// boundedLine reads a line. One that is too long is read to its end and
-// answered with bufio.ErrTooLong. With io.EOF comes what stands behind the
-// last newline.
-func boundedLine(r *bufio.Reader) (string, error) {
+// mayConcern reports whether a line has to be looked at closely: names of other hosts,
+// in plain letters, need not be, and for each of hundreds of hosts at once the file has as
+// many of those.
+func mayConcern(line []byte, names []string) bool {
+	hosts := line
+	for i, c := range line {
+		switch {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '.', c == '-', c == '_', c == ',', c == ':', c == '[', c == ']':
+			continue
+		case i > 0 && (c == ' ' || c == '\t'):
+			hosts = line[:i]
+		default: // a marker, a pattern, a hash, or a letter that another one is equal to
+			return true
+		}
+		break
+	}
+	return slices.ContainsFunc(names, func(name string) bool { return bytes.Contains(hosts, []byte(name)) })
+}
+
+// boundedLine reads a line, which is valid until the next call. One that is too long is
+// read to its end and answered with bufio.ErrTooLong. With io.EOF comes what stands behind
+// the last newline.
+func boundedLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	tooLong := false
 	for {
 		part, err := r.ReadSlice('\n')
-		if !tooLong {
+		switch {
+		case tooLong:
+		case line == nil && err != bufio.ErrBufferFull:
+			line = part
+		default:
 			line = append(line, part...)
 		}
 		if len(line) > maxKnownHostsLine {
@@ -146,9 +175,9 @@ func boundedLine(r *bufio.Reader) (string, error) {
 			continue
 		case tooLong && (err == nil || err == io.EOF):
 			// At the end of the file the next call reports io.EOF.
-			return "", bufio.ErrTooLong
+			return nil, bufio.ErrTooLong
 		}
-		return string(bytes.TrimRight(line, "\r\n")), err
+		return bytes.TrimRight(line, "\r\n"), err
 	}
 }
 
@@ -172,16 +201,18 @@ func parseKnownHost(line string, names []string) (*knownHost, error) {
 		}
 	}
 	hosts, rest := nextWord(line)
-	matched := false
-	for _, name := range names {
-		hit, err := matchHosts(hosts, name)
+	matches := func(name string) bool { return matchHosts(hosts, name) }
+	if strings.HasPrefix(hosts, "|") {
+		hashed, err := parseHashed(hosts)
 		if err != nil {
 			return nil, err
 		}
-		e.hits = append(e.hits, hit)
-		matched = matched || hit
+		matches = hashed.of
 	}
-	if !matched {
+	for _, name := range names {
+		e.hits = append(e.hits, matches(name))
+	}
+	if !slices.Contains(e.hits, true) {
 		return nil, nil
 	}
 	typ, rest := nextWord(rest)
@@ -226,12 +257,9 @@ func nextWord(s string) (word, rest string) {
 	return s[:end], strings.TrimLeft(s[end:], " \t")
 }
 
-// matchHosts reports whether the first field of a line is about name: a hashed
-// name, or patterns of which one matches and no negated one does.
-func matchHosts(hosts, name string) (bool, error) {
-	if strings.HasPrefix(hosts, "|") {
-		return matchHashed(hosts, name)
-	}
+// matchHosts reports whether the first field of a line is about name: of its patterns
+// one matches and no negated one does.
+func matchHosts(hosts, name string) bool {
 	matched := false
 	for pattern := range strings.SplitSeq(hosts, ",") {
 		negated := strings.HasPrefix(pattern, "!")
@@ -239,25 +267,36 @@ func matchHosts(hosts, name string) (bool, error) {
 			continue
 		}
 		if negated {
-			return false, nil
+			return false
 		}
 		matched = true
 	}
-	return matched, nil
+	return matched
 }
 
-// matchHashed compares with "|1|salt|HMAC-SHA1(salt, name)".
-func matchHashed(hosts, name string) (bool, error) {
-	fields := strings.Split(hosts, "|")
-	if len(fields) != 4 || fields[1] != "1" {
-		return false, errors.New("unknown kind of hashed name")
+// A hashedName is "|1|salt|HMAC-SHA1(salt, name)".
+type hashedName struct {
+	mac hash.Hash
+	sum []byte
+}
+
+func parseHashed(hosts string) (hashedName, error) {
+	kind, rest, _ := strings.Cut(hosts[1:], "|")
+	salt, sum, ok := strings.Cut(rest, "|")
+	if kind != "1" || !ok || strings.Contains(sum, "|") {
+		return hashedName{}, errors.New("unknown kind of hashed name")
 	}
-	salt, saltErr := base64.StdEncoding.DecodeString(fields[2])
-	sum, sumErr := base64.StdEncoding.DecodeString(fields[3])
-	if saltErr != nil || sumErr != nil || len(salt) != sha1.Size || len(sum) != sha1.Size {
-		return false, errors.New("damaged hashed name")
+	key, saltErr := base64.StdEncoding.DecodeString(salt)
+	want, sumErr := base64.StdEncoding.DecodeString(sum)
+	if saltErr != nil || sumErr != nil || len(key) != sha1.Size || len(want) != sha1.Size {
+		return hashedName{}, errors.New("damaged hashed name")
 	}
-	mac := hmac.New(sha1.New, salt)
-	io.WriteString(mac, name)
-	return subtle.ConstantTimeCompare(mac.Sum(nil), sum) == 1, nil
+	return hashedName{hmac.New(sha1.New, key), want}, nil
+}
+
+// of reports whether it is the hash of name.
+func (h hashedName) of(name string) bool {
+	h.mac.Reset()
+	io.WriteString(h.mac, name)
+	return subtle.ConstantTimeCompare(h.mac.Sum(nil), h.sum) == 1
 }
