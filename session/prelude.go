@@ -25,13 +25,12 @@ func shellPrelude(config Config, nonce string) string { return inSh(shellScript(
 func inSh(script string) string { return `exec /bin/sh -c '` + script + `'` }
 
 func shellScript(config Config, nonce string) string {
-	script := `p=; for s in ` + shellChoice(config.Shell) + `; do p=$(command -v "${s%% *}") && break; done; ` +
-		`[ -n "$p" ] || s=none; f=${s##*[/ ]}; ` +
+	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
 		statFields + `t=; v=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
 		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$4" "$f" "$p" "$PWD"; ` +
-		`unset ENV BASH_ENV; PS1=$(printf "` + octal(promptString) + `"); PS2=; _gwn=` + nonce + `; ` +
+		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
 	if config.Term == "" {
 		script += `PAGER=cat; GIT_PAGER=cat; MANPAGER=cat; SYSTEMD_PAGER=cat; export PAGER GIT_PAGER MANPAGER SYSTEMD_PAGER; `
@@ -46,6 +45,13 @@ func shellScript(config Config, nonce string) string {
 		script += `exec $v $s ` + d.options + `;; `
 	}
 	return script + `esac; exit 127`
+}
+
+// found sets s to the first of the words whose program is there, p to its path, and PS1.
+// It forks once for all of them.
+func found(words string) string {
+	return `x=$(for s in ` + words + `; do command -v "${s%% *}" && break; s=none; done; printf "|%s@` + octal(promptString) + `" "$s"); ` +
+		`PS1=${x##*@}; x=${x%@*}; s=${x##*|}; p=${x%|*}; p=${p%?}; `
 }
 
 // statFields makes the fields of proc_pid_stat(5) from the third on the
@@ -136,10 +142,11 @@ func parseReady(payload string) (ready, error) {
 // process.
 func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 
-// anywhere begins a loop over the places for a private directory, $x. Memory comes
-// before a disk: ext4 writes out at once what replaces a file (ext4(5),
-// auto_da_alloc), 0.8 ms for the exports of each command.
-const anywhere = `n=$(printf "*[\041A-Za-z0-9/._-]*"); for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do case $x in ""|$n) continue;; esac; `
+// anywhere begins a loop over the places for a private directory, $x: those whose names
+// need no quotes. Memory comes before a disk: ext4 writes out at once what replaces a file
+// (ext4(5), auto_da_alloc), 0.8 ms for the exports of each command.
+const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
+	`y=$x; while case $y in [A-Za-z0-9/._-]*) ;; *) false;; esac; do y=${y#?}; done; [ "$x" ] && [ -z "$y" ] || continue; `
 
 func keeperScript(nonce string) string {
 	return `exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
