@@ -150,8 +150,11 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 	live.stop()
 	unread.warn() // what fed the pipe may have been slower than this
 	out.result(selector, r)
-	if err := out.close(); err != nil {
-		a.warn(err.Error()) // the status is the command's
+	switch err := out.close(); {
+	case err != nil && r.Err == nil:
+		r.Err = err
+	case err != nil:
+		a.warn(err.Error())
 	}
 	return a.finish(ctx, show, r)
 }
