@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,8 @@ import (
 
 // gatherView shows at the end, under the folded names of its hosts, each outcome
 // once. What makes an outcome is how the command ended, and every byte of its
-// output.
+// output. Errors name their hosts, so those of one code are together, each that says
+// something of its own.
 type gatherView struct {
 	out   *output
 	names []string
@@ -42,6 +44,43 @@ type outcome struct {
 	hosts  []int
 	result gateway.Result // the first one's
 	output string         // sums of all of stdout and stderr
+
+	failures []hostFailure
+}
+
+// A hostFailure is what went wrong on a host.
+type hostFailure struct {
+	host  int
+	text  string // as it is shown
+	cause string // the same without what tells hosts apart
+}
+
+// maxCauses is how many failures of an outcome are shown.
+const maxCauses = 20
+
+// digits are in addresses, ports and durations.
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// add adds a host, and what went wrong there.
+func (o *outcome) add(host int, name string, r gateway.Result) {
+	o.hosts = append(o.hosts, host)
+	if r.Err != nil || r.Line > 0 {
+		text := failure(r)
+		cause := digits.ReplaceAllString(strings.ReplaceAll(text, name, ""), "")
+		o.failures = append(o.failures, hostFailure{host, text, cause})
+	}
+}
+
+// settle puts all in the order of the hosts, and leaves out what is said already.
+func (o *outcome) settle() {
+	slices.Sort(o.hosts)
+	slices.SortFunc(o.failures, func(a, b hostFailure) int { return a.host - b.host })
+	said := make(map[string]bool)
+	o.failures = slices.DeleteFunc(o.failures, func(f hostFailure) bool {
+		known := said[f.cause]
+		said[f.cause] = true
+		return known
+	})
 }
 
 func newGatherView(out *output, names []string, diff bool) *gatherView {
@@ -81,14 +120,14 @@ func (v *gatherView) done(host int, r gateway.Result) {
 	if v.groups[key] == nil {
 		v.groups[key] = &outcome{result: r, output: output}
 	}
-	v.groups[key].hosts = append(v.groups[key].hosts, host)
+	v.groups[key].add(host, v.names[host], r)
 }
 
 // end shows the groups, the largest first.
 func (v *gatherView) end() error {
 	var groups []*outcome
 	for _, g := range v.groups {
-		slices.Sort(g.hosts)
+		g.settle()
 		groups = append(groups, g)
 	}
 	slices.SortFunc(groups, func(a, b *outcome) int {
@@ -102,7 +141,7 @@ func (v *gatherView) end() error {
 		if fleet.OutcomeOf(g.result) != fleet.OK {
 			color = red
 		}
-		text := body(g.result)
+		text := g.body()
 		switch begun := !g.result.Started.IsZero(); {
 		case v.diff && begun && base != nil:
 			text = v.difference(base, g)
@@ -119,7 +158,7 @@ func (v *gatherView) end() error {
 
 // difference says how the output of g differs from that of base.
 func (v *gatherView) difference(base, g *outcome) []byte {
-	text := diff.Diff(v.fold(base), body(base.result), v.fold(g), body(g.result))
+	text := diff.Diff(v.fold(base), base.body(), v.fold(g), g.body())
 	switch {
 	case len(text) > 0:
 		return text
@@ -138,8 +177,9 @@ func (v *gatherView) fold(g *outcome) string {
 }
 
 // body is what a host has written, stderr marked, and what went wrong.
-func body(r gateway.Result) []byte {
+func (o *outcome) body() []byte {
 	var b bytes.Buffer
+	r := o.result
 	b.Write(r.Stdout)
 	if len(r.Stdout) > 0 && !bytes.HasSuffix(r.Stdout, []byte("\n")) {
 		b.WriteString("\n")
@@ -156,8 +196,11 @@ func body(r gateway.Result) []byte {
 	if r.Truncated {
 		fmt.Fprintf(&b, "! gateway: of %d bytes the middle is left out\n", r.StdoutBytes+r.StderrBytes)
 	}
-	if r.Err != nil || r.Line > 0 {
-		marked([]byte(failure(r)))
+	for _, f := range o.failures[:min(len(o.failures), maxCauses)] {
+		marked([]byte(f.text))
+	}
+	if more := len(o.failures) - maxCauses; more > 0 {
+		fmt.Fprintf(&b, "! gateway: and %d more, which -o json has\n", more)
 	}
 	return b.Bytes()
 }
