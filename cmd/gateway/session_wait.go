@@ -10,6 +10,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/session"
 )
 
 func (a *app) sessionWaitCommand() *cobra.Command {
@@ -30,8 +31,8 @@ func (a *app) sessionWaitCommand() *cobra.Command {
                or from --since on
 
 The end of the command, or its prompt, ends every wait, for nothing else will
-come. Status: 0 what was waited for has happened, 1 something else has, or the
-time was up.`,
+come. Status: 0 what was waited for has happened, 1 something else has, the time
+was up, or nobody knows how the command ended.`,
 		Example: `  gateway session wait work --until exit --timeout 10m
   gateway session wait work --until match='listening on :[0-9]+'
   gateway session wait work --until idle=5s`,
@@ -95,11 +96,14 @@ func (a *app) sessionWait(cmd *cobra.Command, word string, wait api.Wait) error 
 	default:
 		err = a.out.printf("%s\n", happened(waited))
 	}
-	if err == nil && !waited.Met {
+	if err == nil && (!waited.Met || wait.Until == api.UntilExit && isUnknown(waited.Command)) {
 		err = exitStatus(statusFailed)
 	}
 	return err
 }
+
+// isUnknown reports whether a command may have run, and nobody knows how it ended.
+func isUnknown(c *api.Command) bool { return c != nil && c.State == string(session.Unknown) }
 
 // awaited waits for something in a session. A command that is over needs no
 // session that is open.
