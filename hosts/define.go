@@ -83,7 +83,7 @@ func (b *builder) file(name string, data []byte) {
 	}
 	// The defaults may stand below the hosts that they are for.
 	defaults := &block{file: name}
-	for key, section := range r.mapping(root) {
+	for key, section := range r.mapping(root, "") {
 		switch key {
 		case "defaults":
 			*defaults = *b.block(r, section.value, "defaults", " (defaults)", nil)
@@ -103,7 +103,7 @@ func (b *builder) hostSection(r *reader, n *yaml.Node, defaults *block) {
 		return
 	}
 	r.subject = "hosts"
-	for key, e := range r.mapping(n) {
+	for key, e := range r.mapping(n, "") {
 		names, ok := r.names(e.key, key)
 		if !ok {
 			continue
@@ -141,7 +141,7 @@ func (b *builder) groupSection(r *reader, n *yaml.Node) {
 		return
 	}
 	r.subject = "groups"
-	for key, e := range r.mapping(n) {
+	for key, e := range r.mapping(n, "") {
 		if key == "all" || !nameForm.MatchString(key) {
 			r.fail(e.key, "", "%s is not a name for a group", brief(key))
 			continue
@@ -239,7 +239,14 @@ func (b *builder) block(r *reader, n *yaml.Node, subject, layer string, extra ma
 // fields reads a mapping whose keys, after prefix, are those of [fields].
 func (r *reader) fields(n *yaml.Node, into *block, prefix string, extra map[string]func(entry)) {
 	subject := r.subject
-	for word, e := range r.mapping(n) {
+	hint := ""
+	switch keys := keysOf(prefix, extra); {
+	case extra["hosts"] != nil:
+		hint = "a group is {hosts: [NAME, ...]}"
+	case prefix != "":
+		hint = "its keys are " + strings.Join(keys, ", ")
+	}
+	for word, e := range r.mapping(n, hint) {
 		key := prefix + word
 		r.subject = subject + ": " + key
 		f, known := fieldsByKey[key]
@@ -263,12 +270,8 @@ func (r *reader) fields(n *yaml.Node, into *block, prefix string, extra map[stri
 // sections are the keys of a host that hold a mapping of further keys.
 var sections = []string{"sudo", "files"}
 
-// suggestKey names the keys that are near an unknown one.
-func suggestKey(word, prefix string, extra map[string]func(entry)) string {
-	lower := strings.ToLower(word)
-	if key, ok := otherWords[lower]; ok && prefix == "" {
-		return "did you mean " + key + "?"
-	}
+// keysOf returns the keys that a mapping may have.
+func keysOf(prefix string, extra map[string]func(entry)) []string {
 	var keys []string
 	if prefix == "" {
 		keys = append(keys, sections...)
@@ -282,5 +285,14 @@ func suggestKey(word, prefix string, extra map[string]func(entry)) string {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	return DidYouMean(word, "", keys)
+	return keys
+}
+
+// suggestKey names the keys that are near an unknown one.
+func suggestKey(word, prefix string, extra map[string]func(entry)) string {
+	lower := strings.ToLower(word)
+	if key, ok := otherWords[lower]; ok && prefix == "" {
+		return "did you mean " + key + "?"
+	}
+	return DidYouMean(word, "", keysOf(prefix, extra))
 }

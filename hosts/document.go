@@ -81,12 +81,12 @@ func (r *reader) resolve(n *yaml.Node) *yaml.Node {
 func (r *reader) spent() bool { return r.budget <= 0 }
 
 // mapping yields the entries of a mapping. What is not one, and a key that
-// comes twice, is a problem. The loop's body may change the subject.
-func (r *reader) mapping(n *yaml.Node) iter.Seq2[string, entry] {
+// comes twice, is a problem; the hint is for the former. The loop's body may change the subject.
+func (r *reader) mapping(n *yaml.Node, hint string) iter.Seq2[string, entry] {
 	return func(yield func(string, entry) bool) {
 		node := r.resolve(n)
 		if node.Kind != yaml.MappingNode || !r.core(node) {
-			r.fail(n, "", "must be a mapping of keys to values%s", but(node))
+			r.fail(n, hint, "must be a mapping of keys to values%s", but(node))
 			return
 		}
 		subject := r.subject

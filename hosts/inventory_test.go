@@ -165,6 +165,8 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"unknown key", "hosts:\n  a: {adr: x}", "h:2: host a: unknown key adr", "did you mean addr?"},
 		{"key of others", "hosts: {a: {hostname: x}}", "h:1: host a: unknown key hostname", "did you mean addr?"},
+		{"sudo as in other tools", "hosts: {a: {sudo: yes}}", "h:1: host a: sudo: must be a mapping of keys to values, not text", "its keys are flags, password, user"},
+		{"group as a list", "groups: {web: [a]}", "h:1: group web: must be a mapping of keys to values, not a list", "a group is {hosts: [NAME, ...]}"},
 		{"nested key", "hosts: {a: {sudo: {usr: x}}}", "h:1: host a: sudo: unknown key sudo.usr", "did you mean user?"},
 		{"dotted key", "hosts: {a: {sudo.user: x}}", "h:1: host a: unknown key sudo.user", ""},
 		{"hosts on a host", "hosts: {a: {hosts: [b]}}", "h:1: host a: unknown key hosts", ""},

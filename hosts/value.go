@@ -307,7 +307,7 @@ func (r *reader) duration(n *yaml.Node) (time.Duration, bool) {
 // secrets there.
 func (r *reader) env(n *yaml.Node, h *Host) bool {
 	before := r.problems.Len()
-	for key, entry := range r.mapping(n) {
+	for key, entry := range r.mapping(n, "") {
 		if !envNameForm.MatchString(key) {
 			r.fail(entry.key, "letters, digits and _, not starting with a digit", "%s is not a variable's name", brief(key))
 			continue

@@ -87,7 +87,7 @@ var answerFields = []field[Answer]{
 const maxTimes = 1000
 
 func (r *reader) vars(n *yaml.Node, s *Script) bool {
-	entries, all := r.mapping(n)
+	entries, all := r.mapping(n, "")
 	for _, e := range entries {
 		v := Var{Name: e.name, Place: Place{e.key.Line, e.key.Column}}
 		ok := true
@@ -106,7 +106,7 @@ func (r *reader) vars(n *yaml.Node, s *Script) bool {
 // readSecrets never shows what it refuses: it may be the secret.
 func (r *reader) readSecrets(n *yaml.Node, s *Script) bool {
 	const hint = "write env:NAME, file:PATH or cmd:COMMAND"
-	entries, all := r.mapping(n)
+	entries, all := r.mapping(n, "")
 	for _, e := range entries {
 		all = r.declare(e.key, e.name) && all
 		r.secrets[e.name] = true
@@ -274,7 +274,7 @@ func (r *reader) sudo(n *yaml.Node, s *Step) bool {
 }
 
 func (r *reader) env(n *yaml.Node, s *Step) bool {
-	entries, all := r.mapping(n)
+	entries, all := r.mapping(n, "")
 	s.Env = make(map[string]string, len(entries))
 	for _, e := range entries {
 		if !nameForm.MatchString(e.name) {

@@ -148,13 +148,15 @@ func (s *Script) Given(values map[string]string) error {
 	var names []string
 	for _, v := range s.Vars {
 		names = append(names, v.Name)
-		if _, given := values[v.Name]; v.Wanted && !given {
-			return &Error{File: s.File, Line: v.Line, Column: v.Column, Message: "variable " + v.Name + " has no value", Hint: "give it one: --var " + v.Name + "=VALUE"}
-		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
 			return &Error{File: s.File, Message: "--var " + name + ": the script declares no such variable", Hint: cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none"))}
+		}
+	}
+	for _, v := range s.Vars {
+		if _, given := values[v.Name]; v.Wanted && !given {
+			return &Error{File: s.File, Line: v.Line, Column: v.Column, Message: "variable " + v.Name + " has no value", Hint: "give it one: --var " + v.Name + "=VALUE"}
 		}
 	}
 	return nil

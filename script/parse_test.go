@@ -39,6 +39,7 @@ var wrong = []struct {
 	{"no run", "steps:\n  - name: nothing\n", "s.yaml:2:5: step 1 (nothing): has none of run, copy and fetch", "say what it does: run: TEXT, copy: {src: …, dst: …} or fetch: {src: …, dst: …}", false},
 	{"run and copy", "steps:\n  - run: a\n    copy: {src: a, dst: b}\n", "s.yaml:3:5: step 1: run and copy in one step", "make two steps of it", false},
 	{"copy and fetch", "steps:\n  - fetch: {src: a, dst: b}\n    copy: {src: a, dst: b}\n", "s.yaml:2:5: step 1: copy and fetch in one step", "make two steps of it", false},
+	{"retry as a number", "steps:\n  - {run: a, retry: 3}\n", "s.yaml:2:21: step 1: retry: must be a mapping of keys to values, not text", "its keys are times, delay", false},
 	{"copy as text", "steps:\n  - copy: a b\n", "s.yaml:2:11: step 1: copy: must be a mapping of keys to values, not text", "", false},
 	{"copy without dst", "steps:\n  - copy: {src: a}\n", "s.yaml:2:11: step 1: copy: has no dst", "copy: {src: PATH, dst: PATH}", false},
 	{"fetch without src", "steps:\n  - fetch: {dst: a}\n", "s.yaml:2:12: step 1: fetch: has no src", "fetch: {src: PATH, dst: PATH}", false},
@@ -221,6 +222,7 @@ func TestGiven(t *testing.T) {
 	}{
 		{map[string]string{"version": "1"}, "", ""},
 		{nil, "s.yaml:2:3: variable version has no value", "give it one: --var version=VALUE"},
+		{map[string]string{"vresion": "1"}, "s.yaml: --var vresion: the script declares no such variable", "did you mean version?"},
 		{map[string]string{"version": "1", "ap": ""}, "s.yaml: --var ap: the script declares no such variable", "did you mean app?"},
 		{map[string]string{"version": "1", "unlike": ""}, "s.yaml: --var unlike: the script declares no such variable", "its vars: version, app"},
 	} {

@@ -77,11 +77,11 @@ type entry struct {
 }
 
 // mapping returns the entries of a mapping. What is not one, and a key that
-// comes twice, is a problem.
-func (r *reader) mapping(n *yaml.Node) ([]entry, bool) {
+// comes twice, is a problem; the hint is for the former.
+func (r *reader) mapping(n *yaml.Node, hint string) ([]entry, bool) {
 	node := r.resolve(n)
 	if node.Kind != yaml.MappingNode {
-		return nil, r.fail(n, "", "must be a mapping of keys to values%s", but(node))
+		return nil, r.fail(n, hint, "must be a mapping of keys to values%s", but(node))
 	}
 	var entries []entry
 	lines := make(map[string]int)
@@ -117,7 +117,11 @@ func (r *reader) sequence(n *yaml.Node) ([]*yaml.Node, bool) {
 
 // object reads a mapping whose keys are fields.
 func object[T any](r *reader, n *yaml.Node, fields []field[T], to *T) bool {
-	entries, all := r.mapping(n)
+	var keys []string
+	for _, f := range fields {
+		keys = append(keys, f.key)
+	}
+	entries, all := r.mapping(n, "its keys are "+strings.Join(keys, ", "))
 	subject := r.subject
 	defer func() { r.subject = subject }()
 	byKey := make(map[string]entry, len(entries))

@@ -207,10 +207,10 @@ func nearestKey(name string) string {
 
 	base, held := cutModifiers(name)
 	prefix := name[:len(name)-len(base)]
-	best, least := "", 3 // farther away is a guess
+	best, least := "", 3 // farther away is a guess, and in a short word two letters are
 	consider := func(word, candidate, answer string) {
 		if _, ok := press(answer, false); ok && len(word) <= 40 {
-			if d := editDistance(strings.ToLower(word), candidate); d < min(least, len(word)) {
+			if d := editDistance(strings.ToLower(word), candidate); d < min(least, (len(word)+1)/2) {
 				best, least = answer, d
 			}
 		}

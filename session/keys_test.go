@@ -69,7 +69,7 @@ func TestUnknownKeys(t *testing.T) {
 	for name, nearest := range map[string]string{
 		"entr": "enter", "Entre": "enter", "excape": "escape", "pgupp": "pgup", "crtl-c": "ctrl-c", "ctl-c": "ctrl-c", "alt-entr": "alt-enter",
 		"shift-tap": "shift-tab", "backspce": "backspace", "f13": "f1", "ctrl-rihgt": "ctrl-right", "C-spac": "C-space",
-		"": "", "hello": "", "ls -la": "", ":wq": "", "\x03": "", "\n": "", "\xff": "", "ctrl-": "ctrl-a", strings.Repeat("x", 1<<20): "",
+		"": "", "foo": "", "hello": "", "ls -la": "", ":wq": "", "\x03": "", "\n": "", "\xff": "", "ctrl-": "ctrl-a", strings.Repeat("x", 1<<20): "",
 		"ctrl-1": "-", "ctrl-ä": "-", "ctrl-enter": "-", "shift-1": "-", "ctrl-shift-c": "-", "shift-enter": "-", "ctrl-漢": "-",
 	} {
 		got, err := session.Keys("enter", name)

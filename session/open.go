@@ -140,7 +140,7 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			}
 		case <-s.ended:
 			if s.config.Sudo != nil && s.shell == "" {
-				return s.sudoRejected("no shell")
+				return s.sudoRejected("no shell", "sudo -l on the machine lists what the account may do")
 			}
 			return s.noShell()
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -169,20 +170,22 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 		s.typeKeys(password + "\n")
 		return nil
 	case attempt > 1:
-		return s.sudoRejected("the password is wrong")
+		return s.sudoRejected("the password is wrong", "it is that of the account itself, from the host's sudo.password or typed")
 	}
-	return &transport.Error{
-		Code: "sudo.needs_password", Message: fmt.Sprintf("session: sudo wants a password: %v", err),
-		Hint: "give the host a sudo.password reference, or run it at a terminal", Err: err,
+	hint := "give the host a sudo.password reference, or run it at a terminal"
+	var known *transport.Error
+	if errors.As(err, &known) { // there is one, which could not be read
+		hint = known.Hint
 	}
+	return &transport.Error{Code: "sudo.needs_password", Message: fmt.Sprintf("session: sudo wants a password: %v", err), Hint: hint, Err: err}
 }
 
 // sudoRejected explains why there is no shell behind sudo, in its own words.
-func (s *Session) sudoRejected(why string) error {
+func (s *Session) sudoRejected(why, hint string) error {
 	within(wordsGrace, s.keeper.ended)                          // they come on another stream than the end
 	said, _, _ := strings.Cut(s.said(), " to execute '/bin/sh") // the whole script follows
 	return &transport.Error{
 		Code: "sudo.rejected", Message: "session: sudo: " + why + said,
-		Hint: "sudo -l on the machine lists what the account may do",
+		Hint: hint,
 	}
 }

@@ -202,7 +202,11 @@ func (a *authenticator) failure() error {
 	if len(a.passed) > 0 {
 		tried += "; accepted " + list(a.passed, ", ") + ", which is not enough"
 	}
-	return c.failure(codeRejected, nil, "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason",
+	hint := "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason"
+	if len(a.methods) > 0 && len(a.methods) == len(a.offered) { // no key
+		hint = "check user and password; the server's log has the reason"
+	}
+	return c.failure(codeRejected, nil, hint,
 		"authentication as %s refused: tried %s; the server accepts %s", c.User, tried, list(a.allowed, ", "))
 }
 
