@@ -75,12 +75,17 @@ func twice(secret string) []string {
 }
 
 // base64s returns the secret as it is in a longer text's base64, of which
-// nothing but the place in a group of three is known.
+// nothing but the place in a group of three is known, and as it is at the end of
+// one, alone or with a newline: the last character is the secret's, too, then.
 func base64s(encoding *base64.Encoding, secret string) []string {
+	padded := encoding.WithPadding(base64.StdPadding)
 	var all []string
 	for shift := range 3 {
 		if form := within(encoding, secret, shift); len(form) >= Min {
 			all = append(all, form)
+			for _, end := range []string{secret, secret + "\n"} {
+				all = append(all, ending(encoding, end, shift), ending(padded, end, shift))
+			}
 		}
 	}
 	return all
@@ -89,9 +94,14 @@ func base64s(encoding *base64.Encoding, secret string) []string {
 // within returns the characters of a longer text's base64 that depend on the
 // secret alone, where shift bytes of a group of three stand in front of it.
 func within(encoding *base64.Encoding, secret string, shift int) string {
-	encoded := encoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + secret))
 	bits := 8 * (shift + len(secret))
-	return encoded[(8*shift+5)/6 : bits/6]
+	return ending(encoding, secret, shift)[:bits/6-(8*shift+5)/6]
+}
+
+// ending is within for a secret that ends the text.
+func ending(encoding *base64.Encoding, secret string, shift int) string {
+	encoded := encoding.EncodeToString([]byte(strings.Repeat("\x00", shift) + secret))
+	return encoded[(8*shift+5)/6:]
 }
 
 // urls returns the percent-encodings. What they leave alone differs.

@@ -79,6 +79,15 @@ func TestEncodings(t *testing.T) {
 			"base64":        base64.StdEncoding.EncodeToString([]byte(secret)),
 			"base64url":     base64.RawURLEncoding.EncodeToString([]byte(secret)),
 		}
+		for _, end := range []string{secret, secret + "\n"} {
+			for _, begin := range []string{"", "x", "xy", "xyz"} {
+				for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding} {
+					if got := set.String(encoding.EncodeToString([]byte(begin + end))); !strings.HasSuffix(got, redact.Mask) {
+						t.Errorf("base64 of %q: %q stays of the end", begin+end, got)
+					}
+				}
+			}
+		}
 		for name, form := range forms {
 			if got := set.String("<" + form + ">"); !strings.Contains(got, redact.Mask) || strings.Contains(got, secret) || len(got) > len(redact.Mask)+10 {
 				t.Errorf("%s of %q: %q stays %q", name, secret, form, got)
@@ -201,7 +210,7 @@ func backslashed(word string) string {
 // Lines are secrets from the length on from which whole secrets are.
 func TestLines(t *testing.T) {
 	set := redact.New("first line\n  four\t\r\nabc\nseven77\n")
-	if got, want := set.String("four abc seven77 Zm91cg=="), "******** abc ******** ********g=="; got != want {
+	if got, want := set.String("four abc seven77 Zm91cg=="), "******** abc ******** ********"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := redact.Lines("alone"); got != nil {
