@@ -199,9 +199,13 @@ func (w *watch) answer(a answer) error {
 		w.cancel = nil
 	}
 	if a.err != nil {
+		at := ""
+		if text := w.run.prompt.Text; text != "" {
+			at = fmt.Sprintf(" at %.200q", text)
+		}
 		return &transport.Error{
 			Code:    "cmd.needs_input",
-			Message: fmt.Sprintf("session: command waits for input at %.200q: %v", w.run.prompt.Text, a.err),
+			Message: fmt.Sprintf("session: command waits for input%s: %v", at, a.err),
 			Hint:    "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",
 			Err:     ErrNeedsInput,
 		}

@@ -274,7 +274,7 @@ func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.
 	case f.tty && !a.oneHost:
 		return c, usage(cmd, "name one host", "-t is for one host")
 	case f.tty && f.stdin && !isTerminal(os.Stdin):
-		return c, usage(cmd, "leave out -t or -i", "a command on a terminal cannot have a stdin that is none")
+		return c, usage(cmd, "leave out -t or -i", "-t and -i together need a terminal as stdin")
 	case f.script != "":
 		if c.Text, err = readScript(cmd.Context(), f.script); err != nil {
 			return c, usage(cmd, "", "--script: %v", err)

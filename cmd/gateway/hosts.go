@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -121,12 +123,20 @@ func (a *app) listHosts(selected []hosts.Host) error {
 			h.Name, h.Transport, h.Address(), h.Port, h.User,
 			append([]string{}, h.Groups...), append([]string{}, h.Tags...),
 		})
-		rows = append(rows, []string{h.Name, h.Transport, h.Address(), h.User, strings.Join(h.Groups, " "), strings.Join(h.Tags, " ")})
+		rows = append(rows, []string{h.Name, h.Transport, place(h), h.User, strings.Join(h.Groups, " "), strings.Join(h.Tags, " ")})
 	}
 	if a.config.Output != "text" {
 		return list(a.out, entries)
 	}
 	return a.out.table(slices.Insert(rows, 0, []string{"NAME", "TRANSPORT", "ADDRESS", "USER", "GROUPS", "TAGS"}))
+}
+
+// place is a host's address, with the port where that is another than SSH's.
+func place(h hosts.Host) string {
+	if h.Port == 0 || h.Port == 22 {
+		return h.Address()
+	}
+	return net.JoinHostPort(h.Address(), strconv.Itoa(h.Port))
 }
 
 func (a *app) hostsShowCommand() *cobra.Command {

@@ -234,7 +234,7 @@ func (a *app) beginRun(verb, selector, command string, names []string, secrets *
 	}
 	journal, err := store.Begin(verb, selector, command, names, secrets.String)
 	if err != nil {
-		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+		a.forgotten(err)
 	}
 	leave := func(status int) { // there is no time left to tell
 		_ = journal.Close(status)
@@ -244,11 +244,16 @@ func (a *app) beginRun(verb, selector, command string, names []string, secrets *
 	return journal
 }
 
+// forgotten warns once that a run is not remembered.
+func (a *app) forgotten(err error) {
+	a.forgetting.Do(func() { a.warn(fmt.Sprintf("the run is not remembered: %v", err)) })
+}
+
 // endRun closes the record and returns the run's id; empty if it is not
 // remembered.
 func (a *app) endRun(journal *runs.Journal, status int) (id string) {
 	if err := journal.Close(status); err != nil {
-		a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+		a.forgotten(err)
 		return ""
 	}
 	return journal.ID()
@@ -260,7 +265,7 @@ func (a *app) parted(journal *runs.Journal, status int) error {
 	status = a.out.status(status)
 	if journal != nil {
 		if err := journal.Correct(status); err != nil {
-			a.warn(fmt.Sprintf("the run is not remembered: %v", err))
+			a.forgotten(err)
 		}
 	}
 	return ended(status)

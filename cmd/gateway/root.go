@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,8 @@ type app struct {
 	// leaving is called with the status when a signal ends the process before what
 	// runs on many hosts could say how it ended; see givenUp.
 	leaving atomic.Pointer[func(status int)]
+	// forgetting: it was said that a run is not remembered.
+	forgetting sync.Once
 	// givenUp is closed when nobody waits any more for what runs on many hosts.
 	givenUp chan struct{}
 }
@@ -100,6 +103,8 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
+	root.Version = newVersionInfo().Version
+	root.SetVersionTemplate("gateway {{.Version}}\n")
 	root.SetOut(a.out)
 	root.SetErr(a.out.errors())
 	root.SetFlagErrorFunc(flagError)

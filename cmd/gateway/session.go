@@ -156,6 +156,14 @@ const maxPrompt = 200
 // question returns what a command asks as it is shown: the end, where the choices are.
 func question(p *api.Prompt) string { return phrase.End(visible(p.Text), maxPrompt) }
 
+// atQuestion says what a command that waits has asked, if it has.
+func atQuestion(p *api.Prompt) string {
+	if p.Text == "" {
+		return ""
+	}
+	return fmt.Sprintf(" at %q", question(p))
+}
+
 // draws reports whether a command waits for keys, and not for an answer.
 func draws(p *api.Prompt) bool { return p.Kind == string(session.ScreenPrompt) }
 

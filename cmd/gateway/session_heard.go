@@ -59,7 +59,7 @@ func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.
 			what = "it draws on the screen, and waits for keys"
 			hint = fmt.Sprintf("its id is %s: gateway session attach %s, or gateway session screen %[2]s and gateway session send %[1]s --key KEY", e.command.ID, e.session)
 		default:
-			what = fmt.Sprintf("it waits for input at %q", question(prompt))
+			what = "it waits for input" + atQuestion(prompt)
 			hint = fmt.Sprintf("its id is %s: gateway session answer %[1]s, then gateway session wait %[1]s", e.command.ID)
 		}
 		e.app.out.say("gateway: " + what + "\nhint: " + hint)

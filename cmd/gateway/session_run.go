@@ -256,7 +256,7 @@ func (e *execution) answer(ctx context.Context, a answered) {
 // refuse ends a command that waits for what nobody says.
 func (e *execution) refuse(ctx context.Context, why error) {
 	e.refused = &transport.Error{
-		Code: "cmd.needs_input", Message: fmt.Sprintf("session: command waits for input at %q: %v", question(e.prompt), why), Err: session.ErrNeedsInput,
+		Code: "cmd.needs_input", Message: fmt.Sprintf("session: command waits for input%s: %v", atQuestion(e.prompt), why), Err: session.ErrNeedsInput,
 		Hint: "answer it at a terminal, or leave it waiting with --wait, for gateway session answer",
 	}
 	if draws(e.prompt) {
