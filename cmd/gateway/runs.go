@@ -50,10 +50,11 @@ type runEntry struct {
 }
 
 func (a *app) runsListCommand() *cobra.Command {
-	return &cobra.Command{
+	var limit uint
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the runs, the latest first",
-		Example: `  gateway runs list
+		Example: `  gateway runs list --limit 10
   gateway runs list -o json`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -64,6 +65,9 @@ func (a *app) runsListCommand() *cobra.Command {
 			ids, err := a.runs().IDs()
 			if err != nil {
 				return err
+			}
+			if limit > 0 {
+				ids = ids[:min(len(ids), int(limit))]
 			}
 			var entries []runEntry
 			rows := [][]string{{"ID", "STARTED", "HOSTS", "NOT OK", "STATUS", "SELECTOR", "COMMAND"}}
@@ -82,6 +86,9 @@ func (a *app) runsListCommand() *cobra.Command {
 			return a.out.table(rows)
 		},
 	}
+	cmd.Flags().UintVar(&limit, "limit", 0, "the latest `N` only (0 is all)")
+	completeWords(cmd, "limit", nil)
+	return cmd
 }
 
 // typed returns what was run, with the verb where it was not exec.
