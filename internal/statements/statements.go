@@ -3,6 +3,7 @@
 package statements
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -29,9 +30,10 @@ const (
 	maxOpeners = 5_000
 )
 
-// Split splits a text as shell reads it, which is a name or a path. Run one
-// after the other in one shell, the statements do what the text does. One that asks
-// what the one before was like ($PIPESTATUS, $_) is not parted from that.
+// Split splits a text as shell reads it, which is a name or a path; empty means
+// bash. Run one after the other in one shell, the statements do what the text does.
+// One that asks what the one before was like ($PIPESTATUS, $_) is not parted from
+// that.
 //
 // A text that can't be split is returned whole, as one statement, with an error
 // that says why. So is the rest of a text, from where it turns its own streams
@@ -124,8 +126,8 @@ func parseError(text string, err error) error {
 }
 
 func variant(shell string) syntax.LangVariant {
-	switch path.Base(shell) {
-	case "bash", "", "ash", "busybox": // which reads most of what bash does
+	switch path.Base(cmp.Or(shell, "bash")) {
+	case "bash", "ash", "busybox": // which reads most of what bash does
 		return syntax.LangBash
 	case "zsh":
 		return syntax.LangZsh
