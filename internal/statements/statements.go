@@ -23,6 +23,25 @@ type Statement struct {
 	Line int
 }
 
+// An Error says why a text can't be split, or no further.
+type Error struct {
+	// Line and Column are where, counted from 1; 0: about no one place.
+	Line, Column int
+	// Message is the rest of it.
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	switch {
+	case e.Line == 0:
+		return e.Message
+	case e.Column == 0:
+		return fmt.Sprintf("line %d: %s", e.Line, e.Message)
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
 // What is not given to the parser, which recurses with its input and would end
 // the process where the stack does.
 const (
@@ -36,7 +55,7 @@ const (
 // that.
 //
 // A text that can't be split is returned whole, as one statement, with an error
-// that says why. So is the rest of a text, from where it turns its own streams
+// that says why, an *[Error]. So is the rest of a text, from where it turns its own streams
 // elsewhere: the statements before that are on their own. A text without a statement
 // gives none.
 func Split(text, shell string) ([]Statement, error) {
@@ -61,7 +80,7 @@ func Split(text, shell string) ([]Statement, error) {
 		at = start
 		own, tangled := untangle(text, start, end, bodies)
 		if tangled && !same(stmt, own, shell) {
-			return whole, fmt.Errorf("line %d: a statement can't be told from the here-documents around it", line)
+			return whole, &Error{Line: line, Message: "a statement can't be told from the here-documents around it"}
 		}
 		if i > 0 && (err != nil || asksBack.MatchString(own)) {
 			pieces[len(pieces)-1].Text += own
@@ -69,7 +88,7 @@ func Split(text, shell string) ([]Statement, error) {
 		}
 		pieces = append(pieces, Statement{own, line})
 		if redirects(stmt) && i+1 < len(file.Stmts) {
-			err = fmt.Errorf("line %d: exec redirects what follows", line)
+			err = &Error{Line: line, Message: "exec redirects what follows"}
 		}
 	}
 	return pieces, err
@@ -114,7 +133,7 @@ func parseError(text string, err error) error {
 	)
 	at := func(pos syntax.Pos, what string) error {
 		before := text[:min(int(pos.Offset()), len(text))]
-		return fmt.Errorf("line %d, column %d: %s", strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n'), what)
+		return &Error{strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n'), what}
 	}
 	switch {
 	case errors.As(err, &wrong):
@@ -122,7 +141,7 @@ func parseError(text string, err error) error {
 	case errors.As(err, &foreign):
 		return at(foreign.Pos, fmt.Sprintf("%s: not a feature of %v", foreign.Feature, foreign.LangUsed))
 	}
-	return err
+	return &Error{Message: err.Error()}
 }
 
 func variant(shell string) syntax.LangVariant {
@@ -144,14 +163,14 @@ var openers = []string{"(", "{", "[", "`", "!", "?", "if", "while", "until", "fo
 // measure refuses a text that could be too much for the parser's stack.
 func measure(text string) error {
 	if len(text) > maxText {
-		return fmt.Errorf("%d bytes: at most %d are split into statements", len(text), maxText)
+		return &Error{Message: fmt.Sprintf("%d bytes: at most %d are split into statements", len(text), maxText)}
 	}
 	count := 0
 	for _, opener := range openers {
 		count += strings.Count(text, opener)
 	}
 	if count > maxOpeners {
-		return fmt.Errorf("%d brackets and keywords: with at most %d a text is split into statements", count, maxOpeners)
+		return &Error{Message: fmt.Sprintf("%d brackets and keywords: with at most %d a text is split into statements", count, maxOpeners)}
 	}
 	return nil
 }
