@@ -162,10 +162,13 @@ func TestAttachReadOnly(t *testing.T) {
 	home := daemonHome(t)
 	p := atHome(t, home, "session", "attach", "work", "--read-only")
 	p.waitNoEcho()
-	for len(p.text()) == 0 { // until it follows
+	p.expect("gateway: you watch work; q or ^C leaves\r\n")
+	for !strings.Contains(p.text(), "seen") { // until it follows
 		gatewayIn(t, home, "session", "exec", "work", "echo", "seen")
 	}
 	p.expect("$ echo seen\r\nseen\r\n")
+	gatewayIn(t, home, "session", "exec", "work", "echo one\necho two")
+	p.expect("$ echo one\r\necho two\r\none\r\n")
 	p.press("q")
 	p.expect("detached")
 	p.leaves(0)

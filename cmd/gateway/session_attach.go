@@ -130,6 +130,9 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	go t.keyboard.run(ctx)
 	defer t.lines.Close()
 	defer context.AfterFunc(ctx, func() { t.lines.Close() })()
+	if t.readOnly && t.raw {
+		t.app.out.say("gateway: you watch " + s.Name + "; q or ^C leaves")
+	}
 	since, err := t.join(ctx)
 	if err != nil {
 		return err

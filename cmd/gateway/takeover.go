@@ -118,7 +118,7 @@ func (t *takeover) event(ctx context.Context, e api.Event) {
 		t.show(e.Piece.Data)
 	case e.Event == "started" && t.readOnly:
 		t.app.out.newLine()
-		t.show([]byte(t.promptText() + visible(e.Command.Text) + "\r\n"))
+		_, _ = t.app.out.Write([]byte(strings.ReplaceAll(t.promptText()+visible(e.Command.Text)+"\n", "\n", "\r\n")))
 		t.begin(*e.Command)
 	case e.Event == "waiting_input":
 		t.mu.Lock()
