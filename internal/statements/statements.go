@@ -94,6 +94,19 @@ func Split(text, shell string) ([]Statement, error) {
 	return pieces, err
 }
 
+// Incomplete reports whether a text is the beginning of one: with more lines behind
+// it, it could be read by shell, which is that of [Split]. A text that is wrong
+// whatever follows is not, nor is one that is not given to the parser.
+func Incomplete(text, shell string) bool {
+	if measure(text) != nil {
+		return false
+	}
+	// Without the end of its line, a here-document counts as wrong, and a lone "for" as
+	// a beginning.
+	_, err := parse(text+"\n", shell)
+	return syntax.IsIncomplete(err)
+}
+
 // asksBack matches what a shell sets anew with each command: between two statements
 // stand others.
 var asksBack = regexp.MustCompile(`PIPESTATUS|pipestatus|\$(?:_(?:\W|$)|\{_\W)`)

@@ -80,6 +80,23 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestIncomplete goes by what bash asks another line for.
+func TestIncomplete(t *testing.T) {
+	for text, want := range map[string]bool{
+		"echo 'a": true, "echo 'a\nb'": false, `echo "$(a`: true, "cat <<X": true, "cat <<X\na": true, "cat <<X\na\nX": false, "cat <<A <<B\nA": true,
+		"for i in 1 2": true, "for i in 1 2\ndo": true, "for i in 1 2\ndo a\ndone": false, "if a": true, "case x in": true, "f() {": true, "(a": true,
+		"a &&": true, "a |": true, "a && b": false, "a # '": false, "": false, "x=(1": true,
+		"fi": false, "a )": false, "for": false, "a >": false, "echo 'a\n" + strings.Repeat("b", maxText): false,
+	} {
+		if got := Incomplete(text, "bash"); got != want {
+			t.Errorf("Incomplete(%.40q) = %v, want %v", text, got, want)
+		}
+	}
+	if Incomplete("x=(1", "dash") {
+		t.Error("what dash does not read is incomplete")
+	}
+}
+
 func TestSplitWhole(t *testing.T) {
 	tests := []struct{ name, shell, text, want string }{
 		{"not closed", "bash", "a\nif b\n", "line 2, column 1: "},
