@@ -54,7 +54,7 @@ var allowed = map[string][]string{
 	"internal/fdpass":         nil,
 	"internal/redact":         {"internal/phrase"},
 	"internal/config":         {"hosts", "internal/document"},
-	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/ends", "internal/phrase", "internal/redact", "internal/socket", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
+	"cmd/gateway":             {"daemon", "daemon/api", "daemon/client", "fleet", "gateway", "hosts", "internal/config", "internal/ends", "internal/phrase", "internal/redact", "internal/socket", "internal/statements", "mcpserver", "runs", "script", "script/report", "session", "transfer", "transport"},
 	// For tests and measuring only, so nothing above names them.
 	"bench":             {"bench/count", "bench/lab", "bench/peer", "bench/report", "bench/work"},
 	"bench/count":       {"bench/lab", "gateway", "session", "transport", "transport/local"},

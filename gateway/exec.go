@@ -22,6 +22,9 @@ type Command struct {
 	Text string
 	// Name is what warnings about a script call it; empty means "the script".
 	Name string
+	// Line returns what they call a line of Text, of a file that has more in it than
+	// Text; nil: what it is.
+	Line func(int) int
 	// Cwd and Env are for this command; see session.Command.
 	Cwd   string
 	Env   map[string]string

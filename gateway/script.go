@@ -22,17 +22,11 @@ import (
 // so that a script's are better given to [Gateway.Open]. Stdin and TTY are for a
 // text that runs whole.
 func (s *Session) RunScript(ctx context.Context, command Command) Result {
-	pieces, err := statements.Split(command.Text, s.engine.Shell())
-	if err != nil {
-		whole := cmp.Or(command.Name, "the script")
-		if len(pieces) > 1 {
-			whole = fmt.Sprintf("the rest of %s, from line %d on,", whole, pieces[len(pieces)-1].Line)
-		}
-		s.gateway.config.Warn(fmt.Sprintf("%s: %s runs whole, and does not stop at a statement that fails: %v", s.name, whole, err))
-	}
+	pieces, unsplit := split(command, s.engine.Shell())
+	s.warnUnsplit(unsplit)
 	if len(pieces) < 2 {
 		r := s.Run(ctx, command)
-		if len(pieces) == 1 && err == nil {
+		if len(pieces) == 1 && unsplit == "" {
 			r.Line = failedLine(r, pieces[0])
 		}
 		return r
@@ -45,6 +39,51 @@ func (s *Session) RunScript(ctx context.Context, command Command) Result {
 		}
 	}
 	return run.finish()
+}
+
+// CheckScript gives the warning that RunScript would begin with, and runs nothing.
+func (s *Session) CheckScript(command Command) { s.warnUnsplit(Unsplit(command, s.engine.Shell())) }
+
+func (s *Session) warnUnsplit(unsplit string) {
+	if unsplit != "" {
+		s.gateway.config.Warn(s.name + ": " + unsplit)
+	}
+}
+
+// Unsplit says what of a command RunScript would run whole in a shell, and why. It
+// is empty where that is nothing. The shell is a name or a path, and empty if it is
+// not known.
+func Unsplit(command Command, shell string) string {
+	_, unsplit := split(command, shell)
+	return unsplit
+}
+
+// split splits a command's text; see [Unsplit].
+func split(command Command, shell string) (pieces []statements.Statement, unsplit string) {
+	pieces, err := statements.Split(command.Text, shell)
+	if err == nil {
+		return pieces, ""
+	}
+	line := func(n int) int { return n }
+	if command.Line != nil {
+		line = command.Line
+		err = elsewhere(err, line)
+	}
+	whole := cmp.Or(command.Name, "the script")
+	if len(pieces) > 1 {
+		whole = fmt.Sprintf("the rest of %s, from line %d on,", whole, line(pieces[len(pieces)-1].Line))
+	}
+	return pieces, fmt.Sprintf("%s runs whole, and does not stop at a statement that fails: %v", whole, err)
+}
+
+// elsewhere returns an error with its line in the file. A column is of the text only,
+// which is indented there.
+func elsewhere(err error, line func(int) int) error {
+	var at *statements.Error
+	if !errors.As(err, &at) || at.Line == 0 {
+		return err
+	}
+	return &statements.Error{Line: line(at.Line), Message: at.Message}
 }
 
 // failedLine returns the line of a statement if it ended a script.

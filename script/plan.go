@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/hosts"
 	"gateway/internal/redact"
 	"gateway/session"
 	"gateway/transfer"
@@ -42,6 +44,7 @@ type PlannedStep struct {
 	Answers    []PlannedAnswer   `json:"answer,omitempty"`
 	Register   string            `json:"register,omitempty"`
 	Run        string            `json:"run"`
+	Warning    string            `json:"warning,omitempty"` // what would run whole; see [gateway.Unsplit]
 	Copy       *PlannedCopy      `json:"copy,omitempty"`
 }
 
@@ -68,9 +71,9 @@ type PlannedAnswer struct {
 
 // Plan returns what would run on a host, where a step whose sudo names nobody
 // becomes sudo. It resolves no secret, and connects to nothing.
-func (r *Runner) Plan(host, sudo string) Plan {
-	values := r.Script.values(host, r.Given)
-	p := Plan{Host: host, Vars: map[string]string{}}
+func (r *Runner) Plan(host hosts.Host, sudo string) Plan {
+	values := r.Script.values(host.Name, r.Given)
+	p := Plan{Host: host.Name, Vars: map[string]string{}}
 	for _, v := range r.Script.Vars {
 		p.Vars[v.Name] = values[v.Name]
 	}
@@ -88,7 +91,7 @@ func (r *Runner) Plan(host, sudo string) Plan {
 	}
 	first := 0
 	if r.StartAt != "" {
-		first, _ = r.Script.Find(r.StartAt, host, r.Given)
+		first, _ = r.Script.Find(r.StartAt, host.Name, r.Given)
 	}
 	add := func(steps []Step, block string) {
 		for i := range steps {
@@ -101,6 +104,9 @@ func (r *Runner) Plan(host, sudo string) Plan {
 			}
 			if s.Retry.Delay > 0 {
 				planned.Delay = s.Retry.Delay.String()
+			}
+			if !s.KeepGoing && !planned.Skipped {
+				planned.Warning = gateway.Unsplit(r.Script.command(s, planned.Name), host.Shell)
 			}
 			if s.Continue {
 				planned.OnFail = "continue"
@@ -162,7 +168,7 @@ func planAnswers(answers []Answer, resolve func(string) string) []PlannedAnswer 
 
 // Check finds out whether the script could begin on a host: it connects, sets
 // the variables, and becomes each user that a step needs, but for those that a
-// step finds out. No step runs.
+// step finds out. It gives the warnings about the steps' texts. No step runs.
 func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
 	defer func() { result.Duration = time.Since(result.Started) }()
@@ -170,8 +176,8 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	err := h.open(ctx)
 	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
 		for i := range steps {
-			if err == nil && steps[i].Sudo.On && !h.registered(steps[i].Sudo.User) {
-				_, err = h.shell(ctx, &steps[i])
+			if err == nil {
+				err = h.check(ctx, &steps[i])
 			}
 		}
 	}
@@ -179,6 +185,18 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 		h.result.Err, h.result.Outcome = h.masked(err), fleet.NotStarted
 	}
 	return h.result
+}
+
+// check becomes the user that a step needs, and warns of its text.
+func (h *hostRun) check(ctx context.Context, s *Step) (err error) {
+	shell := h.main
+	if s.Sudo.On && !h.registered(s.Sudo.User) {
+		shell, err = h.shell(ctx, s)
+	}
+	if err == nil && !s.KeepGoing {
+		shell.CheckScript(h.Script.command(s, h.show(s.Name)))
+	}
+	return err
 }
 
 // Failed returns a result for a host that was not tried, or that is given up: a

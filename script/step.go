@@ -183,11 +183,9 @@ func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult)
 			h.note(func() { h.Observe.Output(h.host, r, from, b) })
 		}
 	})
-	command := gateway.Command{
-		Text: s.Run, Name: fmt.Sprintf("%s:%d: step %s", h.Script.File, s.Line, r.Name), Timeout: s.Timeout,
-		Output: func(from session.Stream, b []byte) { captured[from].write(b) },
-		Answer: h.answers(s),
-	}
+	command := h.Script.command(s, r.Name)
+	command.Timeout, command.Answer = s.Timeout, h.answers(s)
+	command.Output = func(from session.Stream, b []byte) { captured[from].write(b) }
 	var result gateway.Result
 	if s.KeepGoing {
 		result = shell.Run(ctx, command)
@@ -210,6 +208,11 @@ func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult)
 		r.FailedLine = s.LineOf(result.Line)
 	}
 	return result
+}
+
+// command returns the text of a step that is called name, with its place.
+func (s *Script) command(step *Step, name string) gateway.Command {
+	return gateway.Command{Text: step.Run, Name: fmt.Sprintf("%s:%d: step %s", s.File, step.Line, name), Line: step.LineOf}
 }
 
 // answers returns what answers a step's prompts. A secret is given to a prompt

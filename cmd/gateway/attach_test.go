@@ -90,6 +90,51 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// A command goes on in the next line until it is complete, and is sent as one.
+func TestAttachUnfinished(t *testing.T) {
+	p := atHome(t, daemonHome(t), "session", "attach", "work")
+	p.expect("work:")
+	for _, test := range []struct {
+		typed []string
+		want  string
+	}{
+		{[]string{"cat <<X", "one  $((1+1))", "X"}, "one  2\r\n"},
+		{[]string{"for i in 1 2", "do", "echo =$i", "done"}, "=1\r\n=2\r\n"},
+		{[]string{"echo 'x", "y'"}, "x\r\ny\r\n"},
+		{[]string{"echo a |", "tr a b"}, "b\r\n"},
+		{[]string{"true &&", "echo 'a", "b' \\", "c"}, "a\r\nb c\r\n"},
+	} {
+		for _, line := range test.typed[:len(test.typed)-1] {
+			p.press(line + "\r")
+			p.expect(line + "\r\n> ")
+		}
+		p.press(test.typed[len(test.typed)-1] + "\r")
+		p.expect("\r\n" + test.want)
+		p.expect("work:")
+	}
+
+	p.press("echo 'given\r")
+	p.expect("\r\n> ")
+	p.press("up\x03")
+	p.expect("work:")
+	p.press("echo fr''esh; fi\r") // it is wrong, and not incomplete
+	p.expect("syntax error")
+	p.expect("work:")
+
+	p.press("cat <<X\r")
+	p.expect("\r\n> ")
+	p.press("half\r\x04echo beh''ind\r")
+	p.expect("\r\nhalf\r\n")
+	p.expect("\r\nbehind\r\n")
+	p.expect("work:")
+	p.press("\x1b[A\r") // the history is still there
+	p.expect("\r\nbehind\r\n")
+	p.expect("work:")
+	p.press("\x04")
+	p.expect("gateway: detached")
+	p.leaves(0)
+}
+
 func TestAttachInterrupts(t *testing.T) {
 	p := atHome(t, daemonHome(t), "session", "attach", "work")
 	p.expect("$ ")
@@ -162,10 +207,13 @@ func TestAttachReadOnly(t *testing.T) {
 	home := daemonHome(t)
 	p := atHome(t, home, "session", "attach", "work", "--read-only")
 	p.waitNoEcho()
-	for len(p.text()) == 0 { // until it follows
+	p.expect("gateway: you watch work; q or ^C leaves\r\n")
+	for !strings.Contains(p.text(), "seen") { // until it follows
 		gatewayIn(t, home, "session", "exec", "work", "echo", "seen")
 	}
 	p.expect("$ echo seen\r\nseen\r\n")
+	gatewayIn(t, home, "session", "exec", "work", "echo one\necho two")
+	p.expect("$ echo one\r\necho two\r\none\r\n")
 	p.press("q")
 	p.expect("detached")
 	p.leaves(0)

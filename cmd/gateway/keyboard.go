@@ -36,8 +36,11 @@ const (
 	ttyRoom    = 4 << 10
 )
 
-// ctrlC is the key.
-const ctrlC = 3
+// The keys.
+const (
+	ctrlC = 3
+	ctrlD = 4
+)
 
 func newKeyboard(send func([]byte) error) *keyboard {
 	return &keyboard{send: send, wake: make(chan struct{}, 1)}

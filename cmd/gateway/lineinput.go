@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"io"
 	"sync"
 )
@@ -44,6 +46,8 @@ func (l *lineInput) dropped() bool {
 	return drop
 }
 
+// Read ends behind a ^D: an editor that takes it for the end forgets what it has read
+// behind it.
 func (l *lineInput) Read(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +57,7 @@ func (l *lineInput) Read(b []byte) (int, error) {
 	if l.closed {
 		return 0, io.EOF
 	}
-	n := copy(b, l.typed)
+	n := copy(b, l.typed[:cmp.Or(bytes.IndexByte(l.typed, ctrlD)+1, len(l.typed))])
 	l.typed = l.typed[n:]
 	return n, nil
 }

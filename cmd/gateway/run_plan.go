@@ -33,7 +33,12 @@ func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
 		if err != nil {
 			return err
 		}
-		plan := r.runner.Plan(host.Name, where.Sudo)
+		plan := r.runner.Plan(host, where.Sudo)
+		for i := range plan.Steps {
+			if unsplit := plan.Steps[i].Warning; unsplit != "" {
+				a.warn(host.Name + ": " + unsplit)
+			}
+		}
 		where.Sudo = "" // that is for each step to say
 		plans = append(plans, plannedScript{where, plan.Vars, plan.Secrets, plan.Steps})
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/internal/statements"
 )
 
 func (a *app) sessionAttachCommand() *cobra.Command {
@@ -26,6 +28,10 @@ func (a *app) sessionAttachCommand() *cobra.Command {
 it. Others can't run or type anything there meanwhile. What runs already is
 shown: type to a program on the terminal; else ^C interrupts it, and its prompts
 can be answered.
+
+A command that is not complete, as with an open quote, a here-document or an if
+without its fi, goes on in the next line, behind the prompt "> ". There ^C throws
+it away, and ^D sends what there is.
 
 ^D at an empty prompt or ~. at the beginning of a line detaches; what runs goes
 on. With --read-only you watch, and q or ^C leaves.`,
@@ -119,10 +125,7 @@ func whoami() string {
 func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error {
 	t.session, t.cwd = s, s.Cwd
 	t.lines = newLineInput()
-	t.editor = term.NewTerminal(struct {
-		*lineInput
-		*output
-	}{t.lines, t.app.out}, "")
+	t.renewEditor()
 	t.keyboard = newKeyboard(func(b []byte) error {
 		return t.client.Send(ctx, s.ID, api.Input{Data: b, Attachment: t.id, Command: t.running()})
 	})
@@ -130,6 +133,9 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	go t.keyboard.run(ctx)
 	defer t.lines.Close()
 	defer context.AfterFunc(ctx, func() { t.lines.Close() })()
+	if t.readOnly && t.raw {
+		t.app.out.say("gateway: you watch " + s.Name + "; q or ^C leaves")
+	}
 	since, err := t.join(ctx)
 	if err != nil {
 		return err
@@ -166,34 +172,17 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	return t.prompt(ctx)
 }
 
-// prompt reads lines and runs them, until ctx ends.
+// prompt reads commands and runs them, until ctx ends.
 func (t *takeover) prompt(ctx context.Context) error {
-	text := ""
 	for {
 		select {
 		case <-t.ready():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		prompt := "> "
-		if text == "" {
-			prompt = t.promptText()
-		}
-		t.editor.SetPrompt(prompt)
-		line, err := t.editor.ReadLine()
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return errDetached
-		case t.lines.dropped():
-			text = ""
-			continue
-		}
-		text += line
-		if rest, unfinished := strings.CutSuffix(text, `\`); unfinished && !strings.HasSuffix(rest, `\`) {
-			text += "\n"
-			continue
+		text, err := t.read(ctx)
+		if err != nil {
+			return err
 		}
 		if strings.TrimSpace(text) != "" {
 			if err := t.submit(ctx, text); err != nil {
@@ -203,8 +192,56 @@ func (t *takeover) prompt(ctx context.Context) error {
 				t.app.out.fail(err)
 			}
 		}
-		text = ""
 	}
+}
+
+// read reads a command, of as many lines as it takes to be complete. It is empty if
+// the person gave it up.
+func (t *takeover) read(ctx context.Context) (string, error) {
+	text, prompt := "", t.promptText()
+	for {
+		t.editor.SetPrompt(prompt)
+		line, err := t.editor.ReadLine()
+		switch {
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		case errors.Is(err, io.EOF) && text != "": // ^D
+			t.renewEditor()
+			t.resize(ctx)
+			t.app.out.newLine()
+			return text, nil
+		case err != nil:
+			return "", errDetached
+		case t.lines.dropped():
+			return "", nil
+		}
+		text += line
+		if !t.unfinished(text) {
+			return text, nil
+		}
+		text, prompt = text+"\n", "> "
+	}
+}
+
+// unfinished reports whether the session's shell would want another line.
+func (t *takeover) unfinished(text string) bool {
+	rest, continued := strings.CutSuffix(text, `\`)
+	return continued && !strings.HasSuffix(rest, `\`) || statements.Incomplete(text, t.session.Shell)
+}
+
+// renewEditor makes an editor with the history of the one before, which reads a ^D
+// that has ended it again, and again.
+func (t *takeover) renewEditor() {
+	editor := term.NewTerminal(struct {
+		*lineInput
+		*output
+	}{t.lines, t.app.out}, "")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.editor != nil {
+		editor.History = t.editor.History
+	}
+	t.editor = editor
 }
 
 func (t *takeover) promptText() string {

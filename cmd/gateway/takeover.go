@@ -27,10 +27,10 @@ type takeover struct {
 	leave    context.CancelCauseFunc
 	session  api.Session
 	lines    *lineInput
-	editor   *term.Terminal
 	keyboard *keyboard
 
 	mu      sync.Mutex
+	editor  *term.Terminal // written by prompt only, under mu
 	cwd     string
 	command *api.Command  // that runs; guarded by mu, as all below
 	done    chan struct{} // closed when it has ended
@@ -118,7 +118,7 @@ func (t *takeover) event(ctx context.Context, e api.Event) {
 		t.show(e.Piece.Data)
 	case e.Event == "started" && t.readOnly:
 		t.app.out.newLine()
-		t.show([]byte(t.promptText() + visible(e.Command.Text) + "\r\n"))
+		_, _ = t.app.out.Write([]byte(strings.ReplaceAll(t.promptText()+visible(e.Command.Text)+"\n", "\n", "\r\n")))
 		t.begin(*e.Command)
 	case e.Event == "waiting_input":
 		t.mu.Lock()
@@ -168,11 +168,11 @@ func (t *takeover) ended(c *api.Command) {
 // show shows output: under the editor's line, if that has the terminal.
 func (t *takeover) show(b []byte) {
 	t.mu.Lock()
-	editing, crlf := t.command == nil && !t.readOnly, t.crlf && t.raw
+	editor, editing, crlf := t.editor, t.command == nil && !t.readOnly, t.crlf && t.raw
 	t.mu.Unlock()
 	switch {
 	case editing:
-		_, _ = t.editor.Write(b) // the output remembers
+		_, _ = editor.Write(b) // the output remembers
 	case crlf:
 		_, _ = t.app.out.Write(bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n")))
 	default:
@@ -322,7 +322,10 @@ func (t *takeover) resize(ctx context.Context) {
 	if size.Cols == 0 || t.readOnly {
 		return
 	}
-	_ = t.editor.SetSize(size.Cols, size.Rows) // it fails for what is drawn only
+	t.mu.Lock()
+	editor := t.editor
+	t.mu.Unlock()
+	_ = editor.SetSize(size.Cols, size.Rows) // it fails for what is drawn only
 	if err := t.client.Resize(ctx, t.session.ID, size); err != nil {
 		t.app.log.Debug("resize", "session", t.session.ID, "error", err) // a size that is wrong
 	}

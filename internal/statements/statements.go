@@ -3,6 +3,7 @@
 package statements
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -22,6 +23,25 @@ type Statement struct {
 	Line int
 }
 
+// An Error says why a text can't be split, or no further.
+type Error struct {
+	// Line and Column are where, counted from 1; 0: about no one place.
+	Line, Column int
+	// Message is the rest of it.
+	Message string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	switch {
+	case e.Line == 0:
+		return e.Message
+	case e.Column == 0:
+		return fmt.Sprintf("line %d: %s", e.Line, e.Message)
+	}
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
 // What is not given to the parser, which recurses with its input and would end
 // the process where the stack does.
 const (
@@ -29,12 +49,13 @@ const (
 	maxOpeners = 5_000
 )
 
-// Split splits a text as shell reads it, which is a name or a path. Run one
-// after the other in one shell, the statements do what the text does. One that asks
-// what the one before was like ($PIPESTATUS, $_) is not parted from that.
+// Split splits a text as shell reads it, which is a name or a path; empty means
+// bash. Run one after the other in one shell, the statements do what the text does.
+// One that asks what the one before was like ($PIPESTATUS, $_) is not parted from
+// that.
 //
 // A text that can't be split is returned whole, as one statement, with an error
-// that says why. So is the rest of a text, from where it turns its own streams
+// that says why, an *[Error]. So is the rest of a text, from where it turns its own streams
 // elsewhere: the statements before that are on their own. A text without a statement
 // gives none.
 func Split(text, shell string) ([]Statement, error) {
@@ -59,7 +80,7 @@ func Split(text, shell string) ([]Statement, error) {
 		at = start
 		own, tangled := untangle(text, start, end, bodies)
 		if tangled && !same(stmt, own, shell) {
-			return whole, fmt.Errorf("line %d: a statement can't be told from the here-documents around it", line)
+			return whole, &Error{Line: line, Message: "a statement can't be told from the here-documents around it"}
 		}
 		if i > 0 && (err != nil || asksBack.MatchString(own)) {
 			pieces[len(pieces)-1].Text += own
@@ -67,10 +88,23 @@ func Split(text, shell string) ([]Statement, error) {
 		}
 		pieces = append(pieces, Statement{own, line})
 		if redirects(stmt) && i+1 < len(file.Stmts) {
-			err = fmt.Errorf("line %d: exec redirects what follows", line)
+			err = &Error{Line: line, Message: "exec redirects what follows"}
 		}
 	}
 	return pieces, err
+}
+
+// Incomplete reports whether a text is the beginning of one: with more lines behind
+// it, it could be read by shell, which is that of [Split]. A text that is wrong
+// whatever follows is not, nor is one that is not given to the parser.
+func Incomplete(text, shell string) bool {
+	if measure(text) != nil {
+		return false
+	}
+	// Without the end of its line, a here-document counts as wrong, and a lone "for" as
+	// a beginning.
+	_, err := parse(text+"\n", shell)
+	return syntax.IsIncomplete(err)
 }
 
 // asksBack matches what a shell sets anew with each command: between two statements
@@ -112,7 +146,7 @@ func parseError(text string, err error) error {
 	)
 	at := func(pos syntax.Pos, what string) error {
 		before := text[:min(int(pos.Offset()), len(text))]
-		return fmt.Errorf("line %d, column %d: %s", strings.Count(before, "\n")+1, len(before)-strings.LastIndexByte(before, '\n'), what)
+		return &Error{strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n'), what}
 	}
 	switch {
 	case errors.As(err, &wrong):
@@ -120,12 +154,12 @@ func parseError(text string, err error) error {
 	case errors.As(err, &foreign):
 		return at(foreign.Pos, fmt.Sprintf("%s: not a feature of %v", foreign.Feature, foreign.LangUsed))
 	}
-	return err
+	return &Error{Message: err.Error()}
 }
 
 func variant(shell string) syntax.LangVariant {
-	switch path.Base(shell) {
-	case "bash", "", "ash", "busybox": // which reads most of what bash does
+	switch path.Base(cmp.Or(shell, "bash")) {
+	case "bash", "ash", "busybox": // which reads most of what bash does
 		return syntax.LangBash
 	case "zsh":
 		return syntax.LangZsh
@@ -142,14 +176,14 @@ var openers = []string{"(", "{", "[", "`", "!", "?", "if", "while", "until", "fo
 // measure refuses a text that could be too much for the parser's stack.
 func measure(text string) error {
 	if len(text) > maxText {
-		return fmt.Errorf("%d bytes: at most %d are split into statements", len(text), maxText)
+		return &Error{Message: fmt.Sprintf("%d bytes: at most %d are split into statements", len(text), maxText)}
 	}
 	count := 0
 	for _, opener := range openers {
 		count += strings.Count(text, opener)
 	}
 	if count > maxOpeners {
-		return fmt.Errorf("%d brackets and keywords: with at most %d a text is split into statements", count, maxOpeners)
+		return &Error{Message: fmt.Sprintf("%d brackets and keywords: with at most %d a text is split into statements", count, maxOpeners)}
 	}
 	return nil
 }

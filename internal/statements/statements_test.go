@@ -53,6 +53,7 @@ func TestSplit(t *testing.T) {
 		{name: "empty here-documents share a line", text: "cat <<A <<-'B'; c <<D\nA\n\tB\nD\nd", want: []Statement{{"cat <<A <<-'B'; \nA\n\tB\n", 1}, {"c <<D\nD\n", 1}, {"d", 5}}},
 		{name: "here-document in a substitution", text: "a=$(cat <<A\nb\nA\n); c <<B; d\nB\n", want: []Statement{{"a=$(cat <<A\nb\nA\n); ", 1}, {"c <<B; \nB\n", 4}, {"d\n", 4}}},
 		{name: "bash", shell: "/usr/bin/bash", text: "[[ a =~ b ]]\nx=(1\n2)\ny", want: []Statement{{"[[ a =~ b ]]\n", 1}, {"x=(1\n2)\n", 2}, {"y", 4}}},
+		{name: "no shell known", text: "x=(1\n2)\ny", want: []Statement{{"x=(1\n2)\n", 1}, {"y", 3}}},
 		{name: "zsh", shell: "zsh", text: "print ${(j:,:)x}\ny", want: []Statement{{"print ${(j:,:)x}\n", 1}, {"y", 2}}},
 		{name: "statuses of a pipeline", shell: "bash", text: "a | b\nexit ${PIPESTATUS[0]}\nc\n", want: []Statement{{"a | b\nexit ${PIPESTATUS[0]}\n", 1}, {"c\n", 3}}},
 		{name: "the last word", text: "mkdir -p a\ncd $_; b\n: ${_}\n: $_x ${_y} $__\n", want: []Statement{{"mkdir -p a\ncd $_; ", 1}, {"b\n: ${_}\n", 2}, {": $_x ${_y} $__\n", 4}}},
@@ -76,6 +77,23 @@ func TestSplit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIncomplete goes by what bash asks another line for.
+func TestIncomplete(t *testing.T) {
+	for text, want := range map[string]bool{
+		"echo 'a": true, "echo 'a\nb'": false, `echo "$(a`: true, "cat <<X": true, "cat <<X\na": true, "cat <<X\na\nX": false, "cat <<A <<B\nA": true,
+		"for i in 1 2": true, "for i in 1 2\ndo": true, "for i in 1 2\ndo a\ndone": false, "if a": true, "case x in": true, "f() {": true, "(a": true,
+		"a &&": true, "a |": true, "a && b": false, "a # '": false, "": false, "x=(1": true,
+		"fi": false, "a )": false, "for": false, "a >": false, "echo 'a\n" + strings.Repeat("b", maxText): false,
+	} {
+		if got := Incomplete(text, "bash"); got != want {
+			t.Errorf("Incomplete(%.40q) = %v, want %v", text, got, want)
+		}
+	}
+	if Incomplete("x=(1", "dash") {
+		t.Error("what dash does not read is incomplete")
 	}
 }
 
