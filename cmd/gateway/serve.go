@@ -69,7 +69,7 @@ not answer for five seconds is named, and killed with --force.`,
 			case f.foreground || f.detached:
 				return a.serve(cmd.Context(), path, f)
 			}
-			return a.startDaemon(cmd.Context(), path, f)
+			return a.startDaemon(cmd, path, f)
 		},
 	}
 	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay, and log to stderr (for systemd)")
@@ -117,14 +117,19 @@ func (a *app) startOptions(path string, args ...string) (client.StartOptions, er
 	return o, nil
 }
 
-func (a *app) startDaemon(ctx context.Context, path string, f serveFlags) error {
-	o, err := a.startOptions(path, "--idle", time.Duration(f.idle).String())
+func (a *app) startDaemon(cmd *cobra.Command, path string, f serveFlags) error {
+	idle := time.Duration(f.idle).String()
+	o, err := a.startOptions(path, "--idle", idle)
 	if err != nil {
 		return err
 	}
-	hello, err := client.Start(ctx, o)
+	begun := time.Now().Truncate(time.Microsecond) // as precise as what the daemon says
+	hello, err := client.Start(cmd.Context(), o)
 	if err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("idle") && hello.Started.Before(begun) {
+		a.warn(fmt.Sprintf("daemon %d was running and keeps its own --idle: gateway serve --stop, then gateway serve --idle %s", hello.PID, idle))
 	}
 	return a.showDaemon(hello, path, fmt.Sprintf("daemon %d listens on %s\n", hello.PID, visible(path)))
 }
