@@ -615,7 +615,7 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 		t.Errorf("Command = %+v, %v", old, err)
 	}
 	half, err := c.Command(t.Context(), s.ID+".2", 0)
-	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || gateway.Code(half.Result.Err) != "link.lost" {
+	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || gateway.Code(half.Result.Err) != "link.lost" || half.Result.Command != "echo half; sleep 1000" {
 		t.Errorf("Command = %+v, %v, want that its end is not known", half, err)
 	}
 	if list[0].Command.State != "unknown" {
