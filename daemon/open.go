@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -179,6 +180,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	if s.record, err = createRecord(d.root(), id); err != nil {
 		return nil, recordError(err)
 	}
+	undo = append(undo, func() { os.RemoveAll(s.record.dir) })
 	if s.log, err = transcript.Create(s.record.dir, transcript.Options{Limit: d.config.TranscriptLimit}); err != nil {
 		return nil, recordError(err)
 	}
