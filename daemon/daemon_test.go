@@ -19,6 +19,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/transport"
 )
 
 var localhost = gateway.Target{Name: "localhost", Local: true}
@@ -615,7 +616,7 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 		t.Errorf("Command = %+v, %v", old, err)
 	}
 	half, err := c.Command(t.Context(), s.ID+".2", 0)
-	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || gateway.Code(half.Result.Err) != "link.lost" {
+	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || gateway.Code(half.Result.Err) != "link.lost" || half.Result.Command != "echo half; sleep 1000" {
 		t.Errorf("Command = %+v, %v, want that its end is not known", half, err)
 	}
 	if list[0].Command.State != "unknown" {
@@ -884,6 +885,12 @@ func TestRequestsThatAreRefused(t *testing.T) {
 		"until": func() error { _, err := c.Wait(t.Context(), "work", api.Wait{Until: "noon"}); return err },
 		"keys":  func() error { return c.Send(t.Context(), "work", api.Input{Keys: []string{"ctrl-q-q"}}) },
 		"level": func() error { return c.Interrupt(t.Context(), "work", api.Interrupt{Level: "hard"}) },
+		"a terminal that is too wide": func() error {
+			_, err := c.Open(t.Context(), api.Open{Target: localhost, Cols: 70000}, gateway.Caller{})
+			return err
+		},
+		"a terminal that is too high": func() error { return c.Resize(t.Context(), "work", transport.Size{Cols: 80, Rows: 70000}) },
+		"a terminal of less than one": func() error { return c.Resize(t.Context(), "work", transport.Size{Cols: -1, Rows: 24}) },
 		"a command that is no UTF-8": func() error {
 			_, err := c.Run(t.Context(), "work", api.Run{Text: "touch caf\xe9"})
 			return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -32,6 +33,9 @@ var idForm = regexp.MustCompile(`^s-[0-9a-z]{10}(\..*)?$`)
 
 // open opens a session. Its place is reserved before anything is connected.
 func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session, error) {
+	if err := checkSize(transport.Size{Cols: o.Cols, Rows: o.Rows}); err != nil {
+		return api.Session{}, err
+	}
 	id, name, err := d.reserve(o)
 	if err != nil {
 		return api.Session{}, err
@@ -49,6 +53,14 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 		d.clients.gone(o.Client)
 	}
 	return info, nil
+}
+
+// checkSize refuses what no terminal can be; 0 stands for the usual size.
+func checkSize(size transport.Size) error {
+	if min(size.Cols, size.Rows) >= 0 && max(size.Cols, size.Rows) <= transport.MaxSize {
+		return nil
+	}
+	return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: a terminal of %d columns and %d rows: use 1 to %d of each", size.Cols, size.Rows, transport.MaxSize)}
 }
 
 // reserve takes a place for a session, and its name.
@@ -168,6 +180,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	if s.record, err = createRecord(d.root(), id); err != nil {
 		return nil, recordError(err)
 	}
+	undo = append(undo, func() { os.RemoveAll(s.record.dir) })
 	if s.log, err = transcript.Create(s.record.dir, transcript.Options{Limit: d.config.TranscriptLimit}); err != nil {
 		return nil, recordError(err)
 	}

@@ -112,6 +112,44 @@ func TestResultIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
+// The text of a command, which may be long, is in a record once, and shown with all
+// that is read of it. A record in which each line has it is read as well.
+func TestTextIsRecordedOnce(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	texts := []string{"echo one", "echo two #" + strings.Repeat("x", 100<<10), ""}
+	for _, text := range texts {
+		run(t, c, s.ID, text)
+	}
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	check := func() {
+		t.Helper()
+		for i, text := range texts {
+			got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", s.ID, i+1), 0)
+			if err != nil || got.Text != text || got.Result == nil || got.Result.Command != text {
+				t.Errorf("command %d is %.200v, %v, want the text %.20q", i+1, got, err, text)
+			}
+		}
+	}
+	check()
+	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
+	data, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(data), `"echo two #`) != 1 {
+		t.Errorf("%v, the record has %d bytes for %d of text", err, len(data), len(texts[1]))
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n") // each command has two
+	for i, text := range texts {
+		lines[2*i+1] = strings.ReplaceAll(lines[2*i+1], `"command":""`, `"command":"`+text+`"`)
+	}
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}
+
 // A command whose result could not be written, as on a full disk, is over with its
 // session: what that knows of its last one counts, and of others that nobody knows.
 func TestResultThatIsNotThere(t *testing.T) {

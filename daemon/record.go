@@ -27,6 +27,7 @@ type record struct {
 	mu       sync.Mutex
 	commands *os.File // opened with the first command
 	torn     bool     // the last line may lack its end
+	told     string   // the last command whose text is in a line
 }
 
 const (
@@ -62,14 +63,17 @@ func (r *record) saveSession(s api.Session) error {
 }
 
 // saveCommand appends what is known about a command. The last line with its id
-// counts.
+// counts, but for the text, which may be long: the first one has it.
 func (r *record) saveCommand(c api.Command) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.told == c.ID {
+		c = withText(c, "")
+	}
 	line, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.commands == nil {
 		r.commands, err = os.OpenFile(filepath.Join(r.dir, commandsFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
@@ -82,7 +86,21 @@ func (r *record) saveCommand(c api.Command) error {
 	}
 	_, err = r.commands.Write(line) // at once: a crash tears the last line at most
 	r.torn = err != nil
+	if err == nil {
+		r.told = c.ID
+	}
 	return err
+}
+
+// withText returns a command with another text, also in its result.
+func withText(c api.Command, text string) api.Command {
+	c.Text = text
+	if c.Result != nil {
+		result := *c.Result
+		result.Command = text
+		c.Result = &result
+	}
+	return c
 }
 
 // lose adds to a session that a daemon has left open what its record says about
@@ -107,7 +125,7 @@ func (r *record) lose(s api.Session) (api.Session, error) {
 		c.To = max(s.To, c.From)
 		over := unknown(s, *c, reason, log)
 		c.State, c.Prompt = over.State, nil
-		r.torn = true // it may be
+		r.torn, r.told = true, c.ID // it may be torn
 		err = errors.Join(err, r.saveCommand(over))
 	}
 	return s, errors.Join(err, r.saveSession(s))
@@ -192,7 +210,7 @@ func loadSession(dir string) (s api.Session, err error) {
 
 // loadCommands calls each with the commands of a record in their order, a
 // command that has ended twice: when it began, and with its result. A line that
-// a crash has torn is left out.
+// a crash has torn is left out, and one without a text has that of the line before.
 func loadCommands(dir string, each func(api.Command)) error {
 	f, err := os.Open(filepath.Join(dir, commandsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,6 +221,7 @@ func loadCommands(dir string, each func(api.Command)) error {
 	}
 	defer f.Close()
 	lines := bufio.NewReader(f)
+	var last api.Command
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
@@ -212,8 +231,13 @@ func loadCommands(dir string, each func(api.Command)) error {
 			return err
 		}
 		var c api.Command
-		if json.Unmarshal(bytes.TrimSpace(line), &c) == nil {
-			each(c)
+		if json.Unmarshal(bytes.TrimSpace(line), &c) != nil {
+			continue
 		}
+		if c.Text == "" && c.ID == last.ID {
+			c = withText(c, last.Text)
+		}
+		last = c
+		each(c)
 	}
 }

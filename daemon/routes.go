@@ -280,15 +280,19 @@ func (d *Daemon) screen(q *request) error {
 }
 
 func (d *Daemon) resize(q *request) error {
-	var size api.Size
-	if err := q.body(&size); err != nil {
+	var body api.Size
+	if err := q.body(&body); err != nil {
+		return err
+	}
+	size := transport.Size(body)
+	if err := checkSize(size); err != nil {
 		return err
 	}
 	s, err := d.session(q)
 	if err != nil {
 		return err
 	}
-	return s.shell().Resize(transport.Size{Cols: size.Cols, Rows: size.Rows})
+	return s.shell().Resize(size)
 }
 
 func (d *Daemon) attach(q *request) error {

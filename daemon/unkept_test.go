@@ -6,8 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"gateway/daemon"
 	"gateway/daemon/api"
+	"gateway/gateway"
 )
 
 // A caller whose output could not be kept is told why, also once the session is
@@ -54,4 +57,25 @@ func TestOutputThatCannotBeKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("closed", api.Query{Command: last.ID, Tail: 10})
+}
+
+// A session that can't be recorded is not opened, and leaves no record of which
+// nothing could be read.
+func TestSessionThatCannotBeRecorded(t *testing.T) {
+	// A directory of a session can be made there, and no file in it: the path is too long.
+	state, longest := t.TempDir(), unix.PathMax-1-len("/sessions/s-0123456789")
+	for left := longest - len(state); left > 1; left = longest - len(state) {
+		state = filepath.Join(state, strings.Repeat("x", min(left-1, 200)))
+	}
+	if err := os.MkdirAll(state, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, daemon.Config{StateDir: state})("")
+	_, err := c.Open(t.Context(), api.Open{Target: localhost}, gateway.Caller{})
+	if err == nil || !strings.Contains(err.Error(), "record of the session: ") || !strings.Contains(err.Error(), "session.json") {
+		t.Errorf("Open = %v, want that it can't be recorded", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(state, "sessions")); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v are left", err, left)
+	}
 }

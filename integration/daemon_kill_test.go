@@ -2,6 +2,7 @@ package integration
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -212,6 +213,7 @@ func (d *disaster) records(t *testing.T) map[string]api.Command {
 				}
 				continue
 			}
+			c.Text = cmp.Or(c.Text, commands[c.ID].Text) // the first line has it
 			commands[c.ID] = c
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"gateway/internal/phrase"
 )
 
@@ -29,7 +27,7 @@ type Journal struct {
 func (s Store) Begin(verb, selector, command string, hosts []string, mask func(string) string) (*Journal, error) {
 	j := &Journal{store: s, mask: mask, begun: make([]bool, len(hosts))}
 	j.record = Record{
-		ID: ulid.Make().String(), Verb: verb, Selector: selector, Command: phrase.Brief(mask(command), maxText),
+		ID: s.nextID(), Verb: verb, Selector: selector, Command: phrase.Brief(mask(command), maxText),
 		StartedAt: now(), Hosts: make([]Host, len(hosts)),
 	}
 	for i, name := range hosts {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"gateway/gateway"
 	"gateway/internal/redact"
 	"gateway/runs"
@@ -114,6 +116,21 @@ func TestLoadSaysWhy(t *testing.T) {
 	for _, name := range []string{b.ID(), "last"} { // nothing was tried: as if there were none
 		if _, err := s.Load(name); gateway.Code(err) != "selector.invalid" || !strings.Contains(err.Error(), b.ID()) {
 			t.Errorf("a damaged record by %s: %v", name, err)
+		}
+	}
+}
+
+// A clock that is set back does not make an old run the last one.
+func TestLastAfterAClockJump(t *testing.T) {
+	s := runs.Store{Dir: t.TempDir()}
+	ahead := ulid.MustNew(ulid.Timestamp(time.Now().Add(time.Hour)), ulid.DefaultEntropy()).String()
+	if err := s.Save(runs.Record{ID: ahead}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		j := begin(t, s, "a")
+		if r, err := s.Load("last"); err != nil || r.ID != j.ID() {
+			t.Errorf("last is %s, %v, want %s", r.ID, err, j.ID())
 		}
 	}
 }

@@ -95,6 +95,17 @@ func (s Store) prune() {
 	}
 }
 
+// nextID returns an id above all that there are, also where the clock has been set
+// back meanwhile: the last run is the one that was begun last.
+func (s Store) nextID() string {
+	id := ulid.Make()
+	ids, _ := s.IDs() // a directory that can't be read is told by Save
+	if len(ids) > 0 && ids[0] >= id.String() {
+		_ = id.SetTime(ulid.MustParseStrict(ids[0]).Time() + 1) // it fails for the year 10889
+	}
+	return id.String()
+}
+
 // IDs returns the runs, the latest first.
 func (s Store) IDs() ([]string, error) {
 	if s.Dir == "" {

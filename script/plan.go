@@ -182,7 +182,7 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 		}
 	}
 	if err != nil {
-		h.result.Err, h.result.Outcome = h.masked(err), fleet.NotStarted
+		h.unbegun(ctx, err)
 	}
 	return h.result
 }

@@ -79,18 +79,24 @@ func (r *Runner) Host(ctx context.Context, host string) (result Result) {
 
 // all runs all steps.
 func (h *hostRun) all(ctx context.Context) {
-	if err := h.open(ctx); err != nil {
-		h.result.Err = h.masked(err)
-		h.result.Outcome = fleet.NotStarted
-		if ctx.Err() != nil {
-			h.result.Outcome = fleet.Interrupted
-		}
+	if err := h.open(ctx); err != nil || ctx.Err() != nil {
+		h.unbegun(ctx, err)
 		h.skip(h.Script.Steps, Steps, "the host was not reached")
 		h.skip(h.Script.Always, Always, "the host was not reached")
 		return
 	}
 	h.steps(ctx)
 	h.always(ctx)
+}
+
+// unbegun notes why nothing of the script has run. What the run's end has kept from
+// beginning is skipped, whatever its layers make of that.
+func (h *hostRun) unbegun(ctx context.Context, err error) {
+	h.result.Outcome = fleet.NotStarted
+	if ctx.Err() != nil {
+		h.result.Outcome, err = fleet.Skipped, context.Cause(ctx)
+	}
+	h.result.Err = h.masked(err)
 }
 
 // A hostRun is a script on one host.

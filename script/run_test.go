@@ -296,6 +296,43 @@ func TestHostThatIsNotReached(t *testing.T) {
 	}
 }
 
+// Where the run's end came before anything of the script ran, that is why, and not
+// what a layer below makes of it.
+func TestEndedBeforeItBegins(t *testing.T) {
+	const left = "a: skipped (the host was not reached)\nb: skipped (the host was not reached)\nskipped"
+	for _, test := range []struct {
+		name         string
+		opens, check bool
+		want         string
+	}{
+		{"while connecting", false, false, left},
+		{"with the session just open", true, false, left},
+		{"while connecting for a check", false, true, "skipped"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			why := errors.New("a host failed")
+			ctx, cancel := context.WithCancelCause(t.Context())
+			r := runner(t, "steps: [{name: a, run: 'true'}]\nalways: [{name: b, run: 'true'}]\n", nil)
+			open := r.Open
+			r.Open = func(_ context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+				cancel(why)
+				if test.opens {
+					return open(t.Context(), host, o)
+				}
+				return nil, errors.New("the shell does not answer")
+			}
+			run := r.Host
+			if test.check {
+				run = r.Check
+			}
+			result := run(ctx, "localhost")
+			if got := summary(result); got != test.want || result.Err == nil || result.Err.Error() != why.Error() {
+				t.Errorf("got %s, %v, want %s, %v", got, result.Err, test.want, why)
+			}
+		})
+	}
+}
+
 // The first interrupt ends the step, and what is under always runs.
 func TestInterrupt(t *testing.T) {
 	r := runner(t, "steps:\n  - {name: a, run: 'x=1; echo begun; sleep 60'}\n  - {name: b, run: 'true'}\nalways:\n  - {name: c, run: 'echo $x'}\n", nil)

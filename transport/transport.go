@@ -100,6 +100,10 @@ type Deliverer interface {
 // 80 columns and 24 rows.
 type Size struct{ Cols, Rows int }
 
+// MaxSize is how many columns or rows a terminal can have: ioctl_tty(2) counts
+// them in 16 bits.
+const MaxSize = 1<<16 - 1
+
 // OrDefault returns the size with 80 × 24 in place of what is not positive.
 func (s Size) OrDefault() Size {
 	if s.Cols <= 0 {

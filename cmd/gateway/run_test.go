@@ -3,10 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -103,5 +107,34 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 				t.Errorf("%v, the log has %q, want what the signal has kept from being done", err, log)
 			}
 		})
+	}
+}
+
+// A host that was still being reached when the run was ended is skipped, as one that
+// was never tried.
+func TestScriptEndedWhileConnecting(t *testing.T) {
+	hole, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hole.Close()
+	home := t.TempDir()
+	reached := filepath.Join(home, "reached")
+	go func() { // ends with the listener, or with the connection that comes
+		if conn, err := hole.Accept(); err == nil {
+			defer conn.Close()
+			_ = os.WriteFile(reached, nil, 0o600)
+			_, _ = io.Copy(io.Discard, conn)
+		}
+	}()
+	write(t, filepath.Join(home, ".config/gateway/config.yaml"), "ssh_config: off\nno_daemon: true\n")
+	write(t, filepath.Join(home, ".config/gateway/hosts.yaml"), fmt.Sprintf("hosts:\n  hole: {addr: 127.0.0.1, port: %d}\n", hole.Addr().(*net.TCPAddr).Port))
+	write(t, filepath.Join(home, "s.yaml"), "steps:\n  - {name: one, run: 'until [ -e "+reached+" ]; do sleep 0.01; done; false'}\n")
+	status, out, errs := call(t, home, "run", filepath.Join(home, "s.yaml"), "--on", "localhost,hole", "--fail-fast", "-o", "jsonl")
+	if status != 6 || !strings.Contains(out, `"counts":{"failed":1,"skipped":1}`) {
+		t.Errorf("got %d, %s%s, want 6 and one host skipped", status, out, errs)
+	}
+	if _, out, _ := call(t, home, "hosts", "list", "run:last/failed"); strings.Contains(out, "hole") {
+		t.Errorf("failed are %s, want localhost alone", out)
 	}
 }

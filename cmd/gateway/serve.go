@@ -43,7 +43,8 @@ then commands have ten seconds to end, and its sessions are closed. A second
 signal ends it at once. Its log is $XDG_STATE_HOME/gateway/daemon.log.
 
 --stop is refused while it has sessions, or calls that do something. An agent that
-is only there, or "gateway session events", is no reason to stay.`,
+is only there, or "gateway session events", is no reason to stay. One that does
+not answer for five seconds is named, and killed with --force.`,
 		Example: `  gateway serve
   gateway serve --foreground --idle 0
   gateway serve --stop`,
@@ -68,13 +69,13 @@ is only there, or "gateway session events", is no reason to stay.`,
 			case f.foreground || f.detached:
 				return a.serve(cmd.Context(), path, f)
 			}
-			return a.startDaemon(cmd.Context(), path, f)
+			return a.startDaemon(cmd, path, f)
 		},
 	}
 	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay, and log to stderr (for systemd)")
 	cmd.Flags().Var(&f.idle, "idle", "end after that long without sessions and requests; 0 for never")
 	cmd.Flags().BoolVar(&f.stop, "stop", false, "end the daemon that runs, unless it has sessions or a command uses it")
-	cmd.Flags().BoolVar(&f.force, "force", false, "with --stop: close its sessions, and end what runs in them")
+	cmd.Flags().BoolVar(&f.force, "force", false, "with --stop: close its sessions, and end what runs in them; kill it if it hangs")
 	cmd.Flags().BoolVar(&f.detached, "detached", false, "what the daemon in the background is started with")
 	if err := cmd.Flags().MarkHidden("detached"); err != nil {
 		panic(err) // there is no such flag
@@ -116,14 +117,19 @@ func (a *app) startOptions(path string, args ...string) (client.StartOptions, er
 	return o, nil
 }
 
-func (a *app) startDaemon(ctx context.Context, path string, f serveFlags) error {
-	o, err := a.startOptions(path, "--idle", time.Duration(f.idle).String())
+func (a *app) startDaemon(cmd *cobra.Command, path string, f serveFlags) error {
+	idle := time.Duration(f.idle).String()
+	o, err := a.startOptions(path, "--idle", idle)
 	if err != nil {
 		return err
 	}
-	hello, err := client.Start(ctx, o)
+	begun := time.Now().Truncate(time.Microsecond) // as precise as what the daemon says
+	hello, err := client.Start(cmd.Context(), o)
 	if err != nil {
 		return err
+	}
+	if cmd.Flags().Changed("idle") && hello.Started.Before(begun) {
+		a.warn(fmt.Sprintf("daemon %d was running and keeps its own --idle: gateway serve --stop, then gateway serve --idle %s", hello.PID, idle))
 	}
 	return a.showDaemon(hello, path, fmt.Sprintf("daemon %d listens on %s\n", hello.PID, visible(path)))
 }
@@ -138,6 +144,8 @@ func (a *app) stopDaemon(ctx context.Context, path string, force bool) error {
 		return a.showDaemon(api.Hello{}, path, fmt.Sprintf("no daemon listens on %s\n", visible(path)))
 	case err != nil:
 		return err
+	case hello.Protocol == 0:
+		return a.showDaemon(hello, path, fmt.Sprintf("daemon %d did not answer and was killed\n", hello.PID))
 	}
 	return a.showDaemon(hello, path, fmt.Sprintf("daemon %d has ended\n", hello.PID))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
 )
 
 func (a *app) sessionListCommand() *cobra.Command {
@@ -126,7 +127,8 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	if len(names) == 0 {
+	all := len(names) == 0
+	if all {
 		sessions, err := c.Sessions(cmd.Context(), false)
 		if err != nil {
 			return err
@@ -142,6 +144,7 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 		switch {
 		case errors.Is(errs[i], context.Canceled) || cmd.Context().Err() != nil:
 			return context.Cause(cmd.Context())
+		case all && gateway.Code(errs[i]) == "session.closed": // it has ended since it was listed
 		case errs[i] != nil:
 			failed = append(failed, errs[i])
 		default:

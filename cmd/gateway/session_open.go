@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/daemon/api"
+	"gateway/transport"
 )
 
 // openFlags are what the command line says about a session.
@@ -65,11 +66,14 @@ func (a *app) sessionOpen(cmd *cobra.Command, host string, f *openFlags) error {
 		Cols: cmp.Or(f.cols, size.Cols), Rows: cmp.Or(f.rows, size.Rows),
 		TTL: api.Duration(f.ttl), Reopen: f.reopen,
 	}
+	impossible := func(flag string, n int) bool {
+		return cmd.Flags().Changed(flag) && (n < 1 || n > transport.MaxSize)
+	}
 	switch {
 	case f.kind != api.PTY && f.kind != api.Pipe:
 		return usage(cmd, "", "--kind: %q is neither pty nor pipe", f.kind)
-	case f.cols < 0 || f.rows < 0:
-		return usage(cmd, "", "--cols and --rows count from 1")
+	case impossible("cols", f.cols) || impossible("rows", f.rows):
+		return usage(cmd, "", "--cols and --rows: 1 to %d", transport.MaxSize)
 	case f.sudo.set:
 		o.Sudo = &api.Sudo{User: f.sudo.user}
 	}

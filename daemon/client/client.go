@@ -215,7 +215,7 @@ func (c *Client) within(ctx context.Context, limit time.Duration) (bound context
 	late := time.AfterFunc(startTime+limit, func() {
 		end(&transport.Error{
 			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: what listens on %s does not answer", c.where), Err: ErrLost,
-			Hint: "it may be stopped or stuck: see its log, or end that process",
+			Hint: "it may be stopped or stuck: see its log, or end it: gateway serve --stop --force",
 		})
 	})
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { late.Reset(limit) }}

@@ -269,12 +269,23 @@ func environment(environ []string) []string {
 }
 
 // Stop asks the daemon to end, and waits until it has. A daemon with sessions
-// or requests refuses unless force is set. The error satisfies [socket.Absent]
-// if there is none.
+// or requests refuses unless force is set. One that does not answer is an error;
+// with force it is killed, and so is one that does not end, and hello has its PID
+// alone. The error satisfies [socket.Absent] if there is none.
 func Stop(ctx context.Context, path string, force bool) (hello api.Hello, err error) {
 	c := At(path, "")
 	defer c.Release()
-	err = c.call(ctx, http.MethodPost, api.RouteStop, api.Stop{Force: force}, &hello)
+	err = c.ask(ctx, answerTime, http.MethodPost, api.RouteStop, api.Stop{Force: force}, &hello)
+	switch {
+	case errors.Is(err, ErrLost) && !errors.Is(err, errForeign):
+		hello, err = stuck(path, force, err)
+	case force && (err == nil || socket.Absent(err)): // what it waits for is shorter
+		bound, cancel := context.WithTimeout(ctx, answerTime)
+		defer cancel()
+		if held := socket.Gone(bound, path); errors.Is(held, socket.ErrHeld) && ctx.Err() == nil {
+			hello, err = stuck(path, force, held)
+		}
+	}
 	if err != nil && !socket.Absent(err) {
 		return hello, err
 	}
@@ -282,4 +293,23 @@ func Stop(ctx context.Context, path string, force bool) (hello api.Hello, err er
 		return hello, gone
 	}
 	return hello, err
+}
+
+// stuck kills a daemon that does not answer, or says how to.
+func stuck(path string, force bool, cause error) (hello api.Hello, err error) {
+	pid := socket.Daemon(path)
+	switch {
+	case pid == 0: // none, or nobody knows which
+		return hello, cause
+	case !force:
+		return hello, &transport.Error{
+			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: process %d, the daemon at %s, does not answer", pid, path), Err: cause,
+			Hint: "it may be stopped or stuck: see its log, or kill it: gateway serve --stop --force",
+		}
+	}
+	hello.PID = pid
+	if err = syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return hello, fmt.Errorf("daemon: kill process %d: %w", pid, err)
+	}
+	return hello, nil
 }

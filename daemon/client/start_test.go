@@ -294,6 +294,55 @@ func TestStartWhileEnding(t *testing.T) {
 	}
 }
 
+// A daemon that hangs is named in time, and ended by force, also where it hangs at
+// its end.
+func TestStopOneThatHangs(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		ending, force bool
+	}{{"asked", false, false}, {"forced", false, true}, {"forced at its end", true, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // it waits
+			dir := newDir(t)
+			pid := start(t, dir, "slow").PID
+			if test.ending {
+				asked, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go client.Stop(asked, socketIn(dir), false) // ends with asked
+				until(t, "the socket is gone", func() bool { _, err := os.Lstat(socketIn(dir)); return err != nil })
+			}
+			freeze(t, pid)
+			ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
+			defer cancel()
+			hello, err := client.Stop(ctx, socketIn(dir), test.force)
+			switch {
+			case ctx.Err() != nil:
+				t.Errorf("it took longer than anybody waits: %v", err)
+			case test.force && (err != nil || hello.PID != pid || len(marked(dir)) > 0):
+				t.Errorf("Stop = %+v, %v, and %v are left, want %d ended", hello, err, marked(dir), pid)
+			case !test.force && (gateway.Code(err) != "daemon.unreachable" || !strings.Contains(err.Error(), fmt.Sprintf("process %d", pid)) || !strings.Contains(gateway.Hint(err), "--force")):
+				t.Errorf("Stop = %v, %q, want that %d does not answer", err, gateway.Hint(err), pid)
+			}
+		})
+	}
+}
+
+// freeze stops a process, all of it.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is stopped", func() bool {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+		return !slices.ContainsFunc(files, func(file string) bool {
+			text, _ := os.ReadFile(file)
+			_, state, _ := strings.Cut(string(text), ") ")
+			return !strings.HasPrefix(state, "T")
+		})
+	})
+}
+
 func TestStartFails(t *testing.T) {
 	t.Run("ends at once", func(t *testing.T) {
 		dir := newDir(t)

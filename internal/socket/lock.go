@@ -64,7 +64,7 @@ func tryLock(path string) (*Lock, error) {
 		// Whoever cleans up may have removed the file since it was opened.
 		locked, err := file.Stat()
 		if there, e := os.Lstat(path); err == nil && e == nil && os.SameFile(locked, there) {
-			_ = file.Truncate(0) // the number is for messages only
+			_ = file.Truncate(0) // nobody has the number then, which is for messages and [Daemon]
 			_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 			return &Lock{file}, nil
 		}
@@ -74,6 +74,19 @@ func tryLock(path string) (*Lock, error) {
 
 // Release gives the lock back. It may be called more than once.
 func (l *Lock) Release() { l.file.Close() }
+
+// Daemon returns the process that holds the place of the daemon at a socket; 0 if
+// there is none, or it is not known.
+func Daemon(path string) (pid int) {
+	lock, err := tryLock(lockOf(path))
+	if err == nil {
+		lock.Release()
+	}
+	if errors.Is(err, ErrHeld) {
+		pid, _ = strconv.Atoi(holder(lockOf(path)))
+	}
+	return pid
+}
 
 // holder returns the number of the process that has the lock, as far as is known.
 func holder(path string) string {
