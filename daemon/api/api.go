@@ -240,6 +240,8 @@ type Input struct {
 type Interrupt struct {
 	Level   string `json:"level"`        // int, term or kill
 	Command string `json:"id,omitempty"` // the one that is meant; empty: what runs
+	// Attachment is the caller's, if any. With a scope, others are refused.
+	Attachment string `json:"attachment,omitempty"`
 }
 
 // What Wait may wait for.
