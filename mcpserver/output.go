@@ -314,7 +314,8 @@ func (r *read) leave(pieces []api.Piece, text string, rest []byte, over bool) st
 	return text
 }
 
-// lines shows what grep found: each line with its cursor, as grep -b does.
+// lines shows what grep found: each line with its cursor, as grep -b does, and an
+// ellipsis where more of it was cut off.
 func (c *call) lines(pieces []api.Piece) string {
 	var b strings.Builder
 	var each cleaner
@@ -326,7 +327,8 @@ func (c *call) lines(pieces []api.Piece) string {
 		}
 		line, rest, ok := each.clean(p.Data)
 		valid = valid && ok
-		fmt.Fprintf(&b, "%d%s%s%s\n", p.At, mark, strings.TrimSuffix(line, "\n"), unfinished(rest))
+		before, behind := p.Cut.Ellipses()
+		fmt.Fprintf(&b, "%d%s%s%s%s%s\n", p.At, mark, before, strings.TrimSuffix(line, "\n"), unfinished(rest), behind)
 	}
 	if !valid {
 		c.invalid("the output", []byte{0xff})
