@@ -828,6 +828,60 @@ func TestWhoIsAttachedIsAlone(t *testing.T) {
 	run(t, c, "work", "echo free")
 }
 
+// What a person runs is not ended by an agent, which has a scope. Without one it is
+// the machine's user, who may, as from another terminal.
+func TestWhoIsAttachedIsNotInterrupted(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	person, agent := dial(""), dial("agent")
+	open(t, agent, api.Open{Name: "work"})
+	s, err := agent.Session(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, detach := context.WithCancel(t.Context())
+	defer detach()
+	held, err := person.Attach(ctx, s.ID, "Ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(text string) api.Command {
+		t.Helper()
+		c, err := person.Run(t.Context(), s.ID, api.Run{Text: text, Attachment: held.Attachment})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := begin("sleep 600")
+	for name, call := range map[string]func() error{
+		"Run":           func() error { return runs(agent.Run(t.Context(), "work", api.Run{Text: "id"})) },
+		"Send":          func() error { return agent.Send(t.Context(), "work", api.Input{Text: "x", Command: c.ID}) },
+		"Interrupt":     func() error { return agent.Interrupt(t.Context(), "work", api.Interrupt{Level: "kill"}) },
+		"Reset":         func() error { return agent.Reset(t.Context(), "work") },
+		"Close":         func() error { _, err := agent.Close(t.Context(), "work"); return err },
+		"Run by others": func() error { return runs(person.Run(t.Context(), s.ID, api.Run{Text: "id"})) },
+	} {
+		if err := call(); gateway.Code(err) != "session.busy" || !strings.Contains(err.Error(), "Ada") || !strings.Contains(gateway.Hint(err), "until they detach") {
+			t.Errorf("%s = %v (%s), want busy with who", name, err, gateway.Hint(err))
+		}
+	}
+	ends := func(who *client.Client, in api.Interrupt) {
+		t.Helper()
+		if err := who.Interrupt(t.Context(), s.ID, in); err != nil {
+			t.Errorf("Interrupt(%+v) = %v", in, err)
+		}
+		if w, err := person.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
+			t.Errorf("Wait = %+v, %v", w, err)
+		}
+	}
+	ends(agent, api.Interrupt{Level: "int", Attachment: held.Attachment})
+	begin("sleep 600")
+	ends(person, api.Interrupt{Level: "int"})
+	if closed, err := person.Close(t.Context(), s.ID); err != nil || closed.State != api.Closed {
+		t.Errorf("Close = %+v, %v", closed, err)
+	}
+}
+
 // Who writes requests of their own is told that they are not what JSON is, or that
 // a decoder would make something else of them.
 func TestRequestIsText(t *testing.T) {

@@ -218,6 +218,9 @@ func (s *live) freeLocked(attachment string) error {
 	if err := s.openLocked(); err != nil {
 		return err
 	}
+	if err := s.heldLocked(attachment); err != nil { // before what runs, which is theirs
+		return err
+	}
 	switch {
 	case s.resets > 0:
 		return &transport.Error{Code: "session.busy", Message: fmt.Sprintf("daemon: session %s gets a fresh shell", s.session.Name), Hint: "try again in a moment"}
@@ -229,7 +232,7 @@ func (s *live) freeLocked(attachment string) error {
 			Hint:    "wait for it, interrupt it, or open another session",
 		}
 	}
-	return s.heldLocked(attachment)
+	return nil
 }
 
 // heldLocked reports whether somebody else has taken the terminal over.
@@ -242,4 +245,13 @@ func (s *live) heldLocked(attachment string) error {
 		Message: fmt.Sprintf("daemon: %s has attached to session %s", s.session.Attached, s.session.Name),
 		Hint:    "wait until they detach, or open another session",
 	}
+}
+
+// takenLocked is heldLocked for what ends something. The machine's user, who has no
+// scope, may do that all the same: what ignores ^C is ended from another terminal.
+func (s *live) takenLocked(scope, attachment string) error {
+	if scope == "" {
+		return nil
+	}
+	return s.heldLocked(attachment)
 }

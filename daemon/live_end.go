@@ -106,3 +106,18 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	s.mu.Unlock()
 	close(s.over)
 }
+
+// closeFor is close for a caller, who is refused while somebody is attached.
+func (s *live) closeFor(scope string) (api.Session, error) {
+	const reason = "closed"
+	s.mu.Lock()
+	err := s.takenLocked(scope, "")
+	if err == nil {
+		s.closeLocked(reason) // nobody attaches from here on
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return api.Session{}, err
+	}
+	return s.close(reason), nil
+}

@@ -27,11 +27,14 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 }
 
 // interrupt asks the command that runs to end.
-func (s *live) interrupt(ctx context.Context, in api.Interrupt) error {
+func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	engine, err := s.running(ctx, in.Command)
 	if err != nil {
+		return err
+	}
+	if err := s.takenLocked(scope, in.Attachment); err != nil { // as in send
 		return err
 	}
 	if err := s.busyLocked(); err != nil {

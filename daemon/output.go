@@ -264,11 +264,23 @@ func grep(ctx context.Context, view transcript.View, q api.Query, limit int) (ap
 	o := api.Output{Pieces: []api.Piece{}, Dropped: found.Dropped, Matches: found.Matches, Next: int64(found.Next)}
 	for _, line := range found.Lines {
 		p := piece(line.Chunk)
-		p.Match = line.Match
+		p.Match, p.Cut = line.Match, cut(line)
 		o.Pieces = append(o.Pieces, p)
 		o.Total += int64(len(p.Data))
 	}
 	return o, nil
+}
+
+func cut(line transcript.Line) api.Cut {
+	switch {
+	case line.Before && line.Behind:
+		return api.CutBoth
+	case line.Before:
+		return api.CutBefore
+	case line.Behind:
+		return api.CutBehind
+	}
+	return ""
 }
 
 // maxContext is how many lines around a match may be asked for.

@@ -153,7 +153,11 @@ func (d *Daemon) closeSession(q *request) error {
 	name := q.r.PathValue("id")
 	s, err := d.find(q.scope, name)
 	if err == nil {
-		return q.reply(s.close("closed"))
+		closed, err := s.closeFor(q.scope)
+		if err != nil {
+			return err
+		}
+		return q.reply(closed)
 	}
 	// A lost session is seen until somebody says that they have.
 	if past, ok := d.over(q.scope, name); ok && past.State == api.Lost {
@@ -221,7 +225,7 @@ func (d *Daemon) interrupt(q *request) error {
 	if err != nil {
 		return err
 	}
-	return s.interrupt(q.context(), in)
+	return s.interrupt(q.context(), q.scope, in)
 }
 
 func (d *Daemon) wait(q *request) error {

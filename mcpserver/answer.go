@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -20,8 +21,8 @@ const answerSchema = "gateway.answer/v1"
 // An answer is what is said of a command, small enough to be read by a model:
 // the fields of gateway.result/v1, as text and as much as was asked for, and what
 // to do next. What is empty is left out, and so is what goes without saying:
-// streams that are split, counts of a stream that is shown as a whole. Session is
-// the name. There is no transport, which the tool hosts tells, no time of
+// streams that are split, counts of a stream that is shown as a whole, unless some
+// of the output was dropped. Session is the name. There is no transport, which the tool hosts tells, no time of
 // connecting, and no spool: the tool output reads what is left out.
 type answer struct {
 	Schema  string `json:"schema"`
@@ -149,21 +150,23 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	if command.Result != nil {
 		a.fill(*command.Result)
 	}
-	bytesOf := map[session.Stream]int64{}
+	bytesOf, lost := map[session.Stream]int64{}, ""
 	for stream, text := range map[session.Stream]*string{session.Stdout: &a.Stdout, session.Stderr: &a.Stderr, session.Terminal: &a.Terminal} {
 		shown, err := c.excerpt(command, stream.String(), p, limit)
 		if err != nil {
 			return nil, err
 		}
-		*text = shown.text
-		if shown.cut {
-			a.Truncated, bytesOf[stream] = true, shown.bytes
-		}
+		*text, bytesOf[stream], lost = shown.text, shown.bytes, cmp.Or(lost, shown.lost)
+		a.Truncated = a.Truncated || shown.cut
 	}
 	a.StdoutBytes, a.StderrBytes = bytesOf[session.Stdout], bytesOf[session.Stderr]
 	p.cursor, p.over = command.To, p.over || command.Over()
-	a.Notes = c.notes
 	a.Next = next(a, command, s, p.timeout)
+	if lost != "" { // and nothing reads it: not in Next
+		c.note("%s", lost)
+		a.Truncated = true
+	}
+	a.Notes = c.notes
 	return a, nil
 }
 

@@ -92,7 +92,7 @@ type outputArgs struct {
 	Cursor  int    `json:"cursor,omitempty" jsonschema:"read from here on: a cursor of an earlier answer"`
 	Head    int    `json:"head,omitempty" jsonschema:"that many bytes from the beginning"`
 	Tail    int    `json:"tail,omitempty" jsonschema:"that many bytes from the end"`
-	Grep    string `json:"grep,omitempty" jsonschema:"only lines that match this regular expression (RE2), each with its cursor"`
+	Grep    string `json:"grep,omitempty" jsonschema:"only lines that match this regular expression (RE2), each with its cursor; of a long line 1 KiB around the match, with … where it goes on"`
 	Context int    `json:"context,omitempty" jsonschema:"with grep: lines around each match"`
 }
 

@@ -42,6 +42,11 @@ func TestWhyOutputIsDropped(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := r.Content[0].(*mcp.TextContent).Text
+			for _, want := range []string{`"stdout":"","stdout_bytes":40000,"truncated":true,`, `"notes":["` + says + `"]`} {
+				if tool == "run" && !strings.Contains(text, want) { // once, and of no stream
+					t.Errorf("%s = %s, want %s", tool, text, want)
+				}
+			}
 			if r.IsError || strings.Contains(text, says) != (tool == "run" || why != nil) {
 				t.Errorf("%s = %s, want %q", tool, text, says)
 			}

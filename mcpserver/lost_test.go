@@ -21,8 +21,8 @@ import (
 	"gateway/transport"
 )
 
-// agentOn is an agent whose server has a daemon that a test makes up.
-func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
+// serverOn is a server with a daemon that a test makes up.
+func serverOn(t *testing.T, routes http.Handler) *mcpserver.Server {
 	t.Helper()
 	daemon := httptest.NewServer(routes)
 	t.Cleanup(daemon.Close)
@@ -49,6 +49,13 @@ func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 		},
 	}, "test")
 	t.Cleanup(server.Close)
+	return server
+}
+
+// agentOn is an agent of such a server.
+func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
+	t.Helper()
+	server := serverOn(t, routes)
 	ours, theirs := mcp.NewInMemoryTransports()
 	go server.Run(t.Context(), theirs) // ends with the client
 	agent, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), ours, nil)

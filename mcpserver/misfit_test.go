@@ -18,6 +18,7 @@ func TestMisfit(t *testing.T) {
 	for _, c := range []struct{ name, tool, arguments, message, hint string }{
 		{"not an object", "exec", `"web1"`, "the arguments of exec are not a JSON object", exec},
 		{"none", "exec", ``, "exec needs host", exec},
+		{"none but null", "exec", `null`, "exec needs host", exec},
 		{"one is missing", "exec", `{"host":"web1"}`, "exec needs command", exec},
 		{"unknown", "exec", `{"host":"web1","comand":"id"}`, `exec has no argument "comand"`, "did you mean command? " + exec},
 		{"too small", "exec", `{"host":"web1","command":"id","timeout_ms":0}`, "timeout_ms is 0: use a whole number from 1 to 86400000", late},

@@ -14,8 +14,9 @@ import (
 // excerpted is what an answer holds of a stream.
 type excerpted struct {
 	text  string
-	cut   bool  // the middle is missing
-	bytes int64 // that there are
+	cut   bool   // the middle is missing
+	bytes int64  // that there are
+	lost  string // what of the output, of whatever stream, is not there any more
 }
 
 // excerpt returns what has come on a stream since the last answer: as much as
@@ -42,11 +43,12 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 			}
 		}
 	}
-	if o.Dropped > 0 {
-		c.note("%s: %s", stream, dropped(o))
-	}
 	if o.Omitted == 0 {
-		return c.all(p, stream, joined(o.Pieces), command.Over()), nil
+		e := c.all(p, stream, joined(o.Pieces), command.Over())
+		if e.lost = dropped(o); e.lost != "" {
+			e.bytes = total(command, stream) // which says whether that was lost here
+		}
+		return e, nil
 	}
 	e := c.ends(o, p.rest[stream], stream)
 	text := fmt.Sprintf("%s\n[... %d bytes left out; output with id %s, stream %s and cursor %d reads on here ...]\n%s", strings.TrimSuffix(e.first, "\n"), e.omitted, command.ID, stream, e.next, e.last)
@@ -55,12 +57,15 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 		text += unfinished(e.rest)
 		p.rest[stream] = nil
 	}
-	return excerpted{text, true, cmp.Or(total(command, stream), o.Total)}, nil
+	return excerpted{text, true, cmp.Or(total(command, stream), o.Total), dropped(o)}, nil
 }
 
-// dropped says what is missing of some output.
+// dropped says what is missing of some output; empty: nothing.
 func dropped(o api.Output) string {
-	if o.Why != nil {
+	switch {
+	case o.Dropped == 0:
+		return ""
+	case o.Why != nil:
 		return fmt.Sprintf("%d bytes could not be kept: %s", o.Dropped, plain(o.Why.Message))
 	}
 	return fmt.Sprintf("%d bytes were dropped: the session's transcript is full", o.Dropped)
@@ -314,7 +319,8 @@ func (r *read) leave(pieces []api.Piece, text string, rest []byte, over bool) st
 	return text
 }
 
-// lines shows what grep found: each line with its cursor, as grep -b does.
+// lines shows what grep found: each line with its cursor, as grep -b does, and an
+// ellipsis where more of it was cut off.
 func (c *call) lines(pieces []api.Piece) string {
 	var b strings.Builder
 	var each cleaner
@@ -326,7 +332,8 @@ func (c *call) lines(pieces []api.Piece) string {
 		}
 		line, rest, ok := each.clean(p.Data)
 		valid = valid && ok
-		fmt.Fprintf(&b, "%d%s%s%s\n", p.At, mark, strings.TrimSuffix(line, "\n"), unfinished(rest))
+		before, behind := p.Cut.Ellipses()
+		fmt.Fprintf(&b, "%d%s%s%s%s%s\n", p.At, mark, before, strings.TrimSuffix(line, "\n"), unfinished(rest), behind)
 	}
 	if !valid {
 		c.invalid("the output", []byte{0xff})

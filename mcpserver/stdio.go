@@ -21,6 +21,9 @@ const (
 	// maxCalls is how many calls of a client may be unanswered. Each of them may
 	// hold an answer that the client does not read.
 	maxCalls = 32
+	// codeFull is the error of a call beyond that: JSON-RPC 2.0, section 5.1 leaves
+	// it to the server.
+	codeFull = -32000
 )
 
 // Stdio returns the transport to one client over two pipes. A line that is no
@@ -38,7 +41,7 @@ func (s *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	out := &wholeWriter{out: s.out}
 	in := &lines{Closer: s.in, in: bufio.NewReaderSize(s.in, 64<<10), out: out}
 	connection, err := (&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: -1}).Connect(ctx)
-	return &bounded{Connection: connection, calls: make(chan struct{}, maxCalls)}, err
+	return &bounded{Connection: connection, calls: make(chan struct{}, 2*maxCalls)}, err
 }
 
 // A wholeWriter writes lines of several writers one after the other.
@@ -159,33 +162,68 @@ func (l *lines) refuse(line []byte, why error) error {
 	return err
 }
 
-// bounded reads no further call while too many are unanswered.
+// bounded refuses a call while too many are unanswered, and reads on: what comes
+// next may cancel one of them.
 type bounded struct {
 	mcp.Connection
 	calls chan struct{}
+
+	writing sync.Mutex // held while an answer is written
 }
 
 // Read implements [mcp.Connection].
 func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
-	message, err := b.Connection.Read(ctx)
-	if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
-		select {
-		case b.calls <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+	for {
+		message, err := b.Connection.Read(ctx)
+		r, ok := message.(*jsonrpc.Request)
+		if err != nil || !ok || !r.IsCall() || b.take(r) {
+			return message, err
+		}
+		if taken, err := b.takeOrRefuse(ctx, r); taken || err != nil {
+			return message, err
 		}
 	}
-	return message, err
+}
+
+// take counts a call, if there is room for it. What is quick, as a ping, has room
+// beside tools that wait. Only Read takes, one call after the other.
+func (b *bounded) take(r *jsonrpc.Request) bool {
+	if r.Method == "tools/call" && len(b.calls) >= maxCalls {
+		return false
+	}
+	select {
+	case b.calls <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// takeOrRefuse waits for the answer that is being written, since its call counts no
+// more for a client that has read it, and answers the call itself if there is no
+// room then. A client that does not read is not read from meanwhile.
+func (b *bounded) takeOrRefuse(ctx context.Context, r *jsonrpc.Request) (taken bool, err error) {
+	b.writing.Lock()
+	defer b.writing.Unlock()
+	if b.take(r) {
+		return true, nil
+	}
+	return false, b.Connection.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{
+		Code: codeFull, Message: fmt.Sprintf("%d calls are unanswered, and no more are possible: wait for an answer, or cancel a call", len(b.calls)),
+	}})
 }
 
 // Write implements [mcp.Connection].
 func (b *bounded) Write(ctx context.Context, message jsonrpc.Message) error {
+	if _, ok := message.(*jsonrpc.Response); !ok {
+		return b.Connection.Write(ctx, message)
+	}
+	b.writing.Lock()
+	defer b.writing.Unlock()
 	err := b.Connection.Write(ctx, message)
-	if _, ok := message.(*jsonrpc.Response); ok {
-		select {
-		case <-b.calls:
-		default: // it answers what was no call
-		}
+	select {
+	case <-b.calls:
+	default: // it answers what was no call
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,7 +40,9 @@ that are over can be read too, as long as their records are kept.
 A cursor counts bytes from the session's beginning. --cursor tells on stderr
 where to go on, and -o json says it in "next"; -o json gives 4 MiB at most, of
 which "next" is the end. With --grep and --since a line that has begun before and
-goes on behind the cursor is looked at as a whole.`,
+goes on behind the cursor is looked at as a whole. Of a line over 1 KiB --grep
+shows what is around the match, with … where the line goes on; -o json says that
+in "cut": before, behind or both.`,
 		Example: `  gateway session read work --tail 20
   gateway session read work --since 51200 --cursor
   gateway session read work --follow
@@ -163,6 +166,7 @@ type pieceEntry struct {
 	Data       *string   `json:"data,omitempty"`
 	DataBase64 *string   `json:"data_base64,omitempty"`
 	Match      bool      `json:"match,omitempty"`
+	Cut        api.Cut   `json:"cut,omitempty"`
 }
 
 const (
@@ -230,7 +234,8 @@ func (r *reader) write(p api.Piece) error {
 	a := r.app
 	r.next = max(r.next, p.At+int64(len(p.Data)))
 	if r.query.Grep != "" && a.config.Output == "text" {
-		p.Data = append(p.Data, '\n') // it is a line
+		before, behind := p.Cut.Ellipses()
+		p.Data = slices.Concat([]byte(before), p.Data, []byte(behind+"\n")) // it is a line
 	}
 	switch {
 	case a.config.Output == "text" && (r.one || p.Stream == session.Stdout.String()):
@@ -243,7 +248,7 @@ func (r *reader) write(p api.Piece) error {
 	if len(p.Data) == 0 && r.query.Grep == "" {
 		return nil
 	}
-	entry := pieceEntry{Stream: cmp.Or(p.Stream, r.query.Stream), At: p.At, Time: p.Time.UTC(), Match: p.Match}
+	entry := pieceEntry{Stream: cmp.Or(p.Stream, r.query.Stream), At: p.At, Time: p.Time.UTC(), Match: p.Match, Cut: p.Cut}
 	entry.Data, entry.DataBase64 = gateway.Text(p.Data)
 	if a.config.Output == "jsonl" {
 		return a.out.json(entry)

@@ -201,7 +201,7 @@ func (t *takeover) typed(ctx context.Context, b []byte) {
 
 // interrupt asks the command that runs to end.
 func (t *takeover) interrupt(ctx context.Context) {
-	if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int), Command: t.running()}); err != nil {
+	if err := t.client.Interrupt(ctx, t.session.ID, api.Interrupt{Level: string(session.Int), Command: t.running(), Attachment: t.id}); err != nil {
 		t.app.log.Debug("interrupt", "session", t.session.ID, "error", err) // it has ended
 	}
 }

@@ -240,6 +240,8 @@ type Input struct {
 type Interrupt struct {
 	Level   string `json:"level"`        // int, term or kill
 	Command string `json:"id,omitempty"` // the one that is meant; empty: what runs
+	// Attachment is the caller's, if any. With a scope, others are refused.
+	Attachment string `json:"attachment,omitempty"`
 }
 
 // What Wait may wait for.
@@ -318,6 +320,31 @@ type Piece struct {
 	Data   []byte    `json:"data_base64"`
 	// Match: the line is one that Grep found, not its context.
 	Match bool `json:"match,omitempty"`
+	// Cut says where a line goes on that is too long to be given as a whole; empty:
+	// it is whole.
+	Cut Cut `json:"cut,omitempty"`
+}
+
+// Cut is the side of a Piece on which its line goes on.
+type Cut string
+
+// The sides of a Piece.
+const (
+	CutBefore Cut = "before"
+	CutBehind Cut = "behind"
+	CutBoth   Cut = "both"
+)
+
+// Ellipses returns what is shown before and behind the piece: where the line goes
+// on, an ellipsis.
+func (c Cut) Ellipses() (before, behind string) {
+	if c == CutBefore || c == CutBoth {
+		before = "…"
+	}
+	if c == CutBehind || c == CutBoth {
+		behind = "…"
+	}
+	return before, behind
 }
 
 // Event is a line of a stream: of one session's output and commands, or of all

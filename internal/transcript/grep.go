@@ -28,13 +28,22 @@ type GrepOptions struct {
 	Since Cursor
 }
 
-// A Line is one that matches, or stands near one that does. At is where it
-// begins, and Data has no line end. Of a line longer than 1 KiB, or than all that
-// is wanted, Data is what is around the match, or the beginning, and Cut is true;
-// also for a piece of a line that is longer than 64 KiB.
+// A Line is one that matches, or stands near one that does. Data has no line end,
+// and At is where it begins. Of a line longer than 1 KiB, or than all that is
+// wanted, Data is what is around the match, or the beginning; Before and Behind say
+// where the line goes on, also for a piece of one that is longer than 64 KiB.
 type Line struct {
 	Chunk
-	Match, Cut bool
+	Match, Before, Behind bool
+
+	jumps []jump // where Data came in pieces
+}
+
+// A jump is an offset in a line's data where other streams have written in between,
+// and the cursor there.
+type jump struct {
+	offset int
+	at     Cursor
 }
 
 // Found is what a search found.
@@ -149,8 +158,9 @@ func (g *grep) chunk(c Chunk) {
 	open := &g.open[c.Stream]
 	for len(c.Data) > 0 && !g.full {
 		if len(open.Data) == 0 {
-			open.Stream, open.At, open.Time = c.Stream, c.At, c.Time
+			open.Stream, open.At, open.Time, open.jumps = c.Stream, c.At, c.Time, open.jumps[:0]
 		}
+		open.jump(open.end, c.At)
 		n := min(len(c.Data), maxLine-len(open.Data))
 		text := c.Data[:n]
 		end := bytes.IndexByte(text, '\n')
@@ -168,12 +178,12 @@ func (g *grep) chunk(c Chunk) {
 		if end < 0 && len(text) < maxLine {
 			return
 		}
-		if len(text) > 0 || !open.Cut { // else it is the end of a line whose pieces are done
+		if len(text) > 0 || !open.Before { // else it is the end of a line whose pieces are done
 			line := open.Line
-			line.Data, line.Cut = text, open.Cut || end < 0
+			line.Data, line.Behind = text, end < 0
 			g.line(line, c.At)
 		}
-		open.Data, open.Cut = buffer[:0], end < 0
+		open.Data, open.Before = buffer[:0], end < 0
 	}
 }
 
@@ -186,7 +196,7 @@ func (g *grep) flush(end Cursor) {
 			g.stuck = g.at >= end
 			g.line(open.Line, end)
 		}
-		open.Data, open.Cut = open.Data[:0], false
+		open.Data, open.Before = open.Data[:0], false
 	}
 	g.stuck = false
 }
@@ -281,8 +291,27 @@ func (l Line) cut(match []int, width int, buffer []byte) Line {
 			start = max(match[0]-max(width-(match[1]-match[0]), 0)/2, 0)
 			start = min(start, len(text)-width)
 		}
-		text, l.Cut = text[start:start+width], true
+		l.At = l.cursor(start)
+		l.Before, l.Behind = l.Before || start > 0, l.Behind || start+width < len(text)
+		text = text[start : start+width]
 	}
-	l.Data = append(buffer[:0], text...)
+	l.Data, l.jumps = append(buffer[:0], text...), nil
 	return l
+}
+
+// jump notes that the data goes on at a cursor, behind another one.
+func (l *Line) jump(behind, at Cursor) {
+	if len(l.Data) > 0 && behind != at {
+		l.jumps = append(l.jumps, jump{len(l.Data), at})
+	}
+}
+
+// cursor returns where a byte of the data stands.
+func (l Line) cursor(offset int) Cursor {
+	for _, j := range slices.Backward(l.jumps) {
+		if j.offset <= offset {
+			return j.at + Cursor(offset-j.offset)
+		}
+	}
+	return l.At + Cursor(offset)
 }

@@ -19,15 +19,13 @@ import (
 )
 
 // lines writes what a search found on one line: a match has a colon, a line of
-// its context a minus, a cut line a tilde.
+// its context a minus, a line that is cut a tilde on each side where it goes on.
 func lines(f transcript.Found) string {
 	var b strings.Builder
 	for _, l := range f.Lines {
 		mark := map[bool]string{true: ":", false: "-"}[l.Match]
-		if l.Cut {
-			mark += "~"
-		}
-		fmt.Fprintf(&b, "%d%s%s ", l.At, mark, l.Data)
+		cut := map[bool]string{true: "~"}
+		fmt.Fprintf(&b, "%d%s%s%s%s ", l.At, mark, cut[l.Before], l.Data, cut[l.Behind])
 	}
 	return fmt.Sprintf("%s#%d >%d", b.String(), f.Matches, f.Next)
 }
@@ -63,10 +61,10 @@ func TestGrep(t *testing.T) {
 		{"the order of line ends", "warn|beta", transcript.GrepOptions{}, nil, `8:warn: x 6:beta #2 >98`},
 		{"no room for the context", "gamma", transcript.GrepOptions{Context: 5, Bytes: 9}, []transcript.Stream{stdout}, `6-beta 20- 21:gamma #1 >27`},
 		{"no room for a second match", "gamma|delta", transcript.GrepOptions{Bytes: 9}, []transcript.Stream{stdout}, `21:gamma #1 >27`},
-		{"width", "needle", transcript.GrepOptions{Bytes: 12}, nil, `41:~ a needle in #1 >98`},
-		{"width at the beginning", "long", transcript.GrepOptions{Bytes: 8}, nil, `41:~a long l #1 >98`},
-		{"width at the end", "hay", transcript.GrepOptions{Bytes: 8}, nil, `41:~ the hay #1 >98`},
-		{"a match longer than that", "long.*hay", transcript.GrepOptions{Bytes: 8}, nil, `41:~long lin #1 >98`},
+		{"width", "needle", transcript.GrepOptions{Bytes: 12}, nil, `57:~ a needle in~ #1 >98`},
+		{"width at the beginning", "long", transcript.GrepOptions{Bytes: 8}, nil, `41:a long l~ #1 >98`},
+		{"width at the end", "hay", transcript.GrepOptions{Bytes: 8}, nil, `69:~ the hay #1 >98`},
+		{"a match longer than that", "long.*hay", transcript.GrepOptions{Bytes: 8}, nil, `43:~long lin~ #1 >98`},
 	} {
 		found, err := l.View(0, l.End(), test.streams...).Grep(t.Context(), regexp.MustCompile(test.pattern), test.options)
 		if got := lines(found); got != test.want || err != nil {
@@ -80,6 +78,25 @@ func TestGrep(t *testing.T) {
 	}
 }
 
+// TestGrepCutInPieces: an excerpt of a line stands where its own bytes do, however
+// much of other streams came in between, and also where a search goes on.
+func TestGrepCutInPieces(t *testing.T) {
+	l, _ := create(t, transcript.Options{})
+	add(t, l, stdout, "first\nthe line be") // 6
+	add(t, l, stderr, "other\n")            // 17
+	add(t, l, stdout, "gins here and ")     // 23
+	add(t, l, stderr, "another\n")          // 37
+	add(t, l, stdout, "ends there\n")       // 45
+	for pattern, want := range map[string]string{"line": "8:~e line b~", "here": "26:~s here a~", "ends": "35:~d ends t~", "there": "47:~ds there"} {
+		for _, since := range []transcript.Cursor{0, 20, 40} {
+			found, err := l.View(0, l.End(), stdout).Grep(t.Context(), regexp.MustCompile(`\b`+pattern+`\b`), transcript.GrepOptions{Bytes: 8, Since: since})
+			if got, want := lines(found), want+" #1 >56"; got != want || err != nil {
+				t.Errorf("%s since %d: got %s, %v, want %s", pattern, since, got, err, want)
+			}
+		}
+	}
+}
+
 // TestGrepLongLines: lines of any length need bounded memory, and what is in
 // them is found.
 func TestGrepLongLines(t *testing.T) {
@@ -90,11 +107,11 @@ func TestGrepLongLines(t *testing.T) {
 	add(t, l, stdout, strings.Repeat("y", 10*piece)+"needle")
 	add(t, l, stdout, "\nlast\n")
 	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle|^$"), transcript.GrepOptions{Context: 1})
-	if got, want := lines(found), fmt.Sprintf("%d-~%s %d:~needle %d-last #1 >%d", piece+7+9*piece, strings.Repeat("y", 1024), piece+7+10*piece, 11*piece+7+7, l.End()); got != want || err != nil {
+	if got, want := lines(found), fmt.Sprintf("%d-~%s~ %d:~needle %d-last #1 >%d", piece+7+9*piece, strings.Repeat("y", 1024), piece+7+10*piece, 11*piece+7+7, l.End()); got != want || err != nil {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 	found, err = l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("short|x"), transcript.GrepOptions{})
-	if got, want := lines(found), fmt.Sprintf("0:~%s %d:short #2 >%d", strings.Repeat("x", 1024), piece+1, l.End()); got != want || err != nil {
+	if got, want := lines(found), fmt.Sprintf("0:%s~ %d:short #2 >%d", strings.Repeat("x", 1024), piece+1, l.End()); got != want || err != nil {
 		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Unfinished returns the line that a stream is in the middle of at the view's end:
 // one without data if there is none. Of one that is longer than 64 KiB there is
-// no data either, and Cut is true.
+// no data either, and Before is true.
 func (v View) Unfinished(stream Stream) (Line, error) {
 	l, _, err := v.now().unfinished(stream)
 	return l, err
@@ -28,7 +28,7 @@ func (v View) unfinished(stream Stream) (Line, Cursor, error) {
 			return line, end, err
 		}
 	}
-	return Line{Chunk: Chunk{Stream: stream}, Cut: true}, 0, nil
+	return Line{Chunk: Chunk{Stream: stream}, Before: true}, 0, nil
 }
 
 // lastLine returns what stands behind the last line end from a cursor on, without
@@ -50,6 +50,7 @@ func (v View) lastLine(at Cursor, skip int64) (l Line, end Cursor, whole bool, e
 		}
 		c := p.Chunk.slice(int(min(skip, int64(len(p.Data)))), len(p.Data))
 		skip -= int64(len(p.Data) - len(c.Data))
+		l.jump(end, p.At)
 		end = p.End()
 		if i := bytes.LastIndexByte(c.Data, '\n'); i >= 0 {
 			l, whole = Line{}, true
