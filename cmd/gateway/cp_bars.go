@@ -88,6 +88,7 @@ func (b *bars) add(host int) {
 
 func (b *bars) newBar(name string, size int64) *mpb.Bar {
 	name = runewidth.FillRight(runewidth.Truncate(visible(name), barName, "…"), barName)
+	name = "\r" + name // mpb goes up, but stays in the column behind a ^C that the terminal shows
 	return b.progress.AddBar(
 		size, mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(name)),
@@ -208,7 +209,7 @@ func (b *bars) above(out *output, text string) {
 		out.say(text)
 		return
 	}
-	if _, err := b.progress.Write([]byte(text + "\n")); err != nil {
+	if _, err := b.progress.Write([]byte(eraseLine + text + "\n")); err != nil {
 		out.say(text) // they are gone
 	}
 }
@@ -226,4 +227,5 @@ func (b *bars) end() {
 	}
 	b.mu.Unlock()
 	b.progress.Wait()
+	_, _ = b.copying.app.out.stderr.WriteString(eraseLine) // the place of last resort
 }

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"gateway/internal/screen"
+)
+
+// A ^C takes the bars away, and what is said then begins a line, however wide the
+// terminal is: it shows the ^C itself, where the bars are about to be erased.
+func TestInterruptAmidBars(t *testing.T) {
+	for _, cols := range []int{80, 60} {
+		t.Run(fmt.Sprint(cols), func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "big"), "")
+			if err := os.Truncate(filepath.Join(dir, "big"), 1<<40); err != nil { // nobody waits for its end
+				t.Fatal(err)
+			}
+			p := starts(t, dir, "sh", "-c", `read go; cd "$HOME" && exec gateway cp big localhost:copy`)
+			if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: uint16(cols)}); err != nil {
+				t.Fatal(err)
+			}
+			p.press("go\r")
+			p.expect("  big ")
+			p.expect("  big ") // drawn twice: the first one has been erased
+			p.press("\x03")
+			p.expect("^C")
+			p.expect("gateway: copied 0 files")
+			p.leaves(130)
+			shown := p.screen(24, cols)
+			if len(shown) < 2 || shown[0] != "go" || !strings.HasPrefix(shown[1], "localhost ! gateway: cmd.interrupted: ") {
+				t.Errorf("the message is not what comes first: %q", shown)
+			}
+			if text := strings.Join(shown, "\n"); strings.Contains(text, "TiB") || strings.Contains(text, "^C") {
+				t.Errorf("the bars are still there: %q", shown)
+			}
+		})
+	}
+}
+
+// screen returns the lines of the terminal, as far as there is something on them.
+func (p *person) screen(rows, cols int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := screen.New(rows, cols)
+	_, _ = s.Write(p.seen) // never fails
+	return slices.DeleteFunc(s.Snapshot().Rows, func(row string) bool { return row == "" })
+}
