@@ -62,6 +62,7 @@ interrupted.`,
   gateway cp --resume disk.img web1:/var/images/
   gateway cp db1:dump.sql db2:`,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completePlaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.cp(cmd, args, &f)
 		},
