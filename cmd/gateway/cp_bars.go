@@ -57,6 +57,7 @@ func (a *app) newBars(c *copying) *bars {
 		copying: c, hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{}),
 		progress: mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(a.console.size().Cols), mpb.WithRefreshRate(redraw)),
 	}
+	a.out.drawn.Store(true)
 	go b.draw() // ends with end
 	return b
 }
@@ -227,5 +228,7 @@ func (b *bars) end() {
 	}
 	b.mu.Unlock()
 	b.progress.Wait()
-	_, _ = b.copying.app.out.stderr.WriteString(eraseLine) // the place of last resort
+	out := b.copying.app.out
+	_, _ = out.stderr.WriteString(eraseLine) // the place of last resort
+	out.drawn.Store(false)
 }

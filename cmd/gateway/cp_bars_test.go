@@ -45,6 +45,22 @@ func TestInterruptAmidBars(t *testing.T) {
 	}
 }
 
+// Without bars nothing draws over the ^C, and what is said then begins a line as well.
+func TestInterruptWithoutBars(t *testing.T) {
+	home := homeWith(t, "groups: {both: {hosts: [gone, localhost]}}\nhosts: {gone: {addr: 127.0.0.1, port: 1, agent: false}}\n")
+	write(t, filepath.Join(home, "big"), "")
+	if err := os.Truncate(filepath.Join(home, "big"), 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	p := starts(t, home, "sh", "-c", `cd "$HOME" && CI=true exec gateway cp big @both:copy`)
+	p.expect("gone ! gateway: tcp.refused: ")
+	p.expect("\r\n")
+	p.press("\x03")
+	p.expect("^C\r\n")
+	p.expect("gateway: 0 of 2 ok")
+	p.leaves(130)
+}
+
 // screen returns the lines of the terminal, as far as there is something on them.
 func (p *person) screen(rows, cols int) []string {
 	p.mu.Lock()

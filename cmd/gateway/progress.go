@@ -44,6 +44,7 @@ func (a *app) showProgress(names []string) *progress {
 		stopped: make(chan struct{}), over: make(chan struct{}),
 	}
 	a.out.progress.Store(p)
+	a.out.drawn.Store(true)
 	go p.draw() // ends with stop
 	return p
 }
@@ -124,5 +125,6 @@ func (p *progress) stop() {
 	close(p.stopped)
 	<-p.over
 	p.out.progress.Store(nil)
+	p.out.drawn.Store(false)
 	p.makeRoom()()
 }
