@@ -189,3 +189,27 @@ func TestTransferChecksumOfMadeUp(t *testing.T) {
 		}
 	})
 }
+
+// A symlink that points where it should is the same, and another one is not, nor a
+// file.
+func TestTransferChecksumOfSymlinks(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for _, c := range []transfer.Copy{{From: &transfer.Local{}, To: m}, {From: m, To: &transfer.Local{}}} {
+			from, there := t.TempDir(), t.TempDir()
+			err := errors.Join(os.Symlink("to\n ", from+"/same"), os.Symlink("to\n ", there+"/same"),
+				os.Symlink("new", from+"/other"), os.Symlink("old", there+"/other"), os.Symlink("new", from+"/file"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, there+"/file", "new", 0o600)
+			c.Paths, c.Into, c.Recursive, c.Checksum, c.DryRun = []string{from + "/."}, there, true, true, true
+			for _, want := range []struct{ links, unchanged int64 }{{2, 1}, {2, 1}, {0, 3}} {
+				if r := run(t, c); !r.OK() || r.Links != want.links || r.Unchanged != want.unchanged {
+					t.Errorf("%+v, want %+v", r, want)
+				}
+				c.DryRun = false
+			}
+			sameTrees(t, from, there)
+		}
+	})
+}

@@ -116,8 +116,8 @@ const maxProblems = 100
 // A Report says what a copy has done.
 type Report struct {
 	From, To About
-	// Counts of files, made directories, symlinks, files that were the same
-	// already, what was left out, and problems.
+	// Counts of files, made directories, symlinks, files and symlinks that were the
+	// same already, what was left out, and problems.
 	Files, Dirs, Links, Unchanged, Skipped, Failed int64
 	// Bytes are those that were moved; Resumed were there already.
 	Bytes, Resumed int64

@@ -313,17 +313,22 @@ func kindOf(mode fs.FileMode) string {
 
 // link copies a symlink as it is.
 func (w *walk) link(ctx context.Context, t task) {
-	_, _, err := w.there(ctx, t, "symlink")
-	if err == nil && w.DryRun {
-		w.n.links.Add(1)
-		w.event(Event{Path: t.from, Target: t.to, Done: Would})
-		return
-	}
+	old, have, err := w.there(ctx, t, "symlink")
 	var target string
 	if err == nil {
 		target, err = w.From.Readlink(ctx, t.from)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case w.Checksum && have && w.pointsTo(ctx, t.to, old, target):
+		w.count(&w.report.Unchanged)
+		w.event(Event{Path: t.from, Target: t.to, Done: Unchanged})
+		return
+	case w.DryRun:
+		w.n.links.Add(1)
+		w.event(Event{Path: t.from, Target: t.to, Done: Would})
+		return
+	default:
 		if err = w.To.Symlink(ctx, target, t.to); unsure(err) {
 			err = mayBeDone(w.To, t.to, err)
 			w.count(&w.report.Unsure)
@@ -335,4 +340,14 @@ func (w *walk) link(ctx context.Context, t task) {
 	}
 	w.n.links.Add(1)
 	w.event(Event{Path: t.from, Target: t.to, Done: Linked})
+}
+
+// pointsTo reports whether what is there is a symlink to target. One that can't be
+// read can be replaced all the same.
+func (w *walk) pointsTo(ctx context.Context, path string, there Info, target string) bool {
+	if there.Mode&fs.ModeSymlink == 0 {
+		return false
+	}
+	points, err := w.To.Readlink(ctx, path)
+	return err == nil && points == target
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"gateway/hosts"
 	"gateway/internal/config"
+	"gateway/transfer"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -68,6 +70,42 @@ func (a *app) completeSelector(_ *cobra.Command, args []string, word string) ([]
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
+// completePlaces completes the selector of HOST:PATH. What is here stands beside it,
+// since the shell looks for files only where it is told of nothing.
+func (a *app) completePlaces(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	var places []string
+	names, groups := a.names()
+	for _, selector := range slices.Concat(names, groups) {
+		if strings.HasPrefix(selector+":", word) {
+			places = append(places, selector+":")
+		}
+	}
+	switch place, _ := transfer.ParsePlace(word); {
+	case len(places) > 0:
+		return append(places, filesHere(word)...), cobra.ShellCompDirectiveNoSpace
+	case place.Remote():
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveDefault
+}
+
+// filesHere returns what begins with word in the working directory.
+func filesHere(word string) (files []string) {
+	entries, _ := os.ReadDir(".")
+	for _, entry := range entries {
+		name := entry.Name()
+		// A colon would make it a place on a host, and the others end a completion.
+		if !strings.HasPrefix(name, word) || strings.HasPrefix(name, ".") || strings.ContainsAny(name, ":\t\n") {
+			continue
+		}
+		if entry.IsDir() {
+			name += "/"
+		}
+		files = append(files, name)
+	}
+	return files
+}
+
 // names returns the hosts, and the groups and tags, as a selector has them.
 // Whoever completes a word does not want to hear what is wrong with a file.
 func (a *app) names() (names, groups []string) {
@@ -111,6 +149,17 @@ func (a *app) completeExecFlags(cmd *cobra.Command) {
 		completeWords(cmd, name, nil)
 	}
 	completeWords(cmd, "shell", []string{"bash", "sh", "zsh"})
+}
+
+// plainUsage has completion show what flags are for without the backticks, which mark
+// a placeholder for help.
+func plainUsage(cmd *cobra.Command) {
+	plain := func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") }
+	cmd.PersistentFlags().VisitAll(plain)
+	cmd.Flags().VisitAll(plain)
+	for _, c := range cmd.Commands() {
+		plainUsage(c)
+	}
 }
 
 func completeWords(cmd *cobra.Command, flag string, words []string) {

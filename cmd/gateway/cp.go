@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -61,6 +62,7 @@ interrupted.`,
   gateway cp --resume disk.img web1:/var/images/
   gateway cp db1:dump.sql db2:`,
 		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     a.completePlaces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.cp(cmd, args, &f)
 		},
@@ -111,6 +113,9 @@ type copying struct {
 func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	c, err := a.newCopying(cmd, args, f)
 	if err != nil {
+		return err
+	}
+	if err := c.lookHere(cmd); err != nil {
 		return err
 	}
 	if err := a.load(); err != nil {
@@ -197,6 +202,27 @@ func (a *app) newCopying(cmd *cobra.Command, args []string, f *cpFlags) (*copyin
 		err = usage(cmd, "", "many hosts on both sides")
 	}
 	return c, err
+}
+
+// lookHere refuses sources on this machine that are not there or can't be read:
+// else each host is connected to, and blamed.
+func (c *copying) lookHere(cmd *cobra.Command) error {
+	if c.from.Remote() {
+		return nil
+	}
+	for _, path := range c.paths {
+		info, err := os.Stat(path)
+		if err == nil && (info.IsDir() || info.Mode().IsRegular()) { // to open a FIFO would wait
+			var f *os.File
+			if f, err = os.Open(path); err == nil {
+				f.Close()
+			}
+		}
+		if err != nil {
+			return usage(cmd, "a path on a host is HOST:PATH", "SRC %s: %v", transfer.Show("", path), errors.Unwrap(err))
+		}
+	}
+	return nil
 }
 
 // many reports whether a selector is for many hosts.

@@ -57,6 +57,7 @@ func (a *app) newBars(c *copying) *bars {
 		copying: c, hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{}),
 		progress: mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(a.console.size().Cols), mpb.WithRefreshRate(redraw)),
 	}
+	a.out.drawn.Store(true)
 	go b.draw() // ends with end
 	return b
 }
@@ -88,6 +89,7 @@ func (b *bars) add(host int) {
 
 func (b *bars) newBar(name string, size int64) *mpb.Bar {
 	name = runewidth.FillRight(runewidth.Truncate(visible(name), barName, "…"), barName)
+	name = "\r" + name // mpb goes up, but stays in the column behind a ^C that the terminal shows
 	return b.progress.AddBar(
 		size, mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(name)),
@@ -208,7 +210,7 @@ func (b *bars) above(out *output, text string) {
 		out.say(text)
 		return
 	}
-	if _, err := b.progress.Write([]byte(text + "\n")); err != nil {
+	if _, err := b.progress.Write([]byte(eraseLine + text + "\n")); err != nil {
 		out.say(text) // they are gone
 	}
 }
@@ -226,4 +228,7 @@ func (b *bars) end() {
 	}
 	b.mu.Unlock()
 	b.progress.Wait()
+	out := b.copying.app.out
+	_, _ = out.stderr.WriteString(eraseLine) // the place of last resort
+	out.drawn.Store(false)
 }

@@ -36,6 +36,8 @@ type output struct {
 	// screen is held by whoever writes to a terminal on which progress is shown.
 	screen   sync.Mutex
 	progress atomic.Pointer[progress] // nil: none is shown
+	// drawn: what is shown below the output draws over what the terminal shows by itself.
+	drawn atomic.Bool
 
 	mu     sync.Mutex
 	broken error // guarded by mu: the first error of stdout
@@ -96,7 +98,7 @@ func (o *output) shows(b []byte) {
 
 // echoed notes that the terminal has shown something by itself.
 func (o *output) echoed() {
-	if !isTerminal(o.stderr) {
+	if !isTerminal(o.stderr) || o.drawn.Load() {
 		return
 	}
 	o.mu.Lock()

@@ -30,6 +30,9 @@ type progress struct {
 // redraw is how often the line is written anew.
 const redraw = 100 * time.Millisecond
 
+// eraseLine goes back to the beginning of a line and erases it.
+const eraseLine = "\r\x1b[K"
+
 // showProgress shows a line where a person can see it; else it returns nil, on
 // which all methods do nothing.
 func (a *app) showProgress(names []string) *progress {
@@ -41,6 +44,7 @@ func (a *app) showProgress(names []string) *progress {
 		stopped: make(chan struct{}), over: make(chan struct{}),
 	}
 	a.out.progress.Store(p)
+	a.out.drawn.Store(true)
 	go p.draw() // ends with stop
 	return p
 }
@@ -85,7 +89,7 @@ func (p *progress) text(now time.Time) string {
 func (p *progress) makeRoom() (written func()) {
 	p.out.screen.Lock()
 	if p.shown {
-		_, _ = p.out.stderr.WriteString("\r\x1b[K") // the place of last resort
+		_, _ = p.out.stderr.WriteString(eraseLine) // the place of last resort
 		p.shown = false
 	}
 	return p.out.screen.Unlock
@@ -121,5 +125,6 @@ func (p *progress) stop() {
 	close(p.stopped)
 	<-p.over
 	p.out.progress.Store(nil)
+	p.out.drawn.Store(false)
 	p.makeRoom()()
 }

@@ -72,6 +72,9 @@ func newApp(cancel context.CancelCauseFunc) *app {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		plainUsage(root)
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	a.console.restore()
 	silent := err == nil || errors.As(err, new(exitStatus))

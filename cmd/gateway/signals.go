@@ -67,10 +67,9 @@ func (a *app) watchSignals() (stop func()) {
 	}
 }
 
-// received notes a signal. The terminal shows ^C where the cursor was; what runs on
-// many hosts draws over that.
+// received notes a signal. The terminal shows ^C where the cursor was.
 func (a *app) received(s os.Signal) *interruption {
-	if s == syscall.SIGINT && a.leaving.Load() == nil {
+	if s == syscall.SIGINT {
 		a.out.echoed()
 	}
 	return &interruption{s.(syscall.Signal)}

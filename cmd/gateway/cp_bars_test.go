@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"gateway/internal/screen"
+)
+
+// A ^C takes the bars away, and what is said then begins a line, however wide the
+// terminal is: it shows the ^C itself, where the bars are about to be erased.
+func TestInterruptAmidBars(t *testing.T) {
+	for _, cols := range []int{80, 60} {
+		t.Run(fmt.Sprint(cols), func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "big"), "")
+			if err := os.Truncate(filepath.Join(dir, "big"), 1<<40); err != nil { // nobody waits for its end
+				t.Fatal(err)
+			}
+			p := starts(t, dir, "sh", "-c", `read go; cd "$HOME" && exec gateway cp big localhost:copy`)
+			if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: uint16(cols)}); err != nil {
+				t.Fatal(err)
+			}
+			p.press("go\r")
+			p.expect("  big ")
+			p.expect("  big ") // drawn twice: the first one has been erased
+			p.press("\x03")
+			p.expect("^C")
+			p.expect("gateway: copied 0 files")
+			p.leaves(130)
+			shown := p.screen(24, cols)
+			if len(shown) < 2 || shown[0] != "go" || !strings.HasPrefix(shown[1], "localhost ! gateway: cmd.interrupted: ") {
+				t.Errorf("the message is not what comes first: %q", shown)
+			}
+			if text := strings.Join(shown, "\n"); strings.Contains(text, "TiB") || strings.Contains(text, "^C") {
+				t.Errorf("the bars are still there: %q", shown)
+			}
+		})
+	}
+}
+
+// Without bars nothing draws over the ^C, and what is said then begins a line as well.
+func TestInterruptWithoutBars(t *testing.T) {
+	home := homeWith(t, "groups: {both: {hosts: [gone, localhost]}}\nhosts: {gone: {addr: 127.0.0.1, port: 1, agent: false}}\n")
+	write(t, filepath.Join(home, "big"), "")
+	if err := os.Truncate(filepath.Join(home, "big"), 1<<40); err != nil {
+		t.Fatal(err)
+	}
+	p := starts(t, home, "sh", "-c", `cd "$HOME" && CI=true exec gateway cp big @both:copy`)
+	p.expect("gone ! gateway: tcp.refused: ")
+	p.expect("\r\n")
+	p.press("\x03")
+	p.expect("^C\r\n")
+	p.expect("gateway: 0 of 2 ok")
+	p.leaves(130)
+}
+
+// screen returns the lines of the terminal, as far as there is something on them.
+func (p *person) screen(rows, cols int) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := screen.New(rows, cols)
+	_, _ = s.Write(p.seen) // never fails
+	return slices.DeleteFunc(s.Snapshot().Rows, func(row string) bool { return row == "" })
+}
