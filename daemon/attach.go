@@ -31,6 +31,7 @@ func (s *live) detach() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holder, s.session.Attached = "", ""
+	s.happened()
 	if s.session.State.Over() {
 		return
 	}

@@ -55,6 +55,6 @@ func (d *Daemon) closeOf(client string) {
 	}
 	d.mu.Unlock()
 	for _, s := range theirs {
-		go s.close("the client that opened it is gone") // bounded by the engine's timers
+		go s.closeFree("the client that opened it is gone") // bounded by the session's end
 	}
 }

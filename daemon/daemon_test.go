@@ -678,6 +678,12 @@ func TestSessionsGoWithTheirClient(t *testing.T) {
 	}
 	gone := open(t, c, api.Open{Client: presence.Client})
 	kept := open(t, c, api.Open{Client: presence.Client, Keep: true})
+	taken := open(t, c, api.Open{Client: presence.Client})
+	attached, detach := context.WithCancel(t.Context())
+	defer detach()
+	if _, err := c.Attach(attached, taken.ID, "Ada"); err != nil {
+		t.Fatal(err)
+	}
 	leave()
 	eventually(t, "session of a client that is gone closed", func() bool {
 		s, err := c.Session(t.Context(), gone.ID)
@@ -686,6 +692,14 @@ func TestSessionsGoWithTheirClient(t *testing.T) {
 	if s, err := c.Session(t.Context(), kept.ID); err != nil || s.State != api.Idle {
 		t.Errorf("the one to keep is %+v, %v", s, err)
 	}
+	if s, err := c.Session(t.Context(), taken.ID); err != nil || s.State != api.Idle {
+		t.Errorf("the one that a person has taken over is %+v, %v", s, err)
+	}
+	detach()
+	eventually(t, "session closed once its person has left", func() bool {
+		s, err := c.Session(t.Context(), taken.ID)
+		return err == nil && s.State == api.Closed
+	})
 }
 
 // A line that matches is the command's that is meant, also once it is over.

@@ -107,6 +107,20 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	close(s.over)
 }
 
+// closeFree is close for what a person may have taken over: it is theirs until they
+// detach.
+func (s *live) closeFree(reason string) {
+	s.mu.Lock()
+	err := s.until(s.ctx, func() bool { return s.holder == "" })
+	if err == nil {
+		s.closeLocked(reason) // nobody attaches from here on
+	}
+	s.mu.Unlock()
+	if err == nil {
+		s.close(reason)
+	}
+}
+
 // closeFor is close for a caller, who is refused while somebody is attached.
 func (s *live) closeFor(scope string) (api.Session, error) {
 	const reason = "closed"
