@@ -18,9 +18,18 @@ type Files struct{ Allow, Deny []string }
 // [phrase.Glob]: none of them stands for a slash, each may stand for a dot.
 func Covers(pattern, name string) bool {
 	want, have := elements(pattern), elements(name)
-	if len(want) > len(have) {
-		return false
-	}
+	return len(want) <= len(have) && match(want, have)
+}
+
+// Above reports whether a path may be that of a directory above what a pattern
+// stands for, or is one that the pattern stands for itself.
+func Above(pattern, name string) bool {
+	want, have := elements(pattern), elements(name)
+	return len(have) <= len(want) && match(want[:len(have)], have)
+}
+
+// match is about the first elements of a path, one for each of want.
+func match(want, have []string) bool {
 	for i, element := range want {
 		if ok, _ := phrase.Glob(element, have[i]); !ok { // what is no pattern matches nothing
 			return false

@@ -41,6 +41,30 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+func TestAbove(t *testing.T) {
+	for _, c := range []struct {
+		pattern, path string
+		want          bool
+	}{
+		{"/srv/app", "/", true},
+		{"/srv/app", "/srv", true},
+		{"/srv/app", "/srv/app", true},
+		{"/srv/app", "/srv/app/a", false},
+		{"/srv/app", "/sr", false},
+		{"/srv/app", "/etc", false},
+		{"/", "/", true},
+		{"/", "/etc", false},
+		{"/home/*/.ssh", "/home/eve", true},
+		{"/home/*/.ssh", "/home/eve/a", false},
+		{"/srv/[a-c]?/x", "/srv/b1", true},
+		{"/srv/[a-c]?/x", "/srv/d1", false},
+	} {
+		if got := hosts.Above(c.pattern, c.path); got != c.want {
+			t.Errorf("Above(%q, %q) = %v", c.pattern, c.path, got)
+		}
+	}
+}
+
 func TestFilePatterns(t *testing.T) {
 	for pattern, refused := range map[string]string{
 		"/srv/app": "", "~/upload": "", "~": "", "/var/log/*.log": "",

@@ -247,7 +247,7 @@ func TestAgentFileRules(t *testing.T) {
 				{"read", "way/a", ""},
 				{"read", "way/../app/a", ""},
 				{"read", "app/inside", ""},
-				{"read", "out/back/a", ""},
+				{"read", "out/back/a", "file.denied"},
 				{"read", "logs/a.log", ""},
 				{"list", "app", ""},
 				{"stat", "app/to-file", ""},

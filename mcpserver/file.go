@@ -194,8 +194,27 @@ func (f *fileCall) find() (fresh bool, err error) {
 	if f.rules, err = rulesOn(f.ctx, f.m, f.host.Files); err != nil {
 		return fresh, err
 	}
-	f.at, err = transfer.Resolve(f.ctx, f.m, f.asked, f.in.Op != "stat")
+	f.at, err = f.resolve(f.asked, f.in.Op != "stat")
 	return fresh, err
+}
+
+// resolve finds out where a path leads, by ways that the rules leave open.
+func (f *fileCall) resolve(name string, follow bool) (transfer.Real, error) {
+	return transfer.Resolve(f.ctx, confined{f.m, f}, name, follow)
+}
+
+// confined is the host's files as a path may go through them. Where it may not,
+// nothing is looked at, so that no answer depends on what is there.
+type confined struct {
+	transfer.Tree
+	f *fileCall
+}
+
+func (c confined) Stat(ctx context.Context, name string, follow bool) (transfer.Info, error) {
+	if err := c.f.rules.checkWay(c.f.host.Name, c.f.asked, name); err != nil {
+		return transfer.Info{}, err
+	}
+	return c.Tree.Stat(ctx, name, follow)
 }
 
 // missing names what is near.

@@ -167,7 +167,7 @@ func (f *fileCall) stat() (any, error) {
 		return nil, err
 	}
 	answer.Target = strings.ToValidUTF8(target, "\ufffd")
-	real, err := transfer.Resolve(f.ctx, f.m, f.at.Path, true)
+	real, err := f.resolve(f.at.Path, true)
 	denied := f.rules.check(f.host.Name, f.at.Path, real.Path)
 	switch {
 	case transfer.Lost(err) || f.ctx.Err() != nil:

@@ -23,9 +23,10 @@ type rules struct {
 // A rule is one pattern. What stands before its first glob is a directory of the
 // host, which may be reached by symlinks: real is where it is.
 type rule struct {
-	pattern       string // as written
-	written, real string // absolute
-	globs         string // what follows
+	pattern       string   // as written
+	written, real string   // absolute
+	globs         string   // what follows
+	ends          []string // of the ways from / over the symlinks to real
 }
 
 // covers reports whether the rule is about a path.
@@ -35,12 +36,28 @@ func (r rule) covers(name string) bool {
 
 // folded is the rule without upper case.
 func (r rule) folded() rule {
-	return rule{r.pattern, strings.ToLower(r.written), strings.ToLower(r.real), strings.ToLower(r.globs)}
+	return rule{r.pattern, strings.ToLower(r.written), strings.ToLower(r.real), strings.ToLower(r.globs), nil}
+}
+
+// allows reports whether a file that really is at a path is one of the rule's.
+func (r rule) allows(real string) bool { return under(r.real, r.globs, real) }
+
+// leadsThrough reports whether one comes through a directory or a symlink on the
+// way to the rule's files.
+func (r rule) leadsThrough(name string) bool {
+	rest, ok := below(r.real, name)
+	return ok && hosts.Above(r.globs, rest) || slices.ContainsFunc(r.ends, func(end string) bool { return under(name, "", end) })
 }
 
 func under(dir, globs, name string) bool {
-	rest, ok := strings.CutPrefix(name, strings.TrimRight(dir, "/"))
-	return ok && (rest == "" || rest[0] == '/') && hosts.Covers(globs, rest)
+	rest, ok := below(dir, name)
+	return ok && hosts.Covers(globs, rest)
+}
+
+// below returns what follows dir in the path of something there, or of itself.
+func below(dir, name string) (rest string, ok bool) {
+	rest, ok = strings.CutPrefix(name, strings.TrimRight(dir, "/"))
+	return rest, ok && (rest == "" || rest[0] == '/')
 }
 
 // rulesOn asks a machine where the directories of a host's rules are. What can't
@@ -70,7 +87,7 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 				}
 				mu.Unlock()
 			}
-			*into = rule{pattern, path.Clean(dir), real.Path, globs}
+			*into = rule{pattern, path.Clean(dir), real.Path, globs, append(real.Links, path.Clean(dir), real.Path)}
 		})
 	}
 	for i, pattern := range files.Allow {
@@ -109,10 +126,23 @@ func (r rules) check(host, asked, real string) error {
 	} else {
 		what += ":"
 	}
-	if pattern, ok := r.denies(real, path.Clean(asked)); ok {
+	return r.judge(what, func(r rule) bool { return r.allows(real) }, real, path.Clean(asked))
+}
+
+// checkWay returns an error for what must not even be gone through. asked is what
+// a call names, name what its path comes to.
+func (r rules) checkWay(host, asked, name string) error {
+	what := transfer.Show(host, asked) + " leads through " + transfer.Show("", name) + ", which"
+	return r.judge(what, func(r rule) bool { return r.allows(name) || r.leadsThrough(name) }, name)
+}
+
+// judge returns an error for what has one of these names if it is forbidden, or
+// if there are rules that allow something, and not this.
+func (r rules) judge(what string, allowed func(rule) bool, names ...string) error {
+	if pattern, ok := r.denies(names...); ok {
 		return denied(r.files, "%s the inventory's files.deny forbids (%s)", what, pattern)
 	}
-	if len(r.allow) > 0 && !slices.ContainsFunc(r.allow, func(rule rule) bool { return under(rule.real, rule.globs, real) }) {
+	if len(r.allow) > 0 && !slices.ContainsFunc(r.allow, allowed) {
 		return denied(r.files, "%s nothing in the inventory's files.allow covers", what)
 	}
 	return nil

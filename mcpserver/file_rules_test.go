@@ -83,7 +83,7 @@ func TestRulesOfAnOddHome(t *testing.T) {
 
 // A disk may ignore case: what is forbidden is so in any, what is allowed is not.
 func TestRulesFoldCase(t *testing.T) {
-	dir := func(pattern, globs string) rule { return rule{pattern, pattern, pattern, globs} }
+	dir := func(pattern, globs string) rule { return rule{pattern, pattern, pattern, globs, nil} }
 	r := rules{allow: []rule{dir("/srv", "")}, deny: []rule{dir("/srv/Secrets", ""), dir("/srv", "*.PEM")}}
 	for name, want := range map[string]string{
 		"/srv/a": "", "/Srv/a": "file.denied",

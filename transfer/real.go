@@ -14,6 +14,8 @@ type Real struct {
 	// Info is about what is there, unless Missing.
 	Info    Info
 	Missing bool
+	// Links are the symlinks that were followed, each with the path of its own.
+	Links []string
 }
 
 // maxLinks is how many symlinks lead on from one to the next, as in Linux.
@@ -53,10 +55,12 @@ func Resolve(ctx context.Context, t Tree, name string, follow bool) (Real, error
 				if links++; links > maxLinks {
 					return r.without(todo, refuse(codeFailed, "", "%s: more than %d symlinks lead on from one to the next", printable(name), maxLinks))
 				}
-				target, err := t.Readlink(ctx, Join(r.Path, element))
+				link := Join(r.Path, element)
+				target, err := t.Readlink(ctx, link)
 				if err != nil {
 					return r.without(todo, err)
 				}
+				r.Links = append(r.Links, link)
 				if strings.HasPrefix(target, "/") {
 					r.Path = "/"
 				}
