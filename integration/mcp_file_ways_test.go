@@ -75,6 +75,7 @@ func testForbiddenWays(a *agent, host, op, dir string) {
 	for _, c := range []struct{ way, words string }{
 		{"app/secrets/%s/../../ok", "files.deny"},
 		{"app/secrets/%s/../../sub/new", "files.deny"},
+		{"app/ſecrets/%s/../../ok", "files.deny"},
 		{"app/sub/../secrets/%s/../../ok", "files.deny"},
 		{"out/%s/../../app/ok", "files.allow"},
 		{"out/%s/../../new", "files.allow"},

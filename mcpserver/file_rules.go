@@ -34,10 +34,14 @@ func (r rule) covers(name string) bool {
 	return under(r.written, r.globs, name) || under(r.real, r.globs, name)
 }
 
-// folded is the rule without upper case.
+// folded is the rule for names that are folded.
 func (r rule) folded() rule {
-	return rule{r.pattern, strings.ToLower(r.written), strings.ToLower(r.real), strings.ToLower(r.globs), nil}
+	return rule{r.pattern, fold(r.written), fold(r.real), fold(r.globs), nil}
 }
+
+// fold gives one form to all names that [strings.EqualFold] takes for the same.
+// Lower case alone leaves ſ and ς apart from s and σ, whose upper case is theirs.
+func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // allows reports whether a file that really is at a path is one of the rule's.
 func (r rule) allows(real string) bool { return under(r.real, r.globs, real) }
@@ -109,7 +113,7 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 func (r rules) denies(names ...string) (pattern string, ok bool) {
 	for _, name := range names {
 		for _, rule := range r.deny {
-			if rule.covers(name) || rule.folded().covers(strings.ToLower(name)) {
+			if rule.covers(name) || rule.folded().covers(fold(name)) {
 				return rule.pattern, true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+	"unicode"
 
 	"gateway/gateway"
 	"gateway/hosts"
@@ -89,9 +90,25 @@ func TestRulesFoldCase(t *testing.T) {
 		"/srv/a": "", "/Srv/a": "file.denied",
 		"/srv/Secrets/x": "file.denied", "/srv/secrets": "file.denied", "/SRV/SECRETS/x": "file.denied",
 		"/srv/key.pem": "file.denied", "/srv/key.Pem/x": "file.denied", "/srv/key.pem2": "",
+		"/srv/ſecretſ/x": "file.denied", "/\u017frv/secrets": "file.denied", "/srv/\u212aey.pem": "file.denied",
 	} {
 		if err := r.check("web1", name, name); gateway.Code(err) != want {
 			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// Every letter that is another one's upper or lower case in any way is denied with it.
+func TestRulesFoldEveryLetter(t *testing.T) {
+	for letter := rune(1); letter <= unicode.MaxRune; letter++ {
+		other := unicode.SimpleFold(letter)
+		if other == letter {
+			continue
+		}
+		name := "/srv/" + string(letter)
+		r := rules{deny: []rule{{pattern: name, written: name, real: name}}}
+		if _, ok := r.denies("/srv/" + string(other) + "/x"); !ok {
+			t.Errorf("%U is denied, and %U is not", letter, other)
 		}
 	}
 }
