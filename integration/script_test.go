@@ -319,7 +319,7 @@ func TestInventorysPasswordIsMasked(t *testing.T) {
 	d.file("hosts.yaml", inventory)
 	d.file("s.yaml", "steps:\n  - {name: a, run: sudo -k cat /etc/shadow >/dev/null && echo through}\n  - {name: b, sudo: true, run: \"cat "+filepath.Join(d.dir, "password")+"; base64 <"+filepath.Join(d.dir, "password")+"; id -un\"}\n")
 	status, stdout, stderr := d.run("run", "s.yaml", "--on", "web[1-3]", "-v")
-	if status != 0 || strings.Count(stdout, "  out| ********\n") != 3 || strings.Count(stdout, "through") != 3 || strings.Count(stdout, "  out| root\n") != 3 {
+	if status != 0 || strings.Count(stdout, "  out| ********\n") != 6 || strings.Count(stdout, "through") != 3 || strings.Count(stdout, "  out| root\n") != 3 {
 		t.Errorf("%d, %s%s, want the password masked", status, stdout, stderr)
 	}
 	d.clean("stdout", stdout)

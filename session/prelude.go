@@ -48,10 +48,10 @@ func shellScript(config Config, nonce string) string {
 }
 
 // found sets s to the first of the words whose program is there, p to its path, and PS1.
-// It forks once for all of them.
+// It forks once for all of them. What parts them is no |, which in mksh parts patterns.
 func found(words string) string {
-	return `x=$(for s in ` + words + `; do command -v "${s%% *}" && break; s=none; done; printf "|%s@` + octal(promptString) + `" "$s"); ` +
-		`PS1=${x##*@}; x=${x%@*}; s=${x##*|}; p=${x%|*}; p=${p%?}; `
+	return `x=$(for s in ` + words + `; do command -v "${s%% *}" && break; s=none; done; printf "=%s@` + octal(promptString) + `" "$s"); ` +
+		`PS1=${x##*@}; x=${x%@*}; s=${x##*=}; p=${x%=*}; p=${p%?}; `
 }
 
 // statFields makes the fields of proc_pid_stat(5) from the third on the
