@@ -90,8 +90,16 @@ func cutOut(tool, path string, from, to int64) string {
 	default:
 		cut += " | "
 	}
-	return "{ { " + cut + tool + "; } <" + word(path) + " || echo; } 2>/dev/null\n"
+	return "{ { <&4 " + cut + "exec " + tool + " & attend $!; } 4<" + word(path) + " || echo; } 2>/dev/null\n"
 }
+
+// attend waits for a program in the background. One that reads a file never notices
+// that nobody wants its answer, and not every sshd sends it a signal (before 10.0,
+// none to root's): it is killed when the shell's stdin ends, with the channel or the
+// link. Nothing comes on that before the answer is there. The program is what is
+// killed if it was begun with exec: yash has a shell wait for others.
+const attend = `attend() { { read -r x; kill -9 $1; } <&3 & w=$!; wait $1; s=$?; kill -9 $w; wait $w; return $s; }
+`
 
 // works reports whether the machine hashes.
 func (h *hasher) works(ctx context.Context) bool {
@@ -165,7 +173,7 @@ func (h *hasher) find() error {
 	s, err := openShell(h.ctx, h.start)
 	var found answer
 	if err == nil {
-		found, err = s.collect(h.ctx, `for t in 'openssl dgst -sha256 -r' sha256sum 'shasum -a 256' 'sha256 -r' 'busybox sha256sum'; do
+		found, err = s.collect(h.ctx, attend+`for t in 'openssl dgst -sha256 -r' sha256sum 'shasum -a 256' 'sha256 -r' 'busybox sha256sum'; do
 case $(printf abc | $t 2>/dev/null) in ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad*) printf '%s' "$t"; break;; esac
 done`, maxNoise)
 	}
@@ -199,7 +207,7 @@ func (h *hasher) answer(batch []*question) {
 			scripts++
 		}
 		if files.Len() > 0 {
-			script.WriteString(h.tool + files.String() + " 2>/dev/null\n")
+			script.WriteString("exec " + h.tool + files.String() + " 2>/dev/null & attend $!\n")
 		}
 		var found answer
 		found, err = h.shell.collect(h.ctx, script.String(), maxNoise)

@@ -173,13 +173,7 @@ func hollow(b []byte) bool { return len(b) == block && bytes.Equal(b, zeros) }
 
 // Finish implements [Part]. What this machine has taken needs no second look.
 func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
-	var err error
-	if p.holes {
-		var end int64
-		if end, err = p.file.Seek(0, io.SeekCurrent); err == nil {
-			err = p.file.Truncate(end)
-		}
-	}
+	err := p.lengthen()
 	if attr.Perm == nil {
 		attr.Perm = p.perm
 	}
@@ -198,6 +192,18 @@ func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
 	return true, p.local.problem("write", p.spec.Path, err)
 }
 
+// lengthen makes the zeros at the end that were left out.
+func (p *localPart) lengthen() error {
+	if !p.holes {
+		return nil
+	}
+	end, err := p.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	return p.file.Truncate(end)
+}
+
 // Commit implements [Part].
 func (p *localPart) Commit(context.Context) error {
 	return p.local.problem("write", p.spec.Path, unlink(os.Rename(p.path, p.local.at(p.spec.Path))))
@@ -205,6 +211,9 @@ func (p *localPart) Commit(context.Context) error {
 
 // Abandon implements [Part].
 func (p *localPart) Abandon(keep bool) {
+	if keep {
+		_ = p.lengthen() // there is nobody left to tell
+	}
 	p.file.Close()
 	if !keep {
 		os.Remove(p.path)

@@ -271,7 +271,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	link := p.remote.link
 	p.lanes.leave(p.syncing)
 	if p.holes {
-		if err := link.do(ctx, func() error { return p.file.Truncate(p.offset) }); err != nil {
+		if err := link.do(ctx, p.lengthen); err != nil {
 			return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 		}
 	}
@@ -299,6 +299,9 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	p.closed = true
 	return small, p.synced(ctx)
 }
+
+// lengthen makes the zeros at the end that were left out.
+func (p *remotePart) lengthen() error { return p.file.Truncate(p.offset) }
 
 // fsync is OpenSSH's; its PROTOCOL, section 4.6.
 const fsync = "fsync@openssh.com"
@@ -344,6 +347,9 @@ func (p *remotePart) Abandon(keep bool) {
 	defer cancel()
 	p.lanes.leave(p.syncing)
 	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell
+		if keep && p.holes && !p.closed {
+			_ = p.lengthen()
+		}
 		if !p.closed {
 			_ = p.file.Close()
 		}

@@ -60,9 +60,9 @@ func openShell(ctx context.Context, start starter) (*shell, error) {
 func drain(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
 
 // send has the shell read a script. Its answer ends with a line that has the
-// mark and the status of its last command.
+// mark and the status of its last command. The shell's own stdin it has as 3.
 func (s *shell) send(script string) error {
-	_, err := io.WriteString(s.pipe.Stdin, "{\n"+script+"\n} </dev/null; printf '\\n%s %d\\n' "+s.mark+" $?\n")
+	_, err := io.WriteString(s.pipe.Stdin, "{\n"+script+"\n} 3<&0 </dev/null; printf '\\n%s %d\\n' "+s.mark+" $?\n")
 	return err
 }
 

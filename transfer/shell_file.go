@@ -149,8 +149,8 @@ func (s *Shell) launch(ctx context.Context, script string) (*feed, error) {
 		<-s.feeds
 	})
 	go f.listen() // ends with the pipe
-	const ready = "gateway-is-ready"
-	if _, err = io.WriteString(pipe.Stdin, "LC_ALL=C; export LC_ALL; { echo; echo "+ready+"; "+script+"; }\n"); err == nil {
+	say := "echo; echo " + ready
+	if _, err = io.WriteString(pipe.Stdin, "LC_ALL=C; export LC_ALL; { { "+say+"; } >&2; "+say+"; "+script+"; }\n"); err == nil {
 		err = skipPast(pipe.Stdout, "\n"+ready+"\n")
 	}
 	if err != nil {
@@ -162,6 +162,9 @@ func (s *Shell) launch(ctx context.Context, script string) (*feed, error) {
 	}
 	return f, nil
 }
+
+// ready is what comes before what the program itself says.
+const ready = "gateway-is-ready"
 
 // skipPast reads up to a text and no further. What a login shell says comes
 // before it.
@@ -182,9 +185,11 @@ func skipPast(r io.Reader, text string) error {
 	return errNoShell
 }
 
-// listen keeps the beginning of what the program complains about.
+// listen keeps the beginning of what the program complains about. What a login
+// shell complains about is not the program's error.
 func (f *feed) listen() {
 	defer close(f.silent)
+	_ = skipPast(f.pipe.Stderr, "\n"+ready+"\n") // the end comes again
 	b := make([]byte, 1024)
 	for {
 		n, err := f.pipe.Stderr.Read(b)
@@ -269,14 +274,9 @@ func (p *shellPart) Write(b []byte) (int, error) {
 		return p.small.Write(b)
 	}
 	if p.feed == nil { // a file in /proc has no size before it is read
-		var err error
-		if p.feed, err = p.grow(); err != nil {
-			return 0, p.shell.problem("write", p.spec.Path, err)
-		}
-		if _, err := p.Write(p.small.Bytes()); err != nil {
+		if err := p.enlarge(); err != nil {
 			return 0, err
 		}
-		p.small = bytes.Buffer{}
 	}
 	n, err := p.feed.pipe.Stdin.Write(b)
 	if err != nil {
@@ -288,17 +288,38 @@ func (p *shellPart) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// enlarge has a program write what is there of a small file, and what comes.
+func (p *shellPart) enlarge() (err error) {
+	p.begun = true
+	if p.feed, err = p.grow(); err != nil {
+		return p.shell.problem("write", p.spec.Path, err)
+	}
+	_, err = p.Write(p.small.Bytes())
+	p.small = bytes.Buffer{}
+	return err
+}
+
+// maxText is how long the text of a small file may be. Where printf is a program, as
+// in mksh, Linux takes no argument of 128 KiB (execve(2), MAX_ARG_STRLEN).
+const maxText = 100 << 10
+
 // Finish implements [Part].
 func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	if attr.Perm == nil {
 		attr.Perm = &p.perm
+	}
+	text := escape(p.small.Bytes())
+	if len(text) > maxText {
+		if err := p.enlarge(); err != nil {
+			return false, err
+		}
 	}
 	if p.feed == nil {
 		p.begun = true
 		// All of it is done by the shell itself: a process for a file takes longer
 		// than the file.
 		mask := 0o777 &^ (*attr.Perm & 0o666)
-		script := fmt.Sprintf("umask %03o; set -C; printf '%s' >%s", mask, escape(p.small.Bytes()), word(p.path))
+		script := fmt.Sprintf("umask %03o; set -C; printf '%s' >%s", mask, text, word(p.path))
 		if *attr.Perm&0o666 == *attr.Perm {
 			attr.Perm = nil
 		}

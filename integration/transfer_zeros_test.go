@@ -1,0 +1,51 @@
+package integration
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gateway/transfer"
+)
+
+// enough is who ends a copy that has come so far.
+type enough struct {
+	left int
+	end  context.CancelFunc
+}
+
+func (e *enough) Found(int64)                {}
+func (e *enough) Begin(string, int64, int64) {}
+func (e *enough) End(transfer.Event)         {}
+func (e *enough) Moved(_ string, bytes int) {
+	if e.left -= bytes; e.left <= 0 {
+		e.end()
+	}
+}
+
+// TestTransferInterruptedZeros: what is kept of a file of zeros is gone on with.
+func TestTransferInterruptedZeros(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		path, there := write(t, t.TempDir()+"/zeros", "", 0o600), t.TempDir()
+		if err := os.Truncate(path, 256<<20); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Watch: &enough{9 << 20, cancel}}
+		r := c.Run(ctx)
+		parts, err := filepath.Glob(there + "/.zeros.*.part")
+		if err != nil || r.Kept != 1 || len(parts) != 1 {
+			t.Fatalf("%+v, parts %q, %v", r, parts, err)
+		}
+		if info, err := os.Stat(parts[0]); err != nil || info.Size() < 8<<20 {
+			t.Errorf("the part has %d bytes, %v", info.Size(), err)
+		}
+		c.Resume, c.Watch = true, nil
+		if r := copyFiles(t, c); r.Resumed < 8<<20 {
+			t.Errorf("%+v", r)
+		}
+		sameFiles(t, path, there+"/zeros")
+	})
+}
