@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -291,6 +292,22 @@ func TestCpOutcomes(t *testing.T) {
 		o := u.gateway(t, "cp", "-o", "json", largeFile(t, 64<<20), "web1:"+there)
 		if got := outcomes(t, o); o.status != 1 || len(got) != 1 || !strings.HasPrefix(got[0], "failed") {
 			t.Errorf("%q, %+v", got, o)
+		}
+	})
+	t.Run("told to end, over a link that stands for six seconds", func(t *testing.T) {
+		there := t.TempDir()
+		cmd := u.command(t, "cp", "-q", largeFile(t, 6<<20), "web1:"+there)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		during(t, filepath.Join(there, ".large*"), func() {
+			near.Stall(netsim.Up)
+			_ = cmd.Process.Signal(syscall.SIGTERM) // else its status is another
+			time.AfterFunc(6*time.Second, func() { near.Resume(netsim.Up) })
+		})
+		_ = cmd.Wait()
+		if entries, err := os.ReadDir(there); err != nil || len(entries) > 0 || cmd.ProcessState.ExitCode() != 143 {
+			t.Errorf("%v, %v: left behind: %v", cmd.ProcessState, err, entries)
 		}
 	})
 	t.Run("ended for another one", func(t *testing.T) {

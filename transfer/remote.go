@@ -173,7 +173,7 @@ func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 		err = r.rename(ctx, part, at(path))
 	}
 	if err != nil && (!made.over() || made.err == nil) { // it is there, or may be soon
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), Committing)
 		defer cancel()
 		_ = r.link.do(late, func() error { // there is nobody left to tell
 			<-made.done

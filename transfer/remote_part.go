@@ -26,7 +26,7 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 		return p, nil
 	}
 	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), committing)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), Committing)
 		defer cancel()
 		if _, failed := call.wait(late); failed == nil {
 			return p, context.Cause(ctx)
@@ -343,7 +343,7 @@ func (p *remotePart) Commit(ctx context.Context) error {
 // Abandon implements [Part].
 func (p *remotePart) Abandon(keep bool) {
 	// Over a slow link this comes behind what was written last.
-	ctx, cancel := context.WithTimeout(context.Background(), committing)
+	ctx, cancel := context.WithTimeout(context.Background(), Committing)
 	defer cancel()
 	p.lanes.leave(p.syncing)
 	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell

@@ -385,7 +385,7 @@ func (p *shellPart) Abandon(keep bool) {
 	if keep || p.feed == nil && !p.begun {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), committing)
+	ctx, cancel := context.WithTimeout(context.Background(), Committing)
 	defer cancel()
 	if _, err := p.shell.run(ctx, "rm -f "+word(p.path)); err != nil && !errors.Is(err, transport.ErrLost) {
 		return // there is nobody left to tell

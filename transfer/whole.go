@@ -35,9 +35,9 @@ func ReadAt(ctx context.Context, m Machine, path string, info Info, at int64, n 
 	return b[:got], err
 }
 
-// committing is how long a file may take to get its name, or to be removed, when
+// Committing is how long a file may take to get its name, or to be removed, when
 // nobody waits for the rest any more.
-const committing = 10 * time.Second
+const Committing = 10 * time.Second
 
 // Write gives a path a file that has this content, or leaves what is there:
 // also where several do so at once, and where the link is lost. perm is nil for
@@ -133,7 +133,7 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
-		case <-time.After(committing):
+		case <-time.After(Committing):
 			cancel(context.DeadlineExceeded)
 		case <-last.Done():
 		}

@@ -151,6 +151,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	for _, host := range selected {
 		c.names = append(c.names, host.Name)
 	}
+	a.patience.Store(int64(transfer.Committing + 3*time.Second)) // what is unfinished is to be removed
 	return c.run(cmd.Context(), selector, args)
 }
 
