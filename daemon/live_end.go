@@ -110,22 +110,21 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 // closeFree is close for what a person may have taken over: it is theirs until they
 // detach.
 func (s *live) closeFree(reason string) {
-	s.mu.Lock()
-	err := s.until(s.ctx, func() bool { return s.holder == "" })
-	if err == nil {
-		s.closeLocked(reason) // nobody attaches from here on
-	}
-	s.mu.Unlock()
-	if err == nil {
-		s.close(reason)
-	}
+	_, _ = s.closeUnless(reason, func() error { // of a session that is over there is nothing to close
+		return s.until(s.ctx, func() bool { return s.holder == "" })
+	})
 }
 
 // closeFor is close for a caller, who is refused while somebody is attached.
 func (s *live) closeFor(scope string) (api.Session, error) {
-	const reason = "closed"
+	return s.closeUnless("closed", func() error { return s.takenLocked(scope, "") })
+}
+
+// closeUnless is close, unless something, which is called with the session locked,
+// speaks against it.
+func (s *live) closeUnless(reason string, against func() error) (api.Session, error) {
 	s.mu.Lock()
-	err := s.takenLocked(scope, "")
+	err := against()
 	if err == nil {
 		s.closeLocked(reason) // nobody attaches from here on
 	}
