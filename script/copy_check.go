@@ -2,9 +2,10 @@ package script
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"gateway/transfer"
 )
 
 // CheckCopies finds what would fail, or be overwritten, on this machine before
@@ -90,20 +91,13 @@ func (c *copyCheck) source(s *Step, path string) error {
 			return nil
 		}
 	}
-	info, err := os.Stat(path)
-	if err == nil {
-		switch {
-		case info.IsDir() && !s.Copy.Recursive:
-			return c.fail(s, "src", s.Copy.srcAt, "recursive: true copies directories", "%s is a directory", path)
-		case !info.IsDir() && !info.Mode().IsRegular():
-			return c.fail(s, "src", s.Copy.srcAt, "", "%s is neither a file nor a directory", path)
-		}
-		var f *os.File
-		if f, err = os.Open(path); err == nil {
-			f.Close()
-		}
-	}
-	if err != nil {
+	info, err := transfer.Look(path)
+	switch {
+	case info != nil && info.IsDir() && !s.Copy.Recursive:
+		return c.fail(s, "src", s.Copy.srcAt, "recursive: true copies directories", "%s is a directory", path)
+	case info != nil && !info.IsDir() && !info.Mode().IsRegular():
+		return c.fail(s, "src", s.Copy.srcAt, "", "%s is neither a file nor a directory", path)
+	case err != nil:
 		return c.fail(s, "src", s.Copy.srcAt, "a relative path begins where the script is", "%s: %s", path, reason(err))
 	}
 	c.looked[path] = true

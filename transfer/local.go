@@ -60,6 +60,21 @@ func infoOf(info fs.FileInfo) Info {
 	return Info{Name: info.Name(), Mode: info.Mode(), Size: info.Size(), Accessed: accessed(info), Modified: info.ModTime()}
 }
 
+// Look returns what is at a path of this machine, behind symlinks. The error, which may
+// come beside that, says why it can't be read. Only files and directories are opened: to
+// open a FIFO would wait.
+func Look(path string) (fs.FileInfo, error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
+		return info, err
+	}
+	f, err := os.Open(path)
+	if err == nil {
+		f.Close()
+	}
+	return info, err
+}
+
 // List implements [Tree].
 func (l *Local) List(ctx context.Context, dir string, each func(Info) error) error {
 	f, err := os.Open(l.at(dir))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -212,14 +211,7 @@ func (c *copying) lookHere(cmd *cobra.Command) error {
 		return nil
 	}
 	for _, path := range c.paths {
-		info, err := os.Stat(path)
-		if err == nil && (info.IsDir() || info.Mode().IsRegular()) { // to open a FIFO would wait
-			var f *os.File
-			if f, err = os.Open(path); err == nil {
-				f.Close()
-			}
-		}
-		if err != nil {
+		if _, err := transfer.Look(path); err != nil {
 			return usage(cmd, "a path on a host is HOST:PATH", "SRC %s: %v", transfer.Show("", path), errors.Unwrap(err))
 		}
 	}
