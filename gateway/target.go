@@ -131,7 +131,7 @@ func (g *Gateway) jump(ctx context.Context, host hosts.Host, depth int) (*Target
 	for _, entry := range host.Jump {
 		jump, err := hosts.ParseJump(entry)
 		if err != nil {
-			return nil, err
+			return nil, &transport.Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump of %s: %v", host.Name, err)}
 		}
 		hop, err := g.hop(ctx, jump)
 		if err != nil {
@@ -171,13 +171,7 @@ func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) 
 	if jump.Port != 0 {
 		host.Port = jump.Port
 	}
-	// As for ssh, what Host * says is for a bastion too. An address that no Host
-	// line can name is left as it is.
-	filled, err := g.fill(ctx, host)
-	if errors.Is(err, hosts.ErrUnknown) {
-		return host, nil
-	}
-	return filled, err
+	return g.fill(ctx, host) // as for ssh, what Host * says is for a bastion too
 }
 
 func agentSocket(agent hosts.Agent) string {

@@ -122,11 +122,13 @@ func TestHostOfSSHConfigAlone(t *testing.T) {
 
 // What ssh_config says about every host, it says about a bastion too.
 func TestBastionOfHostStar(t *testing.T) {
-	g, _ := withSSH(t, "", `
+	const config = `
 Host web1
   ProxyJump b.corp.com
 Host web2
   ProxyJump me@[2001:db8::1]:2200
+Host web3
+  ProxyJump 10.9.9.9
 Host loop
   ProxyJump a.corp.com
 Host *.corp.com !b.corp.com
@@ -134,21 +136,38 @@ Host *.corp.com !b.corp.com
 Host *
   User deploy
   IdentityFile /keys/corp
-`, nil)
-	want := []gateway.Identity{{Key: "/keys/corp"}}
-	if hop := target(t, g, "web1").Jump; hop == nil || hop.Addr != "b.corp.com" || hop.User != "deploy" || !slices.Equal(hop.Identities, want) {
-		t.Errorf("bastion = %+v, want it entered as deploy with %v", hop, want)
+`
+	for _, program := range programs(t) {
+		g, _ := withSSH(t, "", config, func(c *gateway.Config) {
+			c.SSHConfig = hosts.NewSSHConfig(filepath.Join(os.Getenv("HOME"), "ssh_config"), program)
+		})
+		want := []gateway.Identity{{Key: "/keys/corp"}}
+		if hop := target(t, g, "web1").Jump; hop == nil || hop.Addr != "b.corp.com" || hop.User != "deploy" || !slices.Equal(hop.Identities, want) {
+			t.Errorf("bastion = %+v, want it entered as deploy with %v", hop, want)
+		}
+		if hop := target(t, g, "web2").Jump; hop == nil || hop.Addr != "2001:db8::1" || hop.User != "me" || hop.Port != 2200 || !slices.Equal(hop.Identities, want) {
+			t.Errorf("bastion = %+v, want the address, entered with %v", hop, want)
+		}
+		if hop := target(t, g, "web3").Jump; hop == nil || hop.Addr != "10.9.9.9" || hop.User != "deploy" {
+			t.Errorf("bastion = %+v, want the address, entered as deploy", hop)
+		}
+		host, err := g.Resolve(t.Context(), "loop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Target(t.Context(), host); err == nil || program == "" && gateway.Code(err) != "proxy.failed" { // ssh refuses it itself
+			t.Errorf("loop: Target = %v, want proxy.failed", err)
+		}
 	}
-	if hop := target(t, g, "web2").Jump; hop == nil || hop.Addr != "2001:db8::1" || hop.User != "me" || hop.Port != 2200 {
-		t.Errorf("bastion = %+v, want the address that no Host line can name", hop)
-	}
-	host, err := g.Resolve(t.Context(), "loop")
+}
+
+// programs are ssh, and none: both ways to read ssh_config.
+func programs(t *testing.T) []string {
+	ssh, err := exec.LookPath("ssh")
 	if err != nil {
-		t.Fatal(err)
+		sshdtest.Skip(t, "no ssh to compare with: install the package openssh-client")
 	}
-	if _, err := g.Target(t.Context(), host); gateway.Code(err) != "proxy.failed" {
-		t.Errorf("loop: Target = %v, want proxy.failed", err)
-	}
+	return []string{ssh, ""}
 }
 
 // Match lines and tokens are about the account and the address that a host is
@@ -176,15 +195,11 @@ hosts:
   here: {addr: 127.0.0.1}
   far: {port: 5098, jump: [pg, "bob@bast:5603"]}
 `
-	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		sshdtest.Skip(t, "no ssh to compare with: install the package openssh-client")
-	}
 	local, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{ssh, ""} {
+	for _, program := range programs(t) {
 		g, _ := withSSH(t, inventory, config, func(c *gateway.Config) {
 			c.SSHConfig = hosts.NewSSHConfig(filepath.Join(os.Getenv("HOME"), "ssh_config"), program)
 		})

@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"fmt"
-	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -15,8 +14,9 @@ type Jump struct {
 	Port int // 0: that of the named host
 }
 
-// ParseJump parses [user@]host[:port]. An IPv6 address with a port needs
-// brackets. A ssh:// in front, as ssh_config has it, is skipped.
+// ParseJump parses [user@]host[:port]. An IPv6 address with a port needs brackets,
+// which ssh -G puts around every address. A ssh:// in front, as ssh_config has it, is
+// skipped.
 func ParseJump(s string) (Jump, error) {
 	bad := fmt.Errorf("%s is not a jump host", brief(s))
 	var j Jump
@@ -27,7 +27,7 @@ func ParseJump(s string) (Jump, error) {
 			return Jump{}, bad
 		}
 	}
-	if addr, err := netip.ParseAddr(rest); err == nil && addr.Is6() {
+	if addrAllowed(rest) && rest != "none" {
 		j.Host = rest
 		return j, nil
 	}
@@ -39,14 +39,11 @@ func ParseJump(s string) (Jump, error) {
 		}
 		j.Port = n
 	}
-	if inner, ok := strings.CutPrefix(host, "["); ok {
-		inner, ok = strings.CutSuffix(inner, "]")
-		addr, err := netip.ParseAddr(inner)
-		if !ok || err != nil || !addr.Is6() {
-			return Jump{}, bad
-		}
-		host = inner
-	} else if !addrForm.MatchString(host) || host == "none" {
+	allowed := addrForm.MatchString
+	if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
+		host, allowed = strings.TrimSuffix(inner, "]"), addrAllowed
+	}
+	if !allowed(host) || host == "none" {
 		return Jump{}, bad
 	}
 	j.Host = host

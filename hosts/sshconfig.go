@@ -83,10 +83,10 @@ type Given struct {
 // account and that address.
 //
 // Asking ssh runs what the user's Match exec lines say, just as ssh itself
-// would. The error is an *[Error] that wraps the context's, if that was it.
+// would. The name may be an address. The error is an *[Error] that wraps the context's, if
+// that was it.
 func (c *SSHConfig) Resolve(ctx context.Context, name string, given Given) (Settings, error) {
-	// ssh would read other words as options, as a user or as an address.
-	if !nameForm.MatchString(name) {
+	if !addrAllowed(name) { // ssh would read other words as options, as a user or as a URI
 		return Settings{}, unknownHost(name, nil)
 	}
 	if c.ssh == "" {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"gateway/internal/phrase"
 )
 
 const (
@@ -212,7 +214,7 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 	if !filepath.IsAbs(pattern) {
 		pattern = filepath.Join(dir, pattern)
 	}
-	paths, err := filepath.Glob(pattern)
+	paths, err := expand(pattern)
 	if err != nil {
 		return fmt.Errorf("include %s: %w", brief(pattern), err)
 	}
@@ -224,6 +226,34 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 		}
 	}
 	return nil
+}
+
+// expand returns what an absolute pattern stands for, in order. As for glob(3), and unlike
+// [filepath.Glob], a dot at the beginning of a name is matched by a dot alone.
+func expand(pattern string) ([]string, error) {
+	found := []string{"/"}
+	for element := range strings.SplitSeq(strings.Trim(filepath.Clean(pattern), "/"), "/") {
+		if _, err := phrase.Glob(element, ""); err != nil {
+			return nil, err
+		}
+		var next []string
+		for _, dir := range found {
+			if !strings.ContainsAny(element, `*?[\`) {
+				next = append(next, filepath.Join(dir, element))
+				continue
+			}
+			entries, _ := os.ReadDir(dir) // in what can't be read nothing matches
+			for _, entry := range entries {
+				hidden := strings.HasPrefix(entry.Name(), ".") && !strings.HasPrefix(element, ".")
+				if ok, _ := phrase.Glob(element, entry.Name()); ok && !hidden {
+					next = append(next, filepath.Join(dir, entry.Name()))
+				}
+			}
+		}
+		found = next
+	}
+	slices.Sort(found)
+	return found, nil
 }
 
 // set notes a value unless there is one already: the first one wins, but files

@@ -47,6 +47,8 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 	t.Setenv("GWTEST_BLANK", "/b l")
 	writeFile(t, filepath.Join(dir, "sub", "1.conf"), "Port 1001\nHost inc*\n  User included\n  Port 1002\n")
 	writeFile(t, filepath.Join(dir, "sub", "2.conf"), "Host inc2 plain\n  User second\n")
+	writeFile(t, filepath.Join(dir, "sub", ".4.conf.swp"), "Host hidden\n User \"cut\n")
+	writeFile(t, filepath.Join(dir, "sub", ".5.conf"), "Host hidden\n User five\n")
 	writeFile(t, filepath.Join(dir, "sub", "3.conf", "old"), "Host *\n User not.included\n")
 	tests := []struct{ name, config, hosts string }{
 		{"nothing", "", "a"},
@@ -83,6 +85,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"include", "Include " + dir + "/sub/*.conf\nHost plain\n User late\n", "inc1 inc2 plain other"},
 		{"include in a host", "Host inc1\n Include " + dir + "/sub/*.conf\n ConnectTimeout 5\nHost *\n Port 9\n", "inc1 inc2 plain"},
 		{"include several", "Include " + dir + "/none/*.conf \"" + dir + "/sub/2.conf\" " + dir + "/sub/1.conf\n", "inc1 inc2 plain"},
+		{"include of what is hidden", "Include " + dir + "/sub/.[!4]*\nInclude " + dir + "/[!t]ub/[!2]*.conf\n", "hidden inc1 inc2"},
 		{"include in a match", "Match host inc2\n Include " + dir + "/sub/*\n", "inc1 inc2 plain"},
 	}
 	for i, test := range tests {
@@ -421,6 +424,10 @@ func TestParseJump(t *testing.T) {
 		{"::1", hosts.Jump{Host: "::1"}, true},
 		{"me@[fe80::1]:22", hosts.Jump{User: "me", Host: "fe80::1", Port: 22}, true},
 		{"[::1]", hosts.Jump{Host: "::1"}, true},
+		{"fe80::1%eth0", hosts.Jump{Host: "fe80::1%eth0"}, true},
+		{"[10.9.9.9]", hosts.Jump{Host: "10.9.9.9"}, true},
+		{"me@[10.9.9.9]:22", hosts.Jump{User: "me", Host: "10.9.9.9", Port: 22}, true},
+		{"[b]:22", hosts.Jump{Host: "b", Port: 22}, true},
 		{"ssh://me@b:22", hosts.Jump{User: "me", Host: "b", Port: 22}, true},
 		{"", hosts.Jump{}, false},
 		{"none", hosts.Jump{}, false},
@@ -430,7 +437,11 @@ func TestParseJump(t *testing.T) {
 		{"b:", hosts.Jump{}, false},
 		{"b:0", hosts.Jump{}, false},
 		{"b:70000", hosts.Jump{}, false},
-		{"[b]:22", hosts.Jump{}, false},
+		{"[b:22", hosts.Jump{}, false},
+		{"[none]", hosts.Jump{}, false},
+		{"fe80::1%eth0:22", hosts.Jump{}, false},
+		{"fe80::1%$(id)", hosts.Jump{}, false},
+		{"[fe80::1%;id]:22", hosts.Jump{}, false},
 		{"a b", hosts.Jump{}, false},
 	}
 	for _, test := range tests {

@@ -66,10 +66,7 @@ func (r *reader) addr(n *yaml.Node) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if addrForm.MatchString(strings.ReplaceAll(s, "{name}", "x")) {
-		return s, true
-	}
-	if _, err := netip.ParseAddr(s); err == nil {
+	if addrAllowed(strings.ReplaceAll(s, "{name}", "x")) {
 		return s, true
 	}
 	hint := "a host name or an IP address; {name} stands for the host's name"
@@ -80,6 +77,13 @@ func (r *reader) addr(n *yaml.Node) (string, bool) {
 		hint = "the port has a field of its own: port; an IPv6 address stands without brackets"
 	}
 	return "", r.fail(n, hint, "%s is not an address", brief(s))
+}
+
+// addrAllowed reports whether s is a host name or an IP address. Commands get it by %h: a
+// zone that is no word would be read by their shell.
+func addrAllowed(s string) bool {
+	addr, err := netip.ParseAddr(s)
+	return addrForm.MatchString(s) || err == nil && (addr.Zone() == "" || addrForm.MatchString(addr.Zone()))
 }
 
 func (r *reader) port(n *yaml.Node) (int, bool) {
