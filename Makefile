@@ -23,11 +23,11 @@ build: ## bin/gateway, a static binary
 deps: ## install the servers and shells that the tests need, or say which
 	@scripts/test-deps
 
-# One package at a time: tests hold the product to its deadlines, and would else share the processors with others. Those
-# that mostly wait do so beside each other.
+# Two packages at a time: half of the time, tests wait. More would share the processors with others, and tests hold the
+# product to its deadlines.
 .PHONY: test
 test: deps ## all tests, with the race detector, against real servers
-	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 1 -parallel 4 -timeout 40m -skip '^TestConformance$$' $(TESTFLAGS) ./...
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 2 -parallel 4 -timeout 40m -skip '^TestConformance$$' $(TESTFLAGS) ./...
 	@$(MAKE) --no-print-directory conformance MATRIX=bin/conformance.md
 
 # Alone and without the race detector: cases have deadlines, and each shell on each machine takes its time.

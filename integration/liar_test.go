@@ -386,7 +386,7 @@ func TestLiarRuns(t *testing.T) {
 			}
 			begun = time.Now()
 			s.Close()
-			if closed := time.Since(begun); took > 30*time.Second || closed > 20*time.Second {
+			if closed := time.Since(begun); took > time.Minute || closed > 20*time.Second {
 				t.Errorf("%s: it took %v, and Close %v", name, took, closed)
 			}
 		})
