@@ -19,6 +19,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/internal/sshdtest"
 	"gateway/transport"
 )
 
@@ -368,7 +369,7 @@ func written(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// sudoAsks is a command that asks as sudo does.
+// sudoAsks is a command that asks as sudo does, where it runs as root.
 const sudoAsks = `printf '[sudo] password for x: ' >/dev/tty; read -r p </dev/tty; echo "got $p"`
 
 func TestSudoIsAnswered(t *testing.T) {
@@ -378,11 +379,19 @@ func TestSudoIsAnswered(t *testing.T) {
 	}{
 		{"it is known", "cmd:echo hunter22", false},
 		{"it can't be had", "cmd:exit 1", true},
+		{"what asks is another's", "cmd:echo hunter22", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if os.Getuid() != 0 {
+				sshdtest.Skip(t, "what asks as sudo does runs as root")
+			}
+			asks := sudoAsks
+			if test.name == "what asks is another's" {
+				asks = "setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '" + strings.ReplaceAll(sudoAsks, "'", `"`) + "'"
+			}
 			c := start(t, daemon.Config{})("")
 			open(t, c, api.Open{Name: "work", SudoPassword: test.reference})
-			got, err := c.Run(t.Context(), "work", api.Run{Text: sudoAsks, Wait: api.Duration(20 * time.Second)})
+			got, err := c.Run(t.Context(), "work", api.Run{Text: asks, Wait: api.Duration(20 * time.Second)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -408,6 +417,9 @@ func TestSudoIsAnswered(t *testing.T) {
 
 // A password that takes its time is for the prompt that it was looked up for.
 func TestSudoIsAnsweredTooLate(t *testing.T) {
+	if os.Getuid() != 0 {
+		sshdtest.Skip(t, "what asks as sudo does runs as root")
+	}
 	const next = `printf 'name? ' >/dev/tty; read -r n </dev/tty; echo "name $n"`
 	for _, test := range []struct{ name, first, second string }{
 		{"another command", sudoAsks, next},

@@ -157,7 +157,7 @@ func (s *live) waiting(ctx context.Context, p *session.Prompt) {
 		return
 	}
 	asked := &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
-	if s.sudoPassword != nil && !s.answered && strings.HasPrefix(p.Text, "[sudo] password for ") {
+	if s.sudoPassword != nil && !s.answered && p.Root && strings.HasPrefix(p.Text, "[sudo] password for ") {
 		s.answered = true // a wrong one, shown again, would lock the account
 		s.sudoAsks = asked
 		go s.answerSudo(ctx, asked) // ends with the command, or with the reference's own bound

@@ -121,7 +121,9 @@ func TestAskedWhileTyping(t *testing.T) {
 				return "", context.Canceled
 			}
 			c := begin(t, s, "sleep 60")
-			ask := func(text string) { s.waiting(t.Context(), &session.Prompt{Text: text, Kind: session.LinePrompt}) }
+			ask := func(text string) {
+				s.waiting(t.Context(), &session.Prompt{Text: text, Kind: session.LinePrompt, Root: true})
+			}
 			ask(test.first)
 			s.mu.Lock()
 			if err := s.answering(func() error {

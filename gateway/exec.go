@@ -178,8 +178,8 @@ func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Comma
 }
 
 // answer answers a command's prompt: a person at the terminal does, or else the
-// inventory for sudo's prompt, whose password it may hold. That is given to a
-// prompt once: the same again may have refused it, and would lock the account. A
+// inventory for sudo's prompt, whose password it may hold. That is given to no program
+// of the account's own, whatever it prints, and to a prompt once: the same again may have refused it, and would lock the account. A
 // second sudo that keeps no ticket asks the same, and nothing tells the two apart:
 // what sudo says of a refusal it may say where nobody reads it (2>/dev/null).
 func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, p session.Prompt, given *string) (string, error) {
@@ -187,6 +187,9 @@ func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, 
 	case g.config.Ask != nil:
 		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: p.Text})
 	case host.Sudo.Password != "" && strings.HasPrefix(p.Text, "[sudo] password for "):
+		if !p.Root {
+			return "", errors.New("sudo.password is for sudo alone, and what asks does not run as root")
+		}
 		if *given == p.Text {
 			return "", errors.New("sudo.password was given once, and the same is asked again: it is wrong, or another sudo asks")
 		}

@@ -269,12 +269,13 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")
 	for _, test := range []struct {
 		name, text, prompt string
-		tty                bool
+		tty, root          bool
 	}{
-		{"sudo", "sudo true", "[sudo] password for gwtest: ", false},
-		{"sudo on the terminal", "sudo true", "[sudo] password for gwtest: ", true},
-		{"su", "su", "Password: ", true},
-		{"passwd", "passwd", "Current password: ", true},
+		{"sudo", "sudo true", "[sudo] password for gwtest: ", false, true},
+		{"sudo on the terminal", "sudo true", "[sudo] password for gwtest: ", true, true},
+		{"su", "su", "Password: ", true, true},
+		{"passwd", "passwd", "Current password: ", true, true},
+		{"what asks like sudo", `printf '[sudo] password for gwtest: ' >/dev/tty; read -rs x </dev/tty`, "[sudo] password for gwtest: ", false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
@@ -294,8 +295,8 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 			if r.Verdict != session.Interrupted || len(asked) == 0 {
 				t.Fatalf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Terminal, err)
 			}
-			if got := <-asked; got != (session.Prompt{Text: test.prompt, Kind: session.PasswordPrompt}) {
-				t.Errorf("asked %q, want %q", got, test.prompt)
+			if got := <-asked; got != (session.Prompt{Text: test.prompt, Kind: session.PasswordPrompt, Root: test.root}) {
+				t.Errorf("asked %+v, want %q, root %v", got, test.prompt, test.root)
 			}
 		})
 	}

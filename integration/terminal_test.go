@@ -61,16 +61,17 @@ func TestTerminalBytesAreTheirCommands(t *testing.T) {
 // the kind.
 func TestPromptIsNoticedSoonOverSSH(t *testing.T) {
 	t.Parallel() // it waits, mostly
+	root := os.Getuid() == 0
 	for _, machine := range machines(t, t.TempDir())[1:3] {
 		for _, test := range []struct {
 			text string
 			tty  bool
 			want session.Prompt
 		}{
-			{"printf 'Name: ' >/dev/tty; read x </dev/tty", false, session.Prompt{Text: "Name: ", Kind: session.LinePrompt}},
-			{"stty -echo </dev/tty; printf 'Password: ' >/dev/tty; read x </dev/tty; stty echo </dev/tty", false, session.Prompt{Text: "Password: ", Kind: session.PasswordPrompt}},
-			{"printf 'Go on? [y/N] '; read x", true, session.Prompt{Text: "Go on? [y/N] ", Kind: session.LinePrompt}},
-			{"printf '\\033[?1049h\\033[2;3Hmenu'; stty -icanon -echo; dd bs=1 count=1 >/dev/null 2>&1; stty icanon; printf '\\033[?1049l'", true, session.Prompt{Text: "menu", Kind: session.ScreenPrompt}},
+			{"printf 'Name: ' >/dev/tty; read x </dev/tty", false, session.Prompt{Text: "Name: ", Kind: session.LinePrompt, Root: root}},
+			{"stty -echo </dev/tty; printf 'Password: ' >/dev/tty; read x </dev/tty; stty echo </dev/tty", false, session.Prompt{Text: "Password: ", Kind: session.PasswordPrompt, Root: root}},
+			{"printf 'Go on? [y/N] '; read x", true, session.Prompt{Text: "Go on? [y/N] ", Kind: session.LinePrompt, Root: root}},
+			{"printf '\\033[?1049h\\033[2;3Hmenu'; stty -icanon -echo; dd bs=1 count=1 >/dev/null 2>&1; stty icanon; printf '\\033[?1049l'", true, session.Prompt{Text: "menu", Kind: session.ScreenPrompt, Root: root}},
 		} {
 			t.Run(fmt.Sprintf("%s/%s/%s", machine.name, test.want.Kind, test.want.Text), func(t *testing.T) {
 				s, err := session.Open(t.Context(), machine.open(t), session.Config{Shell: "bash", Term: "xterm"})

@@ -90,6 +90,9 @@ type Prompt struct {
 	Text string
 	// Kind is a guess from the text and the screen.
 	Kind PromptKind
+	// Root reports whether what waits runs as root, as sudo does. Any program can
+	// print sudo's prompt.
+	Root bool
 }
 
 // PromptKind says what a command waits for. Treat every answer as a secret.

@@ -140,7 +140,7 @@ const (
 
 // probeLine returns the control line that answers mark R: whether a process of
 // the terminal's foreground group waits for the terminal, and if so its modes: r
-// for single keys instead of lines, e for echo.
+// for single keys instead of lines, e for echo; and s if it runs as root, as sudo does.
 //
 // wchan alone would take a read from a socket for one from a terminal (both
 // are wait_woken), so the descriptor of the system call is compared with the
@@ -162,13 +162,14 @@ func probeLine(nonce string, pid int, tty string) string {
 			`for q in $p/task/*; do w=; { read -r w <$q/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
 			`n=; { read -r n f x <$q/syscall; } 2>/dev/null; ` +
-			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then r=1; break 2; fi; continue; fi; ` +
-			`case $f in 0x*) if reads $((f)); then r=1; break 2; fi;; esac;; esac; done; ` +
+			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then r=1 o=$p; break 2; fi; continue; fi; ` +
+			`case $f in 0x*) if reads $((f)); then r=1 o=$p; break 2; fi;; esac;; esac; done; ` +
 			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
-			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then r=3; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then r=3 o=$p; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
 			// One that has ended meanwhile is nobody's.
-			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2;; esac; done`,
+			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2 o=$p;; esac; done`,
 		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
+		`[ $r = 0 ] || while read -r n x w l; do case $n$w in Uid:0) r=${r}s; break;; Uid:*) break;; esac; done 2>/dev/null <$o/status`, // the effective user
 		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
 	}, "; ") + ` ) &`
 }

@@ -56,7 +56,7 @@ func TestKindsOfPrompts(t *testing.T) {
 				}
 			})
 			if len(asked) == 0 || asked[0].Kind != test.prompt.Kind || asked[0].Text != test.prompt.Text && !(test.tty && test.prompt.Text == "") {
-				t.Errorf("asked %q, want %q; it said %q", asked, test.prompt, r.Stdout)
+				t.Errorf("asked %+v, want %+v; it said %q", asked, test.prompt, r.Stdout)
 			}
 		})
 	}
@@ -108,9 +108,9 @@ func TestNoFalsePrompts(t *testing.T) {
 				all = append(all[:len(all):len(all)], "trap : DEBUG; sleep 0.6; trap - DEBUG")
 			}
 			for _, text := range all {
-				left(t, s, session.Command{Text: text, Merge: true}, func(p session.Prompt) { t.Errorf("%s: asked %q", text, p) })
+				left(t, s, session.Command{Text: text, Merge: true}, func(p session.Prompt) { t.Errorf("%s: asked %+v", text, p) })
 			}
-			left(t, s, session.Command{TTY: true, Text: strings.Join([]string{"printf 'Password: '; sleep 0.6", "echo; sleep 0.6", "sleep 0.4 | cat"}, ";")}, func(p session.Prompt) { t.Errorf("on the terminal: asked %q", p) })
+			left(t, s, session.Command{TTY: true, Text: strings.Join([]string{"printf 'Password: '; sleep 0.6", "echo; sleep 0.6", "sleep 0.4 | cat"}, ";")}, func(p session.Prompt) { t.Errorf("on the terminal: asked %+v", p) })
 		})
 	}
 }

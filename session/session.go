@@ -175,7 +175,7 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 		default: // there is news of it already
 		}
 	}()
-	if !r.command.TTY && !s.stillReads(r) {
+	if !r.command.TTY && !s.stillReads(r, false) {
 		return 0, nobodyReads()
 	}
 	r.keyed.Store(true)

@@ -158,14 +158,15 @@ func (w *watch) ask(modes string) {
 	prompt := w.run.prompt
 	go func() { // ends with Answer, whose context stop cancels
 		text, err := w.run.command.Answer(ctx, prompt)
-		w.answers <- answer{text, err, err == nil && !w.session.stillReads(w.run)}
+		w.answers <- answer{text, err, err == nil && !w.session.stillReads(w.run, prompt.Root)}
 	}()
 }
 
 // stillReads looks once more whether a command waits for the terminal: it may have gone on
 // in silence, and what is typed then would be the shell's next command. A program that
-// counts down stops reading now and then. Where nobody is there to look, it was seen reading.
-func (s *Session) stillReads(r *run) bool {
+// counts down stops reading now and then. Where nobody is there to look, it was seen reading:
+// what is for root alone is not typed then.
+func (s *Session) stillReads(r *run, root bool) bool {
 	timeout := time.After(drainGrace + s.trip)
 	for range 3 {
 		nonce, told := s.expectLate(r.keeper, "R", 1)
@@ -173,12 +174,12 @@ func (s *Session) stillReads(r *run) bool {
 		select {
 		case m := <-told:
 			if m.payload != probeNobody {
-				return true
+				return !root || strings.Contains(m.payload, "s")
 			}
 		case <-r.keeper.exited:
-			return true
+			return !root
 		case <-timeout:
-			return true
+			return !root
 		}
 	}
 	return false
@@ -246,15 +247,15 @@ func (w *watch) resume(answered [3]int64) {
 // waits for them if it draws, as a pager does, or asks nothing; a line is what
 // the others take too.
 func (w *watch) describe(modes string) Prompt {
-	text := w.promptText()
+	p := Prompt{Text: w.promptText(), Kind: LinePrompt, Root: strings.Contains(modes, "s")}
 	raw, hidden := strings.Contains(modes, "r"), w.run.command.Echo && !strings.Contains(modes, "e")
 	switch {
-	case w.run.fullScreen(), raw && (text == "" || text == ":" || w.draws()):
-		return Prompt{text, ScreenPrompt}
-	case asksSecret(text), hidden && !raw:
-		return Prompt{text, PasswordPrompt}
+	case w.run.fullScreen(), raw && (p.Text == "" || p.Text == ":" || w.draws()):
+		p.Kind = ScreenPrompt
+	case asksSecret(p.Text), hidden && !raw:
+		p.Kind = PasswordPrompt
 	}
-	return Prompt{text, LinePrompt}
+	return p
 }
 
 // draws reports whether what came last was put at a place of the screen, or
