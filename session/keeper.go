@@ -88,7 +88,7 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 			err = fmt.Errorf("session: open the side channel: %w", lost)
 		}
 	case <-ctx.Done():
-		err = &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: no answer on the side channel: %v", context.Cause(ctx)), Err: context.Cause(ctx)}
+		err = unanswered(ctx, "no answer on the side channel", "")
 	}
 	k.pipe.Close()
 	<-k.ended

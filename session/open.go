@@ -144,13 +144,21 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			}
 			return s.noShell()
 		case <-ctx.Done():
-			return &transport.Error{
-				Code:    "shell.no_sync",
-				Message: fmt.Sprintf("session: no prompt from the shell: %v%s", context.Cause(ctx), s.said()),
-				Hint:    "a login shell or forced command may be in the way; try ssh by hand",
-				Err:     context.Cause(ctx),
-			}
+			return unanswered(ctx, "no prompt from the shell", s.said())
 		}
+	}
+}
+
+// unanswered is the error of an opening that took too long, or that its caller has given up.
+func unanswered(ctx context.Context, what, said string) error {
+	if cause := context.Cause(ctx); errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("session: open: %w", cause)
+	}
+	return &transport.Error{
+		Code:    "shell.no_sync",
+		Message: fmt.Sprintf("session: %s: %v%s", what, context.Cause(ctx), said),
+		Hint:    "a login shell or forced command may be in the way; try ssh by hand",
+		Err:     context.Cause(ctx),
 	}
 }
 
