@@ -79,7 +79,7 @@ func (p *pursuit) stop() {
 func (p *pursuit) look() {
 	s, r := p.session, p.run
 	if r.keeper == nil {
-		if p.left > 0 && !r.command.TTY {
+		if !r.command.TTY && s.lacksPrompt(r) {
 			p.rouse()
 		}
 		p.stop()
@@ -99,10 +99,11 @@ func (p *pursuit) judge(m mark) {
 	level := p.level
 	p.run.looks = slices.DeleteFunc(p.run.looks, func(told <-chan mark) bool { return told == p.told })
 	p.told = nil
+	atPrompt := m.payload == metPrompt && !p.session.announces(p.run)
 	switch {
-	case m.payload == metPrompt && !p.roused:
+	case atPrompt && !p.roused:
 		p.rouse()
-	case m.payload == metPrompt: // an interrupt may leave zsh reading lines and running none
+	case atPrompt: // an interrupt may leave zsh reading lines and running none
 		p.roused = false
 		p.session.press(p.run, "\x03", "INT")
 		p.sent = time.Now()
@@ -113,7 +114,7 @@ func (p *pursuit) judge(m mark) {
 			p.begin(Int)
 			return
 		}
-	case m.payload == metSome, p.left == 0, m.payload == metHidden && !p.run.isEarly(p.session):
+	case m.payload == metSome, m.payload == metPrompt, p.left == 0, m.payload == metHidden && !p.run.isEarly(p.session):
 		p.stop()
 		return
 	case level == Int:
@@ -259,10 +260,8 @@ func sweepLine(nonce string, level Level, since time.Duration, of scope, passOve
 }
 
 // pursueLine returns the control line that sends a level's signal to what has
-// missed it, since so long, and answers mark I. At its prompt, the shell has its
-// stdin back from the command; without a terminal, it at least does not wait for a
-// program (proc_pid_wchan(5)). With spare, nothing is signaled if all has missed it,
-// and there is nothing to tell of: the shell has to have the next one, too.
+// missed it, since so long, and answers mark I. With spare, nothing is signaled if all has
+// missed it, and there is nothing to tell of: the shell has to have the next one, too.
 func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
 	sig, condition := passedBy(level)
 	behind := still
@@ -275,14 +274,8 @@ func pursueLine(nonce string, level Level, since time.Duration, of scope, tty st
 	if spare {
 		condition, behind = ignoring+condition, ":"
 	}
-	prompted := `[ "$1" = S ]`
-	if tty == "" {
-		prompted += fmt.Sprintf(` && { w=; { read -r w </proc/%d/wchan; } 2>/dev/null; case $w in *do_wait*|*sigsuspend*) false;; esac; }`, of.pid)
-	} else {
-		prompted += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, of.pid, quote(tty))
-	}
 	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, behind, sig, of) + `; ` +
-		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + prompted + ` && a=2; }; ` +
+		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + atPrompt(of.pid, tty) + ` && a=2; }; ` +
 		`[ "$a" ] || { read -r l </proc/1/stat; } 2>/dev/null || a=3; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }

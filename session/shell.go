@@ -73,6 +73,9 @@ type dialect struct {
 	// gives is typed at what may be the beginning of a line whose end a ^C has
 	// thrown away: it makes a shell give that up which would read on.
 	gives string
+	// heedsLate: its read heeds an interrupt when it has its line, and the text is left
+	// then, whatever it traps.
+	heedsLate bool
 	// noise matches what it says on the terminal when a job's end meets it waiting
 	// for a line, which it takes for the end of its input. It leaves at the fiftieth
 	// in a row.
@@ -264,7 +267,7 @@ var dialects = map[string]dialect{
 		forget: `\command history -c;`,
 		draws:  true,
 		// Where a line goes on, a ^C says nothing to it, and the end of input does.
-		gives: "\x04",
+		gives: "\x04", heedsLate: true,
 		noise: regexp.MustCompile("Use `exit' to leave the shell\\.\n|syntax error: .+ (is missing|is not closed.*)\n"),
 		eval:  `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
 		stored: `\command . %s`, unexport: unexport,

@@ -136,9 +136,11 @@ func (s *Session) climb(r *run) bool {
 		if s.ends(r, rung.grace) || s.ends(r, s.lag(r)) {
 			return true
 		}
-		s.recall(r) // typed any earlier, it would race the interrupt
-		if s.ends(r, promptGrace+s.lag(r)) {
-			return true
+		if s.listens(r) { // typed any earlier, it would race the interrupt
+			s.recall(r)
+			if s.ends(r, promptGrace+s.lag(r)) {
+				return true
+			}
 		}
 	}
 	return false
@@ -192,7 +194,7 @@ func (s *Session) heed(r *run) {
 const heedGrace = 500 * time.Millisecond
 
 // recall types the line that brings the prompt back, which the text may have
-// changed, if the shell reads lines.
+// changed, to a shell that reads lines.
 func (s *Session) recall(r *run) {
 	gives := s.dialect.gives
 	if s.tty == "" {

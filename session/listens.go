@@ -1,0 +1,74 @@
+package session
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// What is typed to bring the shell back is the shell's. A command that reads the terminal
+// would take it for an answer.
+
+// listens reports whether it is the shell that reads what is typed now, once it was
+// interrupted. Where that can't be looked at, it is where its prompt may not come by itself.
+func (s *Session) listens(r *run) bool {
+	switch {
+	case s.tty == "": // no command has what it reads
+		return true
+	case s.announces(r):
+		return false
+	case r.keeper == nil || r.keeper.isGone():
+		return s.lacksPrompt(r)
+	}
+	tty := s.tty
+	if s.dialect.heedsLate {
+		tty = "" // whatever it reads from
+	}
+	nonce, told := s.expectLate(r.keeper, "I", 1)
+	r.keeper.tell(listensLine(nonce, s.pid, tty))
+	timeout := time.NewTimer(heedGrace + s.lag(r))
+	defer timeout.Stop()
+	select {
+	case m := <-told:
+		return m.payload == metPrompt || m.payload == metHidden && s.lacksPrompt(r)
+	case <-r.keeper.ended:
+	case <-r.keeper.exited:
+	case <-timeout.C:
+	}
+	return s.lacksPrompt(r)
+}
+
+// announces reports whether the prompt says by itself that the shell reads commands again:
+// the command has the terminal, so its frame has set the prompt. A shell that reads in
+// silence then does so for the command, whose own stdin is the terminal, too.
+func (s *Session) announces(r *run) bool {
+	return r.command.TTY && s.progress(r).begun && !s.dialect.heedsLate && !changesPrompt(r.command.Text)
+}
+
+// lacksPrompt reports whether the command's frame may not have been read yet, or its text
+// have set another prompt than the frame.
+func (s *Session) lacksPrompt(r *run) bool { return r.isEarly(s) || changesPrompt(r.command.Text) }
+
+// prompts matches what may set another prompt.
+var prompts = regexp.MustCompile(`\bPS1\b|PROMPT|precmd|_gw|rc\b|profile|activate|conda`)
+
+func changesPrompt(text string) bool {
+	return mentions(text, prompts, "PS1", "PROMPT", "precmd", "_gw", "rc", "profile", "activate", "conda")
+}
+
+// listensLine returns the control line that answers mark I: whether the shell is at its
+// prompt, as far as that can be seen.
+func listensLine(nonce string, pid int, tty string) string {
+	return fmt.Sprintf(`( a=; if { read -r l </proc/%d/stat; } 2>/dev/null; then set -- ${l##*\) }; { %s; } && a=2; else a=3; fi; `, pid, atPrompt(pid, tty)) +
+		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+}
+
+// atPrompt is a test behind a look at the shell: it does not wait for a program
+// (proc_pid_wchan(5)), and has its terminal, if there is one, back from the command.
+func atPrompt(pid int, tty string) string {
+	test := fmt.Sprintf(`[ "$1" = S ] && { w=; { read -r w </proc/%d/wchan; } 2>/dev/null; case $w in *do_wait*|*sigsuspend*) false;; esac; }`, pid)
+	if tty != "" {
+		test += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, quote(tty))
+	}
+	return test
+}
