@@ -1,6 +1,8 @@
 package session_test
 
 import (
+	"context"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -9,6 +11,8 @@ import (
 
 	"gateway/internal/sshdtest"
 	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
 )
 
 // TestKindsOfPrompts runs programs that ask, and wants to know soon what for.
@@ -113,4 +117,68 @@ func TestNoFalsePrompts(t *testing.T) {
 			left(t, s, session.Command{TTY: true, Text: strings.Join([]string{"printf 'Password: '; sleep 0.6", "echo; sleep 0.6", "sleep 0.4 | cat"}, ";")}, func(p session.Prompt) { t.Errorf("on the terminal: asked %+v", p) })
 		})
 	}
+}
+
+// TestWriterIsNoReader: a command that waits for room on the terminal asks nothing.
+func TestWriterIsNoReader(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, tty := range []bool{false, true} {
+			free := make(chan struct{})
+			later := time.AfterFunc(1500*time.Millisecond, func() { close(free) })
+			defer later.Stop()
+			r := left(t, s, session.Command{
+				Text: "seq 1 20000 >/dev/tty", TTY: tty, Limit: 1 << 20,
+				Output: func(session.Stream, []byte) { <-free },
+			}, func(p session.Prompt) { t.Errorf("tty %v: asked %q", tty, p) })
+			if said := string(r.Stdout) + string(r.Terminal); strings.Count(said, "\n") != 20000 || !strings.HasSuffix(strings.TrimSpace(said), "\n20000") {
+				t.Errorf("tty %v: %d bytes", tty, len(said))
+			}
+		}
+	})
+}
+
+// stalling is a machine whose terminal can be kept from being read.
+type stalling struct {
+	transport.Transport
+	free chan chan struct{} // has what to wait for
+}
+
+func (m stalling) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	t, err := m.Transport.Terminal(ctx, command, options)
+	if err != nil {
+		return nil, err
+	}
+	return stallingTerminal{t, m.free}, nil
+}
+
+type stallingTerminal struct {
+	transport.Terminal
+	free chan chan struct{}
+}
+
+func (t stallingTerminal) Read(b []byte) (int, error) {
+	n, err := t.Terminal.Read(b)
+	select {
+	case free := <-t.free:
+		<-free
+	default:
+	}
+	return n, err
+}
+
+// TestWriterOnALinkThatStalls: the machine shows that it does not read.
+func TestWriterOnALinkThatStalls(t *testing.T) {
+	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && os.Geteuid() != 0 && string(scope) != "0\n" {
+		t.Skip("it does not, to this user")
+	}
+	m := stalling{local.New(local.Config{}), make(chan chan struct{}, 1)}
+	s, err := session.Open(t.Context(), m, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	free := make(chan struct{})
+	time.AfterFunc(1500*time.Millisecond, func() { close(free) })
+	m.free <- free
+	left(t, s, session.Command{Text: "seq 1 20000 >/dev/tty"}, func(p session.Prompt) { t.Errorf("asked %q", p) })
 }

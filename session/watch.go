@@ -93,6 +93,10 @@ func (w *watch) look() {
 		w.timer.Reset(min(w.quiet-idle, silence))
 		return
 	}
+	if w.run.delivering.Load() > 0 { // it is the caller who takes his time
+		w.timer.Reset(silence)
+		return
+	}
 	w.quiet = min(2*w.quiet, lastLook)
 	nonce, probed := w.session.expectLate(w.run.keeper, "R", 1)
 	w.probed = probed
@@ -110,10 +114,10 @@ func (w *watch) suspicious() bool {
 }
 
 // stillWaits reports whether nothing has come since the probe was sent: no
-// output, and no mark of an end.
+// output, which the caller may not have taken yet, and no mark of an end.
 func (w *watch) stillWaits() bool {
 	p := w.session.progress(w.run)
-	return w.run.activity.Load() == w.asked && !p.prompted && p.closed == [3]bool{}
+	return w.run.activity.Load() == w.asked && w.run.delivering.Load() == 0 && !p.prompted && p.closed == [3]bool{}
 }
 
 // judge weighs the probe's answer. A shell at its prompt reads the terminal too,
