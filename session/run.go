@@ -206,7 +206,7 @@ const promptGrace = 20 * time.Millisecond
 // await waits for the command's end.
 func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	if s.soon(ctx, r) {
-		return s.settle(r)
+		return s.settle(ctx, r)
 	}
 	// What waits for the caller of Output waits no longer then; see drain.
 	defer context.AfterFunc(ctx, func() { r.stopped.Store(true) })()
@@ -237,7 +237,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			p := s.progress(r)
 			switch {
 			case r.complete(p):
-				return s.settle(r)
+				return s.settle(ctx, r)
 			case p.prompted && grace == nil:
 				grace = time.After(promptGrace)
 			case p.stdout && p.stderr && hidden == nil:
@@ -271,7 +271,7 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 			if closed(s.ended) {
 				return s.shellEnded(r)
 			}
-			return s.settle(r)
+			return s.settle(ctx, r)
 		case <-s.ended:
 			return s.shellEnded(r)
 		case <-leaves.gone:

@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // The terminal comes on a channel of its own, so the marks may overtake what a
 // command writes there in the moment it ends. Three things bring it into the
@@ -17,8 +20,8 @@ import "time"
 // been read.
 type settler interface {
 	// Settle waits until what has been written by now was returned by Read, and
-	// Read called again, but no longer than limit.
-	Settle(limit time.Duration)
+	// Read called again, but no longer than limit. It reports whether it was.
+	Settle(limit time.Duration) bool
 }
 
 func (s *Session) settles() bool {
@@ -28,15 +31,19 @@ func (s *Session) settles() bool {
 
 // settle makes the result of a command that has ended, with what it wrote to
 // the terminal.
-func (s *Session) settle(r *run) (Result, error) {
+func (s *Session) settle(ctx context.Context, r *run) (Result, error) {
+	limit := promptGrace + s.trip
+	begun := s.heard.Load()
+	tail := tail{session: s, run: r, heard: begun}
 	if t, ok := s.terminal.(settler); ok {
-		t.Settle(promptGrace + s.trip)
+		for !t.Settle(limit) && tail.comes(ctx) && s.heard.Load()-begun < maxTail {
+		}
 	}
 	awaited := r.loud && (r.awaited || r.outputs[Terminal].Total() > 0)
 	if !awaited || s.progress(r).prompted {
 		return s.over(r)
 	}
-	timeout := time.NewTimer(promptGrace + s.trip)
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	for {
 		select {
@@ -47,9 +54,41 @@ func (s *Session) settle(r *run) (Result, error) {
 		case <-s.ended:
 			return s.shellEnded(r)
 		case <-timeout.C:
-			return s.over(r)
+			if !tail.comes(ctx) {
+				return s.over(r)
+			}
+			timeout.Reset(limit)
 		}
 	}
+}
+
+// maxTail is more than a local terminal holds (12 KiB on Linux), in reads of minRead: a
+// job may write to it for ever.
+const maxTail = 64
+
+// tail is what is still to come on the terminal of a command that has ended.
+type tail struct {
+	session *Session
+	run     *run
+	heard   int64     // reads of the terminal
+	until   time.Time // when it is waited for no longer; zero: nothing is to end
+}
+
+// comes reports whether some of it has come since it was asked last, or waits for the
+// caller. Who does not take it when the command is to end misses it.
+func (t *tail) comes(ctx context.Context) bool {
+	s, r := t.session, t.run
+	toEnd := r.stopped.Load() || ctx.Err() != nil || s.closing.Load() || r.command.Timeout > 0 && time.Since(r.started) > r.command.Timeout
+	switch {
+	case !r.moves(&s.heard, &t.heard):
+		return false
+	case toEnd && t.until.IsZero():
+		t.until = time.Now().Add(drainGrace)
+	case toEnd && time.Now().After(t.until):
+		r.cutShort.Store(r.delivering.Load() > 0)
+		return false
+	}
+	return true
 }
 
 // owedGrace bounds the wait for a prompt that has fallen behind: a text may have

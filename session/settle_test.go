@@ -124,3 +124,48 @@ func TestPromptThatIsLost(t *testing.T) {
 		want(t, runCommand(t, s, session.Command{Text: "echo yes; sleep 0.4", TTY: true}), 0, "yes\n", "")
 	}
 }
+
+// TestTerminalIsTakenSlowly: what a command has written to the terminal is in its result,
+// however long the caller takes for it, but for who is too slow for a deadline.
+func TestTerminalIsTakenSlowly(t *testing.T) {
+	for _, text := range []string{"printf %03000d 0 >/dev/tty", "T=/dev/tt; printf %03000d 0 >${T}y"} {
+		t.Run(text, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				var taken atomic.Int64
+				r := runCommand(t, s, session.Command{Text: text, Output: func(from session.Stream, b []byte) {
+					if from == session.Terminal {
+						time.Sleep(100 * time.Millisecond)
+						taken.Add(int64(len(b)))
+					}
+				}})
+				if len(r.Terminal) != 3000 || taken.Load() != 3000 || r.Cut || r.Truncated {
+					t.Errorf("the result has %d bytes, the caller %d, cut %v", len(r.Terminal), taken.Load(), r.Cut)
+				}
+			})
+		})
+	}
+}
+
+// TestTerminalIsNotTaken: a deadline holds all the same.
+func TestTerminalIsNotTaken(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{})
+	free := make(chan struct{})
+	r, err := s.Run(t.Context(), session.Command{Text: "printf %03000d 0 >/dev/tty", Timeout: 300 * time.Millisecond, Output: func(session.Stream, []byte) { <-free }})
+	close(free)
+	if err != nil || r.Verdict != session.Exited || !r.Cut || !r.Truncated {
+		t.Errorf("%+v, %v, want a result that is cut", r, err)
+	}
+	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+}
+
+// TestTerminalThatIsNeverEmpty: what a job writes there for ever is not waited for.
+func TestTerminalThatIsNeverEmpty(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		run(t, s, "yes >/dev/tty & JOB=$!")
+		if r := run(t, s, "echo fine"); r.Duration > 5*time.Second {
+			t.Errorf("it took %v", r.Duration)
+		}
+		run(t, s, "kill $JOB")
+	})
+}

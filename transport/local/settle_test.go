@@ -48,7 +48,9 @@ func TestSettle(t *testing.T) {
 		if _, err := lines.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
-		terminal.(interface{ Settle(time.Duration) }).Settle(10 * time.Second)
+		if !terminal.(interface{ Settle(time.Duration) bool }).Settle(10 * time.Second) {
+			t.Fatal("not settled")
+		}
 		if got := read.Load(); got != i {
 			t.Fatalf("%d bytes have been read, want %d", got, i)
 		}

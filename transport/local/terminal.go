@@ -169,16 +169,16 @@ func (t *terminal) read(b []byte) (n int, err error) {
 }
 
 // Settle waits until what has been written to the terminal by now was returned
-// by Read, and Read called again, but no longer than limit. A poll looks into
-// the kernel's queues too, where the bytes are before a reader may have them
-// (n_tty_poll).
-func (t *terminal) Settle(limit time.Duration) {
+// by Read, and Read called again, but no longer than limit, and reports whether it
+// was. A poll looks into the kernel's queues too, where the bytes are before a reader
+// may have them (n_tty_poll).
+func (t *terminal) Settle(limit time.Duration) bool {
 	var timeout <-chan time.Time
 	for {
 		t.mu.Lock()
 		if !t.out && !t.readable() {
 			t.mu.Unlock()
-			return
+			return true
 		}
 		if t.back == nil {
 			t.back = make(chan struct{})
@@ -193,7 +193,7 @@ func (t *terminal) Settle(limit time.Duration) {
 		select {
 		case <-back:
 		case <-timeout:
-			return
+			return false
 		}
 	}
 }
