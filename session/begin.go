@@ -41,7 +41,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 			return nil, err
 		}
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{})}
+	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, progress: progress{marksSignals: s.dialect.marksSignals}, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{})}
 	noisy, traced := s.isNoisy(command.Text), s.isTraced(command.Text)
 	r.awaited = noisy || traced || mentionsTerminal(command.Text)
 	r.silent = silent.MatchString(command.Text)

@@ -202,7 +202,7 @@ func (m mark) wellFormed() bool {
 		return m.payload != ""
 	case 'E': // nothing, or status:job:directory
 		fields := strings.SplitN(m.payload, ":", 3)
-		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || notRun[fields[0]]) && (fields[1] == "" || isStatus(fields[1]))
+		return m.payload == "" || len(fields) == 3 && (isStatus(fields[0]) || notRun[fields[0]]) && (fields[1] == "" || isNumber(fields[1]))
 	}
 	return true
 }
@@ -216,14 +216,18 @@ const (
 
 var notRun = map[string]bool{noCwd: true, noWayBack: true, noEnv: true}
 
-// isStatus reports whether s is a decimal number of a sane length.
-func isStatus(s string) bool {
+// isStatus reports whether s may be the value of $?. Some shells keep in there what a
+// function returns, and that is any int.
+func isStatus(s string) bool { return isNumber(strings.TrimPrefix(s, "-")) }
+
+// isNumber reports whether s is a decimal number of a sane length.
+func isNumber(s string) bool {
 	for _, c := range []byte(s) {
 		if c < '0' || c > '9' {
 			return false
 		}
 	}
-	return len(s) > 0 && len(s) < 10
+	return len(s) > 0 && len(s) <= 10
 }
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }

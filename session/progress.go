@@ -14,6 +14,7 @@ type progress struct {
 	prompted       bool    // the shell reads commands again
 	status         string  // of mark E
 	promptStatus   string
+	marksSignals   bool // see dialect
 	job, cwd       string
 }
 
@@ -68,9 +69,8 @@ func (r *run) complete(p progress) bool {
 	return p.stdout && p.stderr && (p.prompted || !r.command.TTY && r.keeper != nil)
 }
 
-// exitCode returns the command's status, or -1. A line that was left by an
-// interrupt has 128 and the signal's number, which ksh93 and yash write in
-// their own way; ksh93 forgets the number now and then.
+// exitCode returns the command's status, or -1. It is what a shell that ends with it
+// exits with: the last eight bits of what $? says, but for ksh93's word for a signal.
 func (p progress) exitCode() int {
 	status := p.status
 	if !p.stdout {
@@ -80,20 +80,24 @@ func (p progress) exitCode() int {
 	switch {
 	case err != nil:
 		return -1
-	case code == 256:
+	case p.marksSignals && code == 256:
 		return 130
-	case code > 255:
-		return 128 + code%128
+	case p.marksSignals && isSignal(code):
+		return 128 + code - 256
 	}
-	return code
+	return code & 0xff
 }
 
 // isInterrupted reports whether the shell says that a signal met it, in a
 // number that no program ends with.
 func (p progress) isInterrupted() bool {
 	code, err := strconv.Atoi(p.status)
-	return err == nil && code > 255
+	return err == nil && p.marksSignals && isSignal(code)
 }
+
+// isSignal reports whether a status is 256 and the number of a signal that ends a
+// program. A function may return greater ones.
+func isSignal(status int) bool { return 256 <= status && status < 256+32 }
 
 // verdict returns what the marks say by themselves.
 func (p progress) verdict() Verdict {

@@ -82,6 +82,9 @@ type dialect struct {
 	noise *regexp.Regexp
 	// ended is the expansion that is a text's status; empty means $?.
 	ended string
+	// marksSignals: the status of what a signal has ended is 256 and its number, which is
+	// forgotten now and then where it was an interrupt.
+	marksSignals bool
 	// mend is what a shell needs after its line was left.
 	mend string
 	// retrap is what it needs after a text that may have changed its traps.
@@ -153,12 +156,13 @@ var ksh = dialect{
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
 	// An interrupt may also leave SIGINT blocked, until it starts a program.
-	mend:      ":|/bin/sh -c :;",
-	leads:     true,
-	regain:    `\command eval "${_gwf-}"||:;`,
-	rouse:     "VTALRM",
-	strayBody: true,
-	debugs:    true,
+	mend:         ":|/bin/sh -c :;",
+	leads:        true,
+	marksSignals: true,
+	regain:       `\command eval "${_gwf-}"||:;`,
+	rouse:        "VTALRM",
+	strayBody:    true,
+	debugs:       true,
 	// Of a quoted word of two lines at the terminal, it evaluates what the memory
 	// happens to hold.
 	oneLine: true,
