@@ -13,7 +13,7 @@ type Outcome string
 // The outcomes, which selectors know too (run:last/failed).
 const (
 	OK          Outcome = "ok"
-	Failed      Outcome = "failed" // a status other than 0, or death by signal
+	Failed      Outcome = "failed" // a status other than 0, death by signal, or an input that is not whole
 	TimedOut    Outcome = "timed_out"
 	Interrupted Outcome = "interrupted"
 	NotStarted  Outcome = "not_started"
@@ -47,7 +47,7 @@ func (s *skip) ErrorHint() string { return "" }
 func OutcomeOf(r gateway.Result) Outcome {
 	switch r.Verdict {
 	case session.Exited, session.Signaled:
-		if r.Verdict == session.Exited && r.ExitCode == 0 {
+		if r.Verdict == session.Exited && r.ExitCode == 0 && r.Err == nil {
 			return OK
 		}
 		return Failed

@@ -148,9 +148,9 @@ func (r *run) deliver(from Stream, b []byte) {
 // Run runs a command and returns what happened. One command runs at a time; a
 // second one is refused with [ErrBusy].
 //
-// A command that ends by itself is no error, whatever its status. The error is
-// nil only if the verdict is exited or signaled. Otherwise it wraps, along
-// with the Result of what is known,
+// A command that ends by itself is no error, whatever its status, unless it did not
+// get all of its stdin ([InputFailed]): its verdict then is exited or signaled all the
+// same. With any other verdict the error wraps, along with the Result of what is known,
 //
 //   - context.DeadlineExceeded after Command.Timeout or Command.Idle, or the context's cause
 //     after its end: the command was ended, the session lives unless
@@ -183,7 +183,11 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 		return notStarted, err
 	}
 	defer s.leave(r)
-	return s.await(ctx, r)
+	result, err := s.await(ctx, r)
+	if err == nil {
+		err = r.feeder.failure(keeperGrace + s.trip)
+	}
+	return result, err
 }
 
 // canceled ends the command because its context has ended.

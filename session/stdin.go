@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
+	"syscall"
+	"time"
 
 	"gateway/transport"
 )
@@ -17,8 +20,10 @@ import (
 // give it an end of file, so it lets go of that side as soon as the client
 // says, with one line, that the command has the FIFO open.
 type feeder struct {
-	pipe *transport.Pipe
-	fifo string
+	pipe    *transport.Pipe
+	fifo    string
+	writing sync.Mutex
+	unread  chan error // why the caller's input could not be read to its end
 }
 
 const feederReady = "ready"
@@ -49,17 +54,82 @@ func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder
 		pipe.Close()
 		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it at %s", fifo), Err: context.Cause(ctx)}
 	}
-	return &feeder{pipe, fifo}, nil
+	return &feeder{pipe: pipe, fifo: fifo, unread: make(chan error, 1)}, nil
 }
 
 // feed copies r to the command's stdin, until r ends or the command's side is
 // closed. The command has its stdin open by now.
 func (f *feeder) feed(r io.Reader) {
-	defer f.pipe.Stdin.Close()
-	if _, err := io.WriteString(f.pipe.Stdin, "go\n"); err != nil {
+	defer f.endInput()
+	w := &feederInput{feeder: f}
+	if _, err := io.WriteString(w, "go\n"); err != nil {
 		return
 	}
-	_, _ = io.Copy(f.pipe.Stdin, r) // an error means that the command reads no more, as in a pipeline
+	if _, err := io.Copy(w, r); err != nil && !w.failed {
+		f.unread <- err
+	}
+}
+
+// feederInput is a feeder's stdin. A write that fails says that the command reads no
+// more, as in a pipeline, or that the feeder is gone: its end tells which.
+type feederInput struct {
+	*feeder
+	failed bool
+}
+
+func (w *feederInput) Write(b []byte) (int, error) {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	n, err := w.pipe.Stdin.Write(b)
+	w.failed = err != nil
+	return n, err
+}
+
+// endInput ends the feeder's stdin, once nobody is about to write to it.
+func (f *feeder) endInput() {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	f.pipe.Stdin.Close()
+}
+
+// InputFailed is the error code of a command that ended, but did not get all of its
+// stdin.
+const InputFailed = "input.failed"
+
+// failure returns why a command that has ended may have taken a part of its stdin for
+// the whole; nil if it did not. A feeder whose input has ended ends by itself, or by a
+// SIGPIPE where the command has not read it all; one that has not ended in this time
+// still has something that nobody reads.
+func (f *feeder) failure(patience time.Duration) error {
+	if f == nil {
+		return nil
+	}
+	go f.endInput() // ends with the pipe
+	within(patience, f.pipe.Done())
+	var why error
+	select {
+	case why = <-f.unread:
+	default:
+		if !closed(f.pipe.Done()) {
+			return nil
+		}
+		exit, lost := f.pipe.Wait()
+		switch {
+		case lost != nil:
+			why = lost
+		case exit.Code > 1 && exit.Code != 128+int(syscall.SIGPIPE): // 1 is a SIGPIPE that is ignored
+			why = fmt.Errorf("what passes it on there ended with status %d", exit.Code)
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	return &transport.Error{
+		Code:    InputFailed,
+		Message: fmt.Sprintf("session: stdin: %v", why),
+		Hint:    "the command ran with a part of its input: see what it has done before you run it again",
+		Err:     why,
+	}
 }
 
 // unopened is the error for a command whose shell could not open its stdin. The

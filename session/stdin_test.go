@@ -3,11 +3,16 @@ package session_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"regexp"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"gateway/session"
 	"gateway/transport"
@@ -117,6 +122,114 @@ func TestStdinThatIsGone(t *testing.T) {
 				t.Errorf("got %s %d, stdout %q, terminal %q, %v; want not_started, for its stdin", r.Verdict, r.ExitCode, r.Stdout, r.Terminal, err)
 			}
 			want(t, run(t, s, "echo on"), 0, "on\n", "")
+		})
+	}
+}
+
+// broken is an input that ends with an error, behind what it has.
+type broken struct{ has io.Reader }
+
+var errBroken = errors.New("input/output error")
+
+func (b broken) Read(p []byte) (int, error) {
+	n, err := b.has.Read(p)
+	if err != nil {
+		err = errBroken
+	}
+	return n, err
+}
+
+// TestStdinThatIsCut: a command that took a part of its input for the whole has its own
+// status, and an error. One that reads no more than it wants to has none.
+func TestStdinThatIsCut(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: shell})
+			for _, text := range []string{"cat; (exit 3)", "cat; exit 3"} {
+				r, err := s.Run(t.Context(), session.Command{Text: text, Stdin: broken{strings.NewReader("half\n")}})
+				if e := new(transport.Error); !errors.As(err, &e) || e.Code != session.InputFailed || !errors.Is(err, errBroken) || r.Verdict != session.Exited || r.ExitCode != 3 || string(r.Stdout) != "half\n" {
+					t.Errorf("%s: got %s %d, stdout %q, %v; want 3, and an error for the other half", text, r.Verdict, r.ExitCode, r.Stdout, err)
+				}
+			}
+			s = open(t, session.Config{Shell: shell})
+			for name, has := range map[string]string{"short": "one\n", "long": "one\n" + strings.Repeat("x", 1<<20), "endless": "one\n"} {
+				for text, wanted := range map[string]string{"head -n 1": "one\n", "true": ""} {
+					input := io.Reader(strings.NewReader(has))
+					if name == "endless" {
+						unfinished, w := io.Pipe()
+						defer w.Close()
+						input = io.MultiReader(input, unfinished)
+					}
+					begun := time.Now()
+					want(t, runCommand(t, s, session.Command{Text: text, Stdin: input}), 0, wanted, "")
+					if took := time.Since(begun); took > 3*time.Second {
+						t.Errorf("%s, %s: took %v", text, name, took)
+					}
+				}
+			}
+		})
+	}
+}
+
+// mortal is a machine whose feeders can be killed, and whose link to them can be cut.
+type mortal struct {
+	transport.Transport
+	feeder chan *fragile
+}
+
+type fragile struct {
+	transport.Program
+	lost atomic.Bool
+}
+
+func (m mortal) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err != nil || fifoOf(command) == "" {
+		return pipe, err
+	}
+	f := &fragile{Program: pipe.Program}
+	pipe.Program = f
+	m.feeder <- f
+	return pipe, nil
+}
+
+// Wait implements [transport.Program].
+func (f *fragile) Wait() (transport.Exit, error) {
+	exit, err := f.Program.Wait()
+	if f.lost.Load() {
+		return transport.Exit{}, fmt.Errorf("cut: %w", transport.ErrLost)
+	}
+	return exit, err
+}
+
+// TestStdinWhoseFeederDies: what copies the input on the machine is killed, or the link
+// to it is lost, before the input has ended.
+func TestStdinWhoseFeederDies(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lost=%t", lost), func(t *testing.T) {
+			m := mortal{local.New(local.Config{}), make(chan *fragile, 1)}
+			s, err := session.Open(t.Context(), m, session.Config{Shell: "bash"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			in, w := io.Pipe()
+			defer w.Close()
+			var once sync.Once
+			r, err := s.Run(t.Context(), session.Command{Text: "head -c 5; wc -c", Stdin: in, Started: func() {
+				go func() { _, _ = w.Write([]byte("some of it\n")) }() // ends with the pipe
+			}, Output: func(session.Stream, []byte) {
+				once.Do(func() { // it has come through
+					f := <-m.feeder
+					f.lost.Store(lost)
+					f.Close()
+				})
+			}})
+			e := new(transport.Error)
+			if !errors.As(err, &e) || e.Code != session.InputFailed || errors.Is(err, transport.ErrLost) != lost || r.Verdict != session.Exited || r.ExitCode != 0 {
+				t.Errorf("got %s %d, stdout %q, %v; want 0, and an error for the rest", r.Verdict, r.ExitCode, r.Stdout, err)
+			}
 		})
 	}
 }

@@ -160,7 +160,7 @@ func resultStatus(ctx context.Context, r gateway.Result) int {
 		}
 		return 128 + int(syscall.SIGINT) // by somebody else
 	case session.Exited, session.Signaled:
-		if r.ExitCode == 0 && gateway.Code(r.Err) == outputFailed { // which is no success
+		if code := gateway.Code(r.Err); r.ExitCode == 0 && (code == outputFailed || code == session.InputFailed) { // which is no success
 			return statusUnknown
 		}
 		return r.ExitCode
