@@ -36,7 +36,8 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	s.holders.begun()
 	joins, before := s.joins(command), s.keeper
-	if must := s.rotate || s.shared && !joins || s.keeper.isGone(); must || !joins && s.holders.found.Swap(false) {
+	held := !joins && s.holders.found.Swap(false) // by this keeper, and no other
+	if must := s.rotate || s.shared && !joins || s.keeper.isGone(); must || held {
 		if err := s.renewKeeper(ctx); err != nil && (must || ctx.Err() != nil) {
 			return nil, err
 		}

@@ -154,6 +154,30 @@ func TestTerminalCarriesAllFromNowOn(t *testing.T) {
 	}
 }
 
+// TestTerminalCarriesAllBehindAHolder: who was seen to hold the streams of a keeper that is
+// gone holds none of the terminal's.
+func TestTerminalCarriesAllBehindAHolder(t *testing.T) {
+	runtime := t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	tr := impoverished{sockets{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}, new(atomic.Bool)}
+	defer tr.Close()
+	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	run(t, s, "cd '"+t.TempDir()+"'; sh -c '(until [ -e go ]; do sleep 0.02; done) &'")
+	<-time.After(500 * time.Millisecond) // it has been looked for by then
+	killKeepers(t, runtime)
+	for range 3 {
+		begun := time.Now()
+		r := run(t, s, "echo out >go")
+		if took := time.Since(begun); r.ExitCode != 0 || r.Streams != session.OnTerminal || took > 5*time.Second {
+			t.Errorf("got %s %d %s after %v, want all on the terminal at once", r.Verdict, r.ExitCode, r.Streams, took)
+		}
+	}
+}
+
 func TestTerminalCarriesAllWhereThereIsNoPlace(t *testing.T) {
 	eachFallback(t, true, func(t *testing.T, s *session.Session) {
 		r := run(t, s, "echo out; echo err >&2; cd /tmp; (exit 4)")
