@@ -19,9 +19,6 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("session: %w", context.Cause(ctx))
 	}
-	if err := s.usable(); err != nil {
-		return nil, err
-	}
 	if strings.HasPrefix(command.Text, "-") {
 		command.Text = " " + command.Text // else eval takes it for an option
 	}
@@ -301,26 +298,40 @@ func (s *Session) progress(r *run) progress {
 	return r.progress
 }
 
-// upload stores a text that can't be typed in the keeper's directory.
+// slowestUpload is how many bytes of a text a second are waited for, beside the time that
+// a keeper may take to answer: a modem takes 5 KiB.
+const slowestUpload = 4 << 10
+
+// upload stores a text that can't be typed in the keeper's directory. Where that fails in
+// its midst the session ends: the keeper would take the rest of it for control lines.
 func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
+	limit := s.config.OpenTimeout + time.Duration(len(text))*time.Second/slowestUpload
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	nonce := newNonce()
 	marks := s.expect(nonce, "A")
 	defer s.forget(nonce)
-	stop := context.AfterFunc(ctx, func() { k.pipe.Close() }) // frees a write that is stuck
+	stop := context.AfterFunc(bounded, func() { k.pipe.Close() }) // frees a write that is stuck
 	err := k.upload(nonce, text)
-	if stop(); err != nil && ctx.Err() == nil {
-		return s.terminalGone(err)
-	}
-	select {
-	case m := <-marks:
-		if m.payload == "1" {
-			return nil
+	if stop(); err == nil {
+		select {
+		case m := <-marks:
+			if m.payload == "1" {
+				return nil
+			}
+			return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
+		case <-k.ended:
+			err = io.ErrUnexpectedEOF
+		case <-bounded.Done():
 		}
-		return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
-	case <-k.ended:
-		return s.terminalGone(io.ErrUnexpectedEOF)
-	case <-ctx.Done():
-		s.end() // the rest of the text may still be on its way
-		return fmt.Errorf("session: %w", context.Cause(ctx))
 	}
+	switch {
+	case ctx.Err() != nil:
+		s.end()
+		return fmt.Errorf("session: %w", context.Cause(ctx))
+	case bounded.Err() != nil:
+		s.end()
+		return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("session: a command of %d bytes has not come through in %v", len(text), limit), Hint: "open another session", Err: ErrClosed}
+	}
+	return s.terminalGone(err)
 }

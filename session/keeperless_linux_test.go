@@ -19,8 +19,16 @@ import (
 	"gateway/transport/local"
 )
 
-// killKeepers kills the keepers whose directories are in dir, which it empties.
+// killKeepers kills the keepers whose directories are in dir.
 func killKeepers(t *testing.T, dir string) {
+	t.Helper()
+	for _, pid := range signalKeepers(t, dir, syscall.SIGKILL) {
+		eventually(t, "the keeper is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+	}
+}
+
+// signalKeepers sends a signal to them.
+func signalKeepers(t *testing.T, dir string, signal syscall.Signal) (pids []int) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(dir, ".gw-*", "p"))
 	if len(files) == 0 {
@@ -33,13 +41,14 @@ func killKeepers(t *testing.T, dir string) {
 		}
 		pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
 		if err == nil {
-			err = syscall.Kill(pid, syscall.SIGKILL)
+			err = syscall.Kill(pid, signal)
 		}
 		if err != nil {
 			t.Error(err)
 		}
-		eventually(t, "the keeper is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+		pids = append(pids, pid)
 	}
+	return pids
 }
 
 // TestKeeperThatIsKilled: another one takes its place, and what nobody knows is
@@ -147,5 +156,48 @@ func TestKeeperThatDiesOfADeadline(t *testing.T) {
 			}
 			want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
 		})
+	}
+}
+
+// TestKeeperThatTakesNoText: a command that is too long to be typed is not begun then, and
+// the session has ended: in the time that it may take, or with the caller's context.
+func TestKeeperThatTakesNoText(t *testing.T) {
+	for name, length := range map[string]int{"there is room on the way": 5_000, "there is none": 200_000} {
+		for _, patience := range []time.Duration{300 * time.Millisecond, time.Minute} {
+			if patience == time.Minute && length > 5_000 {
+				continue // it takes its time
+			}
+			t.Run(name+" "+patience.String(), func(t *testing.T) {
+				t.Parallel()
+				runtime := t.TempDir()
+				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+				defer tr.Close()
+				s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", OpenTimeout: 5 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				run(t, s, "true")
+				pids := signalKeepers(t, runtime, syscall.SIGSTOP)
+				defer func() {
+					for _, pid := range pids {
+						_ = syscall.Kill(pid, syscall.SIGCONT)
+					}
+				}()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				wanted := context.DeadlineExceeded
+				if patience == time.Minute {
+					wanted = session.ErrClosed
+				}
+				r, err := s.Run(ctx, session.Command{Text: ": " + strings.Repeat("x", length), Timeout: time.Second})
+				if r.Verdict != session.NotStarted || !r.Ended || !errors.Is(err, wanted) {
+					t.Errorf("got %s, ended %v, %v; want not_started, and the end of the session for %v", r.Verdict, r.Ended, err, wanted)
+				}
+				if _, err := s.Run(t.Context(), session.Command{Text: "true"}); !errors.Is(err, session.ErrClosed) {
+					t.Errorf("then %v, want %v", err, session.ErrClosed)
+				}
+			})
+		}
 	}
 }

@@ -178,8 +178,12 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 		}
 		return notStarted, &transport.Error{Code: "session.busy", Message: "session: another command is running", Hint: "wait for it, interrupt it, or open another session", Err: ErrBusy}
 	}
+	if err := s.usable(); err != nil {
+		return notStarted, err
+	}
 	r, err := s.begin(ctx, command)
 	if err != nil {
+		notStarted.Ended = s.lost
 		return notStarted, err
 	}
 	defer s.leave(r)

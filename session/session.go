@@ -50,7 +50,8 @@ type Config struct {
 	// Ledger, if there is one, notes the session as long as something of it may be
 	// on the machine, and tells it which others to end there.
 	Ledger Ledger
-	// OpenTimeout bounds Open beside its context; 0 means 30 s.
+	// OpenTimeout bounds Open beside its context, and each answer that a command needs
+	// before it begins; 0 means 30 s.
 	OpenTimeout time.Duration
 }
 
