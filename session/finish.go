@@ -51,7 +51,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if retrap := s.dialect.retrap; strings.Contains(r.command.Text, "trap") && !strings.Contains(s.once, retrap) {
 		s.once += retrap
 	}
-	if result.Cwd == "" {
+	if result.Cwd == "" && !p.stdout { // else it has moved, nobody knows where to
 		result.Cwd = s.cwd
 	}
 	s.mu.Lock()

@@ -24,9 +24,10 @@ const nonceLen = 16
 // headLen is the length of a mark's beginning: RS, kind, nonce, colon.
 const headLen = 1 + 1 + nonceLen + 1
 
-// maxPayload bounds a mark. The longest payload is a directory name, and
-// PATH_MAX is 4096 on Linux.
-const maxPayload = 16 << 10
+// maxPayload bounds a mark. The longest payload is a directory's name, which some shells
+// follow beyond PATH_MAX where it is entered in steps. Of a mark that is longer, the name
+// is dropped.
+const maxPayload = 64 << 10
 
 const rs = 0x1e
 
@@ -80,6 +81,7 @@ func (d dialect) storedMark(kind byte, payload string) string {
 // not safe for concurrent use.
 type scanner struct {
 	held []byte // an unfinished mark, carried over to the next chunk
+	over []byte // the end of a mark that is too long: nothing before it is data
 }
 
 // scan passes the data of a chunk to data and its marks to found, in the order
@@ -90,6 +92,9 @@ func (s *scanner) scan(chunk []byte, expected func(kind byte, nonce []byte) bool
 	if len(s.held) > 0 {
 		chunk = append(s.held, chunk...)
 		s.held = nil
+	}
+	if chunk = s.behind(chunk); len(chunk) == 0 {
+		return
 	}
 	begin := 0 // of the data not passed on yet
 	for at := 0; at < len(chunk); {
@@ -115,6 +120,14 @@ func (s *scanner) scan(chunk []byte, expected func(kind byte, nonce []byte) bool
 			}
 			s.held = bytes.Clone(chunk[at:])
 			return
+		case isTooLong:
+			if at > begin {
+				data(chunk[begin:at])
+			}
+			found(m)
+			s.over = endOf([]byte(m.nonce))
+			s.scan(chunk[at+size:], expected, data, found)
+			return
 		}
 	}
 	if begin < len(chunk) {
@@ -122,12 +135,27 @@ func (s *scanner) scan(chunk []byte, expected func(kind byte, nonce []byte) bool
 	}
 }
 
+// behind returns what stands behind a mark that is too long, if that has come.
+func (s *scanner) behind(chunk []byte) []byte {
+	if s.over == nil {
+		return chunk
+	}
+	end := bytes.Index(chunk, s.over)
+	if end < 0 {
+		s.held = bytes.Clone(chunk[max(0, len(chunk)-len(s.over)+1):])
+		return nil
+	}
+	chunk = chunk[end+len(s.over):]
+	s.over = nil
+	return chunk
+}
+
 // flush passes on what was held back: the stream has ended.
 func (s *scanner) flush(data func([]byte)) {
-	if len(s.held) > 0 {
+	if len(s.held) > 0 && s.over == nil {
 		data(s.held)
-		s.held = nil
 	}
+	s.held = nil
 }
 
 type markState int
@@ -136,7 +164,13 @@ const (
 	isData markState = iota
 	isMark
 	isUnfinished
+	isTooLong
 )
+
+// endOf returns what ends the mark of a nonce.
+func endOf(nonce []byte) []byte {
+	return append(append([]byte{rs}, nonce...), ';')
+}
 
 // parseMark looks at b, which starts with RS.
 func parseMark(b []byte, expected func(kind byte, nonce []byte) bool, found func(mark)) (m mark, size int, state markState) {
@@ -161,10 +195,14 @@ func parseMark(b []byte, expected func(kind byte, nonce []byte) bool, found func
 	end[0], end[nonceLen+1] = rs, ';'
 	copy(end[1:], nonce)
 	payload := bytes.Index(b[headLen:], end[:])
-	if payload < 0 {
-		if len(b) > headLen+maxPayload+len(end) {
+	switch {
+	case payload > maxPayload, payload < 0 && len(b) > headLen+maxPayload+len(end):
+		m = mark{kind: kind, nonce: string(nonce), payload: withoutDirectory(b[headLen : headLen+maxPayload])}
+		if m.payload == "" {
 			return mark{}, 0, isData
 		}
+		return m, headLen, isTooLong
+	case payload < 0:
 		return mark{}, 0, isUnfinished
 	}
 	text, within := withoutMarks(b[headLen:headLen+payload], expected)
@@ -176,6 +214,19 @@ func parseMark(b []byte, expected func(kind byte, nonce []byte) bool, found func
 		found(m)
 	}
 	return m, headLen + payload + len(end), isMark
+}
+
+// withoutDirectory returns what mark E tells beside the directory; nothing, if that is none.
+func withoutDirectory(payload []byte) string {
+	fields := bytes.SplitN(payload, []byte(":"), 3)
+	if len(fields) < 3 {
+		return ""
+	}
+	m := mark{kind: 'E', payload: string(payload[:len(payload)-len(fields[2])])}
+	if !m.wellFormed() {
+		return ""
+	}
+	return m.payload
 }
 
 // withoutMarks takes out of a payload what the keeper has written meanwhile: busybox ash

@@ -55,11 +55,13 @@ func TestScanner(t *testing.T) {
 		{"separators", "\x1e\x1e\x1eE", "\x1e\x1e\x1eE", ""},
 		{"a separator before a mark", "\x1e" + typed('E', ""), "\x1e", `[E "" at 1]`},
 		{"an unfinished mark", "x\x1eE" + testNonce + ":0:", "x\x1eE" + testNonce + ":0:", ""},
-		{"an endless mark", typed('E', "0::")[:22] + strings.Repeat("x", 2*maxPayload), typed('E', "0::")[:22] + strings.Repeat("x", 2*maxPayload), ""},
+		{"a directory that is too long", "a" + typed('E', "3:7:"+strings.Repeat("x", 2*maxPayload)) + "b" + typed('E', ""), "ab", `[E "3:7:" at 1][E "" at 2]`},
+		{"what is too long for another mark", typed('A', strings.Repeat("x", 2*maxPayload)), typed('A', strings.Repeat("x", 2*maxPayload)), ""},
+		{"an endless mark", typed('E', "0::")[:22] + strings.Repeat("x", 2*maxPayload), "", `[E "0::" at 0]`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			for _, size := range []int{1, 2, 3, 7, 1 << 20} {
-				if size < 7 && len(test.input) > 10_000 {
+				if size <= 7 && len(test.input) > 10_000 {
 					continue
 				}
 				data, marks := scanAll([]byte(test.input), size)
