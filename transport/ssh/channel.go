@@ -59,10 +59,10 @@ func (ch *channel) read(final func() error, sources ...io.Reader) *stream {
 	s := newStream(len(sources), final)
 	for _, source := range sources {
 		ch.left.Add(1)
-		ch.conn.spawn(func() {
+		go func() { // ends with the connection or after stop, but for a call of whom it is delivered to
 			s.pump(source)
 			ch.leave()
-		})
+		}()
 	}
 	ch.streams = append(ch.streams, s)
 	return s

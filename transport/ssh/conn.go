@@ -115,8 +115,7 @@ func (c *conn) watch(channels <-chan gossh.NewChannel, requests <-chan *gossh.Re
 }
 
 // spawn runs f in a goroutine that close waits for. All of them end with the
-// connection, or once their channel is stopped. It returns false if the
-// connection has ended.
+// connection. It returns false if that has ended.
 func (c *conn) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +137,7 @@ func (c *conn) fail(err error) {
 }
 
 // close ends the connection for its owner, and waits until nothing of it is
-// left.
+// left but those who take what a stream delivers: they may never return.
 func (c *conn) close() {
 	c.mu.Lock()
 	c.closing = true

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -40,6 +41,43 @@ func TestCloseUnread(t *testing.T) {
 	}
 	terminal(t, tr, "yes", transport.TerminalOptions{})
 	within(t, patience, "Close", func() { tr.Close() })
+}
+
+// TestCloseWhileDelivering: whoever takes what a program says may take as long as
+// they like for it. The transport ends all the same, and they are told later.
+func TestCloseWhileDelivering(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	for what, open := range map[string]func(*ssh.Transport) io.Reader{
+		"pipe": func(tr *ssh.Transport) io.Reader {
+			pipe, err := tr.Pipe(t.Context(), "yes")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pipe.Stdout
+		},
+		"terminal": func(tr *ssh.Transport) io.Reader {
+			return terminal(t, tr, "yes", transport.TerminalOptions{})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			tr := dial(t, config(s))
+			begun, held, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			begin, release := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(held) })
+			defer release()
+			open(tr).(transport.Deliverer).Deliver(func([]byte) {
+				begin()
+				<-held
+			}, func(err error) { ended <- err })
+			<-begun
+			within(t, patience, "Close", func() { tr.Close() })
+			release()
+			within(t, patience, "Deliver", func() {
+				if err := <-ended; !errors.Is(err, transport.ErrClosed) {
+					t.Errorf("Deliver = %v, want %v", err, transport.ErrClosed)
+				}
+			})
+		})
+	}
 }
 
 // TestRekey: the keys are renewed in mid-session without anyone being asked
