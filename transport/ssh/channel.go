@@ -74,7 +74,7 @@ func (ch *channel) leave() {
 	if ch.left.Add(-1) == 0 {
 		ch.conn.mu.Lock()
 		delete(ch.conn.channels, ch)
-		ch.conn.mu.Unlock()
+		ch.conn.unlock()
 	}
 }
 

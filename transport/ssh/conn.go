@@ -44,7 +44,7 @@ type conn struct {
 	shutBy  time.Time      // when a refused channel may be tried again
 	most    int            // so many were used when one was refused; 0: none was
 	unheard int64          // wire.heard when an opening got no answer; 0: all did
-	onIdle  func()         // called when used falls to 0
+	onIdle  func()         // called when isIdleLocked has become true
 	groups  map[string]int // how many channels of each are in use; see [transport.Together]
 
 	channels map[*channel]bool // those with a goroutine left
@@ -224,11 +224,21 @@ func (c *conn) release(group string) {
 		delete(c.groups, group)
 	}
 	c.shutBy = time.Time{}
-	onIdle := c.onIdle
-	if c.used > 0 {
-		onIdle = nil
-	} else {
+	if c.used == 0 {
 		c.most = 0 // what was refused may have been for programs that are gone by now
+	}
+	c.unlock()
+}
+
+// isIdleLocked reports whether nobody uses the connection, nor has anything left
+// to read from it.
+func (c *conn) isIdleLocked() bool { return c.used == 0 && len(c.channels) == 0 }
+
+// unlock unlocks mu for who has given up what was used.
+func (c *conn) unlock() {
+	onIdle := c.onIdle
+	if !c.isIdleLocked() {
+		onIdle = nil
 	}
 	c.mu.Unlock()
 	if onIdle != nil {

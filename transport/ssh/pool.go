@@ -319,7 +319,7 @@ func (t *Transport) reap(c *conn) {
 	idle := false
 	if i >= 0 && len(t.conns) > 1 {
 		c.mu.Lock()
-		if idle = c.used == 0; idle {
+		if idle = c.isIdleLocked(); idle {
 			c.closing = true // take refuses it
 		}
 		c.mu.Unlock()

@@ -156,6 +156,55 @@ func TestOneMachineOfSeveral(t *testing.T) {
 	})
 }
 
+// TestUnreadConnectionStays: a further connection is closed once nobody uses it, but not
+// before what came on it has been read.
+func TestUnreadConnectionStays(t *testing.T) {
+	t.Parallel() // it waits for linger, twice
+	s := sshdtest.Start(t, sshdtest.Options{})
+	var seen atomic.Int32
+	gone := make(chan int32, 3)
+	c := config(s)
+	c.MaxSessions = 1
+	c.Port = listen(t, func(conn net.Conn) {
+		n := seen.Add(1)
+		far, err := net.Dial("tcp", s.Addr)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer far.Close()
+		go func() { _, _ = io.Copy(conn, far) }() // ends with far
+		_, _ = io.Copy(far, conn)
+		gone <- n
+	}).Port
+	tr := dial(t, c)
+	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	unread, err := tr.Pipe(t.Context(), "read x; head -c 1000000 /dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unread.Close()
+	later := terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	unread.Stdin.Close() // its connection had no room
+	if _, err := unread.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	wantGone := func(want int32) {
+		t.Helper()
+		within(t, patience, "the end of a connection that nobody uses", func() {
+			if n := <-gone; n != want {
+				t.Errorf("connection %d is closed first, want %d", n, want)
+			}
+		})
+	}
+	later.Close() // behind the program whose output is not read
+	wantGone(3)
+	if got := len(read(t, unread.Stdout)); got != 1000000 {
+		t.Errorf("%d bytes, want 1000000", got)
+	}
+	wantGone(2)
+}
+
 func TestSpareChannels(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	p := netsim.Start(t, s.Addr, 0)
