@@ -198,6 +198,7 @@ func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
 	close(ch.started)
 	t := &tunnelConn{channel: ch, in: ch.read(ch.ended, remote, remote.Stderr())}
 	if !c.spawn(func() { ch.serve(requests, nil) }) {
+		ch.leave() // in its place
 		ch.Close()
 		return nil, target.tunnelError(ctx, c, c.closedError())
 	}

@@ -54,6 +54,9 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 		p.serve(requests, p.request)
 		p.finish(transport.Exit{}, p.missing())
 	})
+	if !served {
+		p.leave() // in its place: else the connection would never be spent
+	}
 	if !served || !c.spawn(func() { p.launch(l) }) {
 		p.stop(transport.ErrClosed, "")
 		return nil, c.closedError()
