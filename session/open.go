@@ -56,6 +56,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		return nil, err
 	}
 	s.origin = s.cwd
+	s.endWithShell()
 	return s, nil
 }
 

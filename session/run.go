@@ -173,7 +173,7 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	default:
-		if closed(s.ended) { // who looks after its end is no other command
+		if closed(s.ended) || closed(s.terminal.Done()) { // who looks after its end is no other command
 			return notStarted, hasEnded()
 		}
 		return notStarted, &transport.Error{Code: "session.busy", Message: "session: another command is running", Hint: "wait for it, interrupt it, or open another session", Err: ErrBusy}

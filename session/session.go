@@ -126,7 +126,8 @@ func (s *Session) Shell() string { return s.shell }
 // Origin returns the directory that the session started in.
 func (s *Session) Origin() string { return s.origin }
 
-// Done is closed once the session's shell has ended, or the way to it.
+// Done is closed once the session's shell has ended, or the way to it, and the command
+// that ran then.
 func (s *Session) Done() <-chan struct{} { return s.ended }
 
 // Exit returns how the shell ended. It blocks until Done. The error wraps

@@ -104,12 +104,7 @@ func (s *Session) endWith(relay *keeper) {
 	case <-relay.ended:
 	case <-s.ended:
 	}
-	select {
-	case s.turn <- struct{}{}:
-		s.end()
-		<-s.turn
-	case <-s.ended:
-	}
+	s.endIdle()
 }
 
 // relayPrelude returns the exec request for a relay: it passes control lines on

@@ -96,6 +96,13 @@ type Deliverer interface {
 	Deliver(to func([]byte), end func(error))
 }
 
+// An Announcer is a [Program] that can also call who would only wait for its end,
+// which saves a goroutine. Programs may be ones.
+type Announcer interface {
+	// AfterDone has f called in a goroutine of its own once Done is closed.
+	AfterDone(f func())
+}
+
 // Size is a terminal's size in character cells. The zero value stands for
 // 80 columns and 24 rows.
 type Size struct{ Cols, Rows int }

@@ -119,7 +119,8 @@ func (t *Transport) start(ctx context.Context, cmd *exec.Cmd, grace time.Duratio
 			Err:     err,
 		}
 	}
-	p := &program{cmd: cmd, grace: grace, ended: make(chan struct{})}
+	life, settle := context.WithCancel(context.Background())
+	p := &program{cmd: cmd, grace: grace, life: life, ended: life.Done(), settle: settle}
 	t.programs[p] = struct{}{}
 	go func() { // ends with the process, which Close kills
 		p.wait()
@@ -149,18 +150,20 @@ func (t *Transport) Close() error {
 
 // program is one child process, the leader of its process group.
 type program struct {
-	cmd   *exec.Cmd
-	grace time.Duration
-	ended chan struct{} // closed once exit and err are set
-	exit  transport.Exit
-	err   error
+	cmd    *exec.Cmd
+	grace  time.Duration
+	life   context.Context // ends once exit and err are set
+	ended  <-chan struct{} // life's end
+	settle func()          // ends life
+	exit   transport.Exit
+	err    error
 
 	endOnce sync.Once
 }
 
 // wait reaps the process. It runs once, in the goroutine that start made.
 func (p *program) wait() {
-	defer close(p.ended)
+	defer p.settle()
 	err := p.cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -184,6 +187,9 @@ func (p *program) Wait() (transport.Exit, error) {
 
 // Done implements [transport.Program].
 func (p *program) Done() <-chan struct{} { return p.ended }
+
+// AfterDone implements [transport.Announcer].
+func (p *program) AfterDone(f func()) { context.AfterFunc(p.life, f) }
 
 // end hangs the process group up, kills it when that is not enough, and waits
 // until the leader is reaped, but not for ever: what exec has made another user's program

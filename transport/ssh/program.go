@@ -35,7 +35,9 @@ func execute(command string) launch {
 type program struct {
 	*channel
 
-	exited   chan struct{} // closed once exit and err are final
+	life     context.Context // ends once exit and err are final
+	exited   <-chan struct{} // life's end
+	settle   func()          // ends life
 	exitOnce sync.Once
 	exit     transport.Exit
 	err      error
@@ -48,7 +50,8 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 	if err != nil {
 		return nil, err
 	}
-	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), exited: make(chan struct{})}
+	life, settle := context.WithCancel(context.Background())
+	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), life: life, exited: life.Done(), settle: settle}
 	streams(p)
 	served := c.spawn(func() {
 		p.serve(requests, p.request)
@@ -125,7 +128,7 @@ func (p *program) refuse(err error) {
 func (p *program) finish(exit transport.Exit, err error) {
 	p.exitOnce.Do(func() {
 		p.exit, p.err = exit, err
-		close(p.exited)
+		p.settle()
 	})
 }
 
@@ -176,6 +179,9 @@ func (p *program) Wait() (transport.Exit, error) {
 
 // Done implements [transport.Program].
 func (p *program) Done() <-chan struct{} { return p.exited }
+
+// AfterDone implements [transport.Announcer].
+func (p *program) AfterDone(f func()) { context.AfterFunc(p.life, f) }
 
 // Close implements [transport.Program]. It hangs up, with a signal too: a
 // program without a terminal survives the end of its channel, and on dropbear
