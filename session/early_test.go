@@ -102,6 +102,42 @@ func (m *late) Pipe(ctx context.Context, command string) (*transport.Pipe, error
 	return m.Transport.Pipe(ctx, command)
 }
 
+// TestCloseTwice: the second one takes no longer than the first, also where a caller never
+// takes what came on the terminal.
+func TestCloseTwice(t *testing.T) {
+	t.Parallel()
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+	defer tr.Close()
+	s, err := session.Open(t.Context(), tr, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun, held, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) })
+	go func() {
+		defer close(over)
+		_, _ = s.Run(context.Background(), session.Command{TTY: true, Text: "echo on; exec sleep 1000", Output: func(session.Stream, []byte) {
+			begin()
+			<-held
+		}})
+	}()
+	<-begun
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.Close()
+		s.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(15 * time.Second):
+		t.Error("a second Close waits for who takes the output")
+	}
+	close(held)
+	<-closed
+	<-over
+}
+
 // TestCloseBeforeTheCommandIsHanded closes a session whose Run still sees to the
 // streams. A keeper that comes then is nobody's, and must not keep Close.
 func TestCloseBeforeTheCommandIsHanded(t *testing.T) {

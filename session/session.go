@@ -65,6 +65,7 @@ type Session struct {
 	ended     chan struct{} // closed when the terminal has ended
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
+	closeOnce sync.Once
 	heard     atomic.Int64 // reads of the terminal that brought something
 	entry     Entry
 	looked    chan struct{} // closed when what other sessions left was looked for; nil: it is not
@@ -203,12 +204,14 @@ func (s *Session) reader() *run {
 
 // Close ends the session in order: the shell exits, background jobs go on as
 // they do after a logout, and what is left of the session's own goes away on
-// the machine by itself. A command that runs is hung up.
+// the machine by itself. A command that runs is hung up. Another call waits for the first.
 func (s *Session) Close() error {
-	if s.closing.Swap(true) {
-		<-s.ended
-		return nil
-	}
+	s.closeOnce.Do(s.close)
+	return nil
+}
+
+func (s *Session) close() {
+	s.closing.Store(true)
 	select {
 	case s.turn <- struct{}{}:
 		if !s.lost {
@@ -222,7 +225,6 @@ func (s *Session) Close() error {
 	default:
 	}
 	s.abandon()
-	return nil
 }
 
 // within waits for done, but not for longer than d.
