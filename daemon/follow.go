@@ -73,6 +73,7 @@ func (n note) of(c *api.Command) bool {
 // step sends the next thing. If there is none, it returns what to wait for.
 func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	s := f.live
+	over := isClosed(s.over) // what it has left is seen below
 	s.mu.Lock()
 	end, wake := int64(s.log.End()), s.changed
 	var next *note
@@ -104,11 +105,16 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 		}
 		return nil, false, f.tell(next.event)
 	}
+	return wake, over, nil
+}
+
+// isClosed reports whether a channel is.
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-s.over:
-		return nil, true, nil
+	case <-c:
+		return true
 	default:
-		return wake, false, nil
+		return false
 	}
 }
 

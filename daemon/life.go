@@ -166,14 +166,7 @@ func (g *gate) leave(idle bool) {
 	g.used = time.Now()
 }
 
-func (g *gate) over() bool {
-	select {
-	case <-g.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (g *gate) over() bool { return isClosed(g.ended) }
 
 func (g *gate) endIfIdle() {
 	g.mu.Lock()

@@ -235,14 +235,7 @@ func callerOf(first *asker) gateway.Caller {
 // somebody once typed.
 func (c *connection) serves(who *asker) bool { return who.interactive || !answered(c.opened) }
 
-func (c *connection) isReady() bool {
-	select {
-	case <-c.ready:
-		return true
-	default:
-		return false
-	}
-}
+func (c *connection) isReady() bool { return isClosed(c.ready) }
 
 // closeSoon closes the transport, if there is one, without waiting for it.
 func (c *connection) closeSoon() {
