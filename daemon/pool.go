@@ -105,6 +105,7 @@ func (p *pool) join(key string, who *asker) (c *connection, mine bool) {
 	defer p.mu.Unlock()
 	for _, c := range slices.Clone(p.conns[key]) {
 		switch {
+		case !c.isReady() && c.asked && !who.interactive: // a person may take their time
 		case !c.isReady():
 			p.use(c)
 			return c, false

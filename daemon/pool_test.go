@@ -44,3 +44,34 @@ func TestPanicWhileConnecting(t *testing.T) {
 		t.Errorf("%d connections are left, %v", n, unused.Err())
 	}
 }
+
+// Who has nobody to ask does not wait for what a person is asked.
+func TestConnectBesideAQuestion(t *testing.T) {
+	p := newPool(time.Minute)
+	target := gateway.Target{Name: "web1", Addr: "127.0.0.1", Port: 1, Identities: []gateway.Identity{{Key: "env:KEY"}}}
+	get := func(ctx context.Context, who *asker) error {
+		_, _, err := p.get(context.WithValue(ctx, askerKey{}, who), target, who)
+		return err
+	}
+	asked, answered := make(chan struct{}), make(chan error)
+	person := &asker{interactive: true, questions: newQuestions(), send: func(api.OpenEvent) error {
+		close(asked)
+		return nil
+	}}
+	leaves, leave := context.WithCancel(t.Context())
+	defer leave()
+	go func() { answered <- get(leaves, person) }()
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := get(ctx, &asker{}); err == nil || ctx.Err() != nil {
+		t.Errorf("who has nobody to ask gets %v, %v", err, ctx.Err())
+	}
+	leave()
+	if err := <-answered; err == nil {
+		t.Error("connected without an answer")
+	}
+	if n := p.count(); n > 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}
