@@ -35,7 +35,7 @@ func (s *live) detach() {
 	if s.session.State.Over() {
 		return
 	}
-	s.session.UsedAt = stamp()
+	s.use()
 	if !s.runs {
 		s.timer.Reset(time.Duration(s.session.TTL))
 	}
@@ -108,7 +108,8 @@ func (s *live) lockFor(fresh *session.Session) *session.Session {
 // replace goes on with another shell. The session is locked, and nothing runs.
 func (s *live) replace(fresh *session.Session) {
 	s.engine = fresh
-	s.session.State, s.session.UsedAt = api.Idle, stamp()
+	s.session.State = api.Idle
+	s.use()
 	s.timer.Reset(time.Duration(s.session.TTL))
 	s.noteLocked("reopened", nil)
 	s.daemon.events.publish("reopened", s.infoLocked())

@@ -44,7 +44,8 @@ type live struct {
 	notes     []note
 	forgotten int           // how many notes there were before these
 	changed   chan struct{} // closed and replaced with everything that happens
-	outputAt  time.Time     // when something came last
+	used      time.Time     // [api.Session.UsedAt], by a clock that nobody sets
+	quiet     time.Time     // since when the command that runs has said nothing
 	stop      func()        // ends the command that runs
 	begun     bool          // its shell has it, or it is over
 	answered  bool          // sudo was, by the command that runs
@@ -113,6 +114,12 @@ func (s *live) now(c *api.Command) *api.Command {
 }
 
 func (s *live) visible(scope string) bool { return scope == "" || s.options.Scope == scope }
+
+// use notes that the session is used now. It is locked.
+func (s *live) use() {
+	s.used = time.Now()
+	s.session.UsedAt = stampOf(s.used)
+}
 
 // happened wakes whoever waits for something to happen. The session is locked.
 func (s *live) happened() {

@@ -25,16 +25,18 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 		return nil, err
 	}
 	s.count++
+	s.use()
+	s.quiet = s.used
 	end := int64(s.log.End())
 	c := &api.Command{
 		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
-		State: string(api.Running), StartedAt: stamp(), From: end, To: end,
+		State: string(api.Running), StartedAt: s.session.UsedAt, From: end, To: end,
 	}
 	s.commands = append(s.commands, c)
 	s.trim()
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's
 	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
-	s.session.Command, s.session.State, s.session.UsedAt = c, api.Running, c.StartedAt
+	s.session.Command, s.session.State = c, api.Running
 	s.timer.Stop()
 	s.noteLocked("started", c)
 	s.daemon.events.publish("state", s.infoLocked())
@@ -102,7 +104,8 @@ func (s *live) ended(c *api.Command, result gateway.Result) {
 	if result.ExitCode >= 0 {
 		c.ExitCode = &result.ExitCode
 	}
-	s.session.State, s.session.UsedAt = api.Idle, stamp()
+	s.session.State = api.Idle
+	s.use()
 	if result.Cwd != "" {
 		s.session.Cwd = result.Cwd
 	}
@@ -143,7 +146,7 @@ func (s *live) output(from session.Stream, b []byte) int64 {
 		s.torn = err != nil
 		s.daemon.config.Log.Warn("transcript", "session", s.session.ID, "error", err)
 	}
-	s.outputAt = time.Now()
+	s.quiet = time.Now()
 	s.happened()
 	return int64(end)
 }

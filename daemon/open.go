@@ -165,17 +165,17 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 		return nil, err
 	}
 	undo = append(undo, func() { engine.Close() })
-	now := stamp()
 	s := &live{
 		daemon: d, options: o, release: release, engine: engine, sudoPassword: password,
 		over: make(chan struct{}), changed: make(chan struct{}), pace: pace{lead: d.config.TranscriptLimit / 16},
 		session: api.Session{
 			ID: id, Name: name, Host: o.Target.Name, User: o.Target.Login(), Transport: transportName(o.Target),
 			Shell: gateway.ShellName(engine.Shell()), Kind: kind(engine), Sudo: sudoUser(o.Sudo), Scope: o.Scope, Keep: o.Keep, Once: o.Once,
-			State: api.Idle, Cwd: engine.Origin(), OpenedAt: now, UsedAt: now,
-			TTL: cmp.Or(o.TTL, api.Duration(d.config.TTL)),
+			State: api.Idle, Cwd: engine.Origin(), TTL: cmp.Or(o.TTL, api.Duration(d.config.TTL)),
 		},
 	}
+	s.use()
+	s.session.OpenedAt = s.session.UsedAt
 	d.prune()
 	if s.record, err = createRecord(d.root(), id); err != nil {
 		return nil, recordError(err)
@@ -216,7 +216,7 @@ func (s *live) expire() {
 func (s *live) expired(reason string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	left := time.Duration(s.session.TTL) - time.Since(s.session.UsedAt)
+	left := time.Duration(s.session.TTL) - time.Since(s.used)
 	switch {
 	case s.runs || s.holder != "" || s.closing != "":
 		return false // their ends set the timer

@@ -75,7 +75,7 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 		case api.UntilPrompt:
 			waited.Met = waits
 		case api.UntilIdle:
-			left := time.Duration(w.Idle) - time.Since(s.lastOutput())
+			left := time.Duration(w.Idle) - time.Since(s.quietSince())
 			waited.Met = left <= 0
 			quiet = time.After(left)
 		case api.UntilMatch:
@@ -111,14 +111,11 @@ func (s *live) withResult(w api.Waited, limit int) api.Waited {
 	return w
 }
 
-// lastOutput returns when something came last.
-func (s *live) lastOutput() time.Time {
+// quietSince returns since when the command that runs has said nothing.
+func (s *live) quietSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.session.Command; c != nil && c.StartedAt.After(s.outputAt) {
-		return c.StartedAt
-	}
-	return s.outputAt
+	return s.quiet
 }
 
 func compile(expression string) (*regexp.Regexp, error) {
