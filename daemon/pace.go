@@ -17,23 +17,25 @@ const (
 // its end, as a pipe does: what the transcript drops, that one would miss. The
 // zero value holds up nobody.
 type pace struct {
-	// lead is by how many bytes the command may be ahead: far less than the
-	// transcript keeps, whose records take some that are no output.
-	lead int64
+	lead int64 // by how many bytes the command may be ahead
 
 	mu      sync.Mutex
 	caller  *follower     // of the last command that was followed; nil: nobody
 	at      int64         // what it has been sent
-	stall   time.Duration // for how long it may take nothing
+	hurried time.Time     // when the command was told to end
 	stalled bool          // it has taken nothing for so long
 	moved   chan struct{} // closed and replaced when it takes something, or leaves
 }
+
+// leadOf returns by how many bytes a command may be ahead where the transcript takes
+// limit: less than that keeps if each record has but one byte of output.
+func leadOf(limit int64) int64 { return limit / 32 }
 
 // join makes f the caller. That of an earlier command may still be reading.
 func (p *pace) join(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.caller, p.at, p.stall, p.stalled = f, f.at, maxStall, false
+	p.caller, p.at, p.hurried, p.stalled = f, f.at, time.Time{}, false
 	p.wake()
 }
 
@@ -69,7 +71,7 @@ func (p *pace) wake() {
 func (p *pace) hold(ctx context.Context, end int64) {
 	for {
 		p.mu.Lock()
-		moved, patience := p.moved, p.stall
+		moved, patience := p.moved, p.patience()
 		free := p.caller == nil || p.stalled || end-p.at <= p.lead
 		p.mu.Unlock()
 		if free {
@@ -87,12 +89,20 @@ func (p *pace) hold(ctx context.Context, end int64) {
 	}
 }
 
-// hurry holds up little from now on: the command is to end.
+// hurry holds up little for a while: the command is to end. It need not.
 func (p *pace) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stall = endStall
+	p.hurried = time.Now()
 	p.wake()
+}
+
+// patience returns for how long nothing may be taken now. The pace is locked.
+func (p *pace) patience() time.Duration {
+	if time.Since(p.hurried) < maxStall {
+		return endStall
+	}
+	return maxStall
 }
 
 // giveUp gives up a caller that has not moved since.
