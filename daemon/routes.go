@@ -80,7 +80,7 @@ func (d *Daemon) follow(q *request) error {
 		return err
 	}
 	return d.events.follow(q.context(), since, func(e api.Event) error {
-		if q.scope != "" && (e.Session == nil || e.Session.Scope != q.scope) {
+		if q.scope != "" && e.Session != nil && e.Session.Scope != q.scope {
 			return nil
 		}
 		return q.line(e)
