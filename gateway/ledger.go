@@ -24,6 +24,8 @@ const (
 	maxLedgerAge = 7 * 24 * time.Hour
 	// maxAbandoned is how many sessions one opening ends.
 	maxAbandoned = 8
+	// unnamed begins the names of entries that are being made.
+	unnamed = "new-"
 	// maxEntry is the size of a file that can be an entry.
 	maxEntry = 4 << 10
 	// manyHeld is how many open sessions of an account make the next look wait for
@@ -69,7 +71,7 @@ func (l *ledger) create(account string) (*entry, error) {
 		return nil, err
 	}
 	id := ulid.Make().String()
-	file, err := os.OpenFile(filepath.Join(l.dir, "new-"+id), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := os.OpenFile(filepath.Join(l.dir, unnamed+id), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +103,9 @@ func (l *ledger) Abandoned(account string) []session.Entry {
 	var found []session.Entry
 	held := 0
 	for _, name := range names {
+		if strings.HasPrefix(name.Name(), unnamed) {
+			l.clear(name)
+		}
 		if !strings.HasPrefix(name.Name(), wanted) {
 			continue
 		}
@@ -114,6 +119,13 @@ func (l *ledger) Abandoned(account string) []session.Entry {
 		}
 	}
 	return found
+}
+
+// clear removes what a process has left that was killed while it made an entry.
+func (l *ledger) clear(left os.DirEntry) {
+	if info, err := left.Info(); err == nil && time.Since(info.ModTime()) > maxLedgerAge {
+		os.Remove(filepath.Join(l.dir, left.Name()))
+	}
 }
 
 func (l *ledger) due(prefix string) bool {

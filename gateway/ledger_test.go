@@ -117,6 +117,28 @@ func TestLedgerRefuses(t *testing.T) {
 	}
 }
 
+// TestLedgerLeftBehind: what a process has left that was killed before its entry had
+// a name goes; one that is being made stays.
+func TestLedgerLeftBehind(t *testing.T) {
+	l := &ledger{dir: t.TempDir()}
+	left, made := filepath.Join(l.dir, "new-1"), filepath.Join(l.dir, "new-2")
+	for _, path := range []string{left, made} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	past := time.Now().Add(-maxLedgerAge - time.Hour)
+	if err := os.Chtimes(left, past, past); err != nil {
+		t.Fatal(err)
+	}
+	if got := found(l, "a"); got != nil {
+		t.Errorf("got %q, want nothing", got)
+	}
+	if there, _ := filepath.Glob(filepath.Join(l.dir, "*")); !slices.Equal(there, []string{made}) {
+		t.Errorf("%q are there, want %s", there, made)
+	}
+}
+
 // TestLedgerIsBounded: one opening ends a few sessions, the next one more.
 func TestLedgerIsBounded(t *testing.T) {
 	l := &ledger{dir: t.TempDir()}

@@ -219,8 +219,8 @@ type Page struct {
 }
 
 // Read returns up to limit bytes behind a cursor, of these streams or of all. A
-// page has no bytes if there are none yet; see [Log.Wait]. A page ends where
-// bytes are missing, so Dropped always says what is missing before its chunks.
+// page has no bytes if there are none yet, and ends where bytes are missing: so
+// Dropped always says what is missing before its chunks.
 //
 // With an error the page has what came before it.
 func (l *Log) Read(from Cursor, limit int, streams ...Stream) (Page, error) {
