@@ -62,7 +62,9 @@ func (p *progress) tell(what step) {
 	if p != nil && p.write(what) != nil {
 		p.torn = true
 		// Of a host whose line is missing nobody may say that it was never tried.
-		_, _ = p.file.WriteAt([]byte("-"), 0)
+		if _, err := p.file.WriteAt([]byte("-"), 0); err != nil {
+			os.Remove(p.file.Name())
+		}
 	}
 }
 
