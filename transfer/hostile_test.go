@@ -22,7 +22,12 @@ import (
 func over(t *testing.T, handlers sftp.Handlers) *Remote {
 	t.Helper()
 	near, far := net.Pipe()
-	l := linkTo(t, sftp.NewRequestServer(far, handlers), near, near)
+	return remote(t, linkTo(t, sftp.NewRequestServer(far, handlers), near, near))
+}
+
+// remote returns the files behind a link to a machine that runs no programs.
+func remote(t *testing.T, l *link) *Remote {
+	t.Helper()
 	r := &Remote{name: "web1", link: l, hasher: newHasher(func(context.Context, string) (*transport.Pipe, error) {
 		return nil, fmt.Errorf("no programs here")
 	})}

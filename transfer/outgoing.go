@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io/fs"
 	"slices"
@@ -50,6 +51,7 @@ func (o *outgoing) Write(b []byte) (int, error) {
 		return 0, o.err
 	}
 	if o.rest == 0 {
+		o.in.expect(b)
 		o.rest = 4 + int(binary.BigEndian.Uint32(b))
 	}
 	o.rest -= len(b)
@@ -101,6 +103,20 @@ const (
 	openHead        = 4 + 1 + 4 + 4
 	attrPermissions = 4
 )
+
+// isDeed reports whether OK is an answer to a request: those to close, write, set
+// attributes, remove, make a directory, remove one, rename and make a symlink, and those
+// of OpenSSH but for the one about a disk; draft-ietf-secsh-filexfer-02, section 3.
+func isDeed(request []byte) bool {
+	const extended = 200
+	switch request[4] {
+	case 4, 6, 9, 10, 13, 14, 15, 18, 20:
+		return true
+	case extended:
+		return !bytes.HasPrefix(request[openHead:], []byte(statvfs))
+	}
+	return false
+}
 
 // withPerm puts permissions into the request that makes a file: the library
 // sends none, and who opens the file before it is closed to others could go on to

@@ -263,8 +263,12 @@ func inRange(t time.Time) time.Time {
 	return time.Unix(min(max(t.Unix(), 0), math.MaxUint32), 0)
 }
 
-// readOnly is SSH_FXE_STATVFS_ST_RDONLY; PROTOCOL of OpenSSH, section 4.3.
-const readOnly = 1
+// statvfs asks about a disk, and readOnly is SSH_FXE_STATVFS_ST_RDONLY; PROTOCOL of OpenSSH,
+// section 4.3.
+const (
+	statvfs  = "statvfs@openssh.com"
+	readOnly = 1
+)
 
 // explain finds out what "Failure" stands for, which is all that servers say
 // about most causes.
@@ -274,7 +278,7 @@ func (r *Remote) explain(ctx context.Context, path string, err error) error {
 		return err
 	}
 	dir, _ := split(path)
-	if r.link.has("statvfs@openssh.com") {
+	if r.link.has(statvfs) {
 		free, failed := get(ctx, r.link, func() (*sftp.StatVFS, error) { return r.link.StatVFS(at(dir)) })
 		switch {
 		case failed == nil && free.Flag&readOnly != 0:

@@ -180,13 +180,13 @@ func (l *link) list(ctx context.Context, dir string) ([]fs.FileInfo, error) {
 	return found, err
 }
 
-// incoming is what the server sends. It notes why that ends, and counts what
-// comes of lists.
+// incoming is what the server sends. It notes why that ends, counts what comes of
+// lists, and takes no OK where another answer is due.
 type incoming struct {
 	from io.Reader
 	most int64 // of a list
 
-	head   [5]byte // of a packet: its length and type
+	head   [13]byte // of a packet: its length, type and number, and of a status the code
 	filled int
 	left   int // of the packet's body
 
@@ -194,6 +194,7 @@ type incoming struct {
 	err    error           // guarded by mu
 	listed int64           // guarded by mu
 	limits map[*limit]bool // of the lists that are under way; guarded by mu
+	deeds  map[uint32]bool // the requests that OK is an answer to; guarded by mu
 }
 
 // A limit ends a list when too much has come since it began.
@@ -230,8 +231,13 @@ func (in *incoming) count(n int) {
 	}
 }
 
-// typeName is that of an answer with names.
-const typeName = 104
+// The types of answers that are looked at, and the code of a status that stands for
+// what can't be understood; draft-ietf-secsh-filexfer-02, sections 3 and 7.
+const (
+	typeStatus = 101
+	typeName   = 104
+	badMessage = 5
+)
 
 func (in *incoming) Read(b []byte) (int, error) {
 	n, err := in.from.Read(b)
@@ -252,26 +258,69 @@ func (in *incoming) ended(err error) {
 	}
 }
 
+// expect notes a request that is about to be sent.
+func (in *incoming) expect(request []byte) {
+	if !isDeed(request) {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.deeds == nil {
+		in.deeds = make(map[uint32]bool)
+	}
+	in.deeds[binary.BigEndian.Uint32(request[5:])] = true
+}
+
 // follow follows the packets.
 func (in *incoming) follow(b []byte) {
 	for len(b) > 0 {
-		if in.left == 0 {
-			n := copy(in.head[in.filled:], b)
+		if in.left > 0 {
+			n := min(in.left, len(b))
+			in.left -= n
 			b = b[n:]
-			if in.filled += n; in.filled < len(in.head) {
-				return
-			}
-			in.filled = 0
-			in.left = int(max(binary.BigEndian.Uint32(in.head[:]), 1)) - 1
-			if in.head[4] == typeName {
-				in.count(in.left)
-			}
 			continue
 		}
-		n := min(in.left, len(b))
-		in.left -= n
+		n := copy(in.head[in.filled:in.headSize()], b)
+		if in.filled += n; in.filled == in.headSize() {
+			in.begun(&b[n-1])
+			in.left = in.length() - in.filled
+			in.filled = 0
+		}
 		b = b[n:]
 	}
+}
+
+// length is that of a packet.
+func (in *incoming) length() int { return 4 + int(max(binary.BigEndian.Uint32(in.head[:]), 1)) }
+
+// headSize is how much of a packet is kept, as far as is known.
+func (in *incoming) headSize() int {
+	switch {
+	case in.filled < 5:
+		return 5
+	case in.head[4] == typeStatus:
+		return min(in.length(), 13)
+	}
+	return min(in.length(), 9)
+}
+
+// begun looks at the head of a packet. The library takes OK for an answer to everything,
+// and gives nothing then where something was asked for: not even an error. last is the
+// end of the head, which it has not seen.
+func (in *incoming) begun(last *byte) {
+	if in.head[4] == typeName {
+		in.count(in.length() - 5)
+	}
+	if in.filled < 9 {
+		return
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	number := binary.BigEndian.Uint32(in.head[5:])
+	if !in.deeds[number] && in.filled == 13 && binary.BigEndian.Uint32(in.head[9:]) == 0 {
+		*last = badMessage
+	}
+	delete(in.deeds, number)
 }
 
 // errGone is what the errors of calls match whose connection has ended.
