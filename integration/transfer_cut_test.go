@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -110,6 +111,30 @@ func TestTransferWrongPart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A first try that was cut has left nothing of the name that the copy is to have. Where
+// there is no directory for it, --resume changes nothing about that.
+func TestTransferResumesNewName(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
+		there := t.TempDir()
+		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there + "/new", Resume: true}
+		write(t, there+"/.new.gateway-ABCDEFGHIJ.part", strings.Repeat("x", 8<<20), 0o600)
+		if r := copyFiles(t, c); r.Resumed != 8<<20 {
+			t.Errorf("%d bytes were used, want 8 MiB", r.Resumed)
+		}
+		sameFiles(t, path, c.Into)
+		if entries, err := os.ReadDir(there); err != nil || len(entries) != 1 {
+			t.Errorf("%v: left behind: %v", err, entries)
+		}
+		c.Into = there + "/missing/new"
+		again := run(t, c)
+		c.Resume = false
+		if first := run(t, c); codes(again) != "file.not_found" || fmt.Sprint(again.Problems) != fmt.Sprint(first.Problems) {
+			t.Errorf("%v, want %v", again.Problems, first.Problems)
+		}
+	})
 }
 
 // A file that is resumed has the permissions that it would have had.

@@ -157,7 +157,8 @@ type fileCopy struct {
 func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	var old string
 	before := f.info
-	if f.Resume && !f.fresh && f.info.Size >= step { // less than a step is not gone on with
+	// In a directory that was just made there is no part. Less than a step is not gone on with.
+	if f.Resume && (!f.fresh || f.rel == "") && f.info.Size >= step {
 		if before, err = f.From.Stat(ctx, f.from, true); err != nil {
 			return 0, err
 		}

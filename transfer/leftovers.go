@@ -21,8 +21,8 @@ type leftover struct {
 	err   error
 }
 
-// in returns those in a directory. In one that can't be listed there is nothing to
-// go on with.
+// in returns those in a directory. In one that can't be listed, or is not there, there is
+// nothing to go on with.
 func (l *leftovers) in(ctx context.Context, m Tree, dir string) ([]Info, error) {
 	l.mu.Lock()
 	found := l.dirs[dir]
@@ -41,7 +41,7 @@ func (l *leftovers) in(ctx context.Context, m Tree, dir string) ([]Info, error) 
 			}
 			return nil
 		})
-		if errors.Is(found.err, fs.ErrPermission) {
+		if errors.Is(found.err, fs.ErrPermission) || errors.Is(found.err, fs.ErrNotExist) {
 			found.parts, found.err = nil, nil
 		}
 	})
