@@ -3,7 +3,6 @@ package transfer
 import (
 	"context"
 	"errors"
-	"os"
 
 	"gateway/gateway"
 )
@@ -12,13 +11,9 @@ import (
 // machine does not serve it, by its shell. Closing them closes the connection,
 // and so does an error.
 func Open(ctx context.Context, c *gateway.Connection) (Machine, error) {
-	if c.Host.Local() {
-		home, err := os.UserHomeDir()
+	if here, ok := c.Transport.(interface{ Dir() string }); ok { // this machine, where its programs start
 		c.Close()
-		if err != nil {
-			home = "/"
-		}
-		return &Local{Name: c.Host.Name, Dir: home}, nil
+		return &Local{Name: c.Host.Name, Dir: here.Dir()}, nil
 	}
 	r, err := openRemote(ctx, c)
 	switch {

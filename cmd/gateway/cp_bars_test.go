@@ -23,7 +23,7 @@ func TestInterruptAmidBars(t *testing.T) {
 			if err := os.Truncate(filepath.Join(dir, "big"), 1<<40); err != nil { // nobody waits for its end
 				t.Fatal(err)
 			}
-			p := starts(t, dir, "sh", "-c", `read go; cd "$HOME" && exec gateway cp big localhost:copy`)
+			p := starts(t, dir, "sh", "-c", `read go; cd "$HOME" && exec gateway cp big localhost:"$PWD/copy"`)
 			if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: uint16(cols)}); err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +52,7 @@ func TestInterruptWithoutBars(t *testing.T) {
 	if err := os.Truncate(filepath.Join(home, "big"), 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	p := starts(t, home, "sh", "-c", `cd "$HOME" && CI=true exec gateway cp big @both:copy`)
+	p := starts(t, home, "sh", "-c", `cd "$HOME" && CI=true exec gateway cp big @both:"$PWD/copy"`)
 	p.expect("gone ! gateway: tcp.refused: ")
 	p.expect("\r\n")
 	p.press("\x03")

@@ -69,6 +69,9 @@ func New(config Config) *Transport {
 	return t
 }
 
+// Dir returns the directory in which programs start.
+func (t *Transport) Dir() string { return t.dir }
+
 // command builds the process for a command line, without its streams.
 func (t *Transport) command(line string, term string) *exec.Cmd {
 	cmd := &exec.Cmd{Path: t.shell, Dir: t.dir, Env: t.env}
