@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -68,16 +70,21 @@ func Look(path string) (fs.FileInfo, error) {
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 		return info, err
 	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err == nil {
 		f.Close()
 	}
 	return info, err
 }
 
+// open opens a file to read it. What has become a FIFO since it was found must not block.
+func open(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
 // List implements [Tree].
 func (l *Local) List(ctx context.Context, dir string, each func(Info) error) error {
-	f, err := os.Open(l.at(dir))
+	f, err := os.OpenFile(l.at(dir), os.O_RDONLY|syscall.O_DIRECTORY, 0) // a FIFO does not block then, either
 	if err != nil {
 		return l.problem("list", dir, err)
 	}
@@ -114,17 +121,17 @@ func (l *Local) Readlink(_ context.Context, path string) (string, error) {
 
 // Sum implements [Tree].
 func (l *Local) Sum(ctx context.Context, path string, from, to int64) (Sum, error) {
-	f, err := os.Open(l.at(path))
+	content, err := l.Open(ctx, path, Info{}, from)
 	if err != nil {
-		return Sum{}, l.problem("read", path, err)
+		return Sum{}, err
 	}
-	defer f.Close()
+	defer content.Close()
 	hash := sha256.New()
 	if to < 0 {
-		to = 1<<63 - 1
+		to = math.MaxInt64
 	}
-	if _, err := io.Copy(hash, &until{ctx, io.NewSectionReader(f, from, to-from)}); err != nil {
-		return Sum{}, l.problem("read", path, err)
+	if _, err := io.Copy(hash, &until{ctx, io.LimitReader(content, to-from)}); err != nil {
+		return Sum{}, err
 	}
 	return Sum(hash.Sum(nil)), nil
 }

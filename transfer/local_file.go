@@ -14,8 +14,7 @@ import (
 
 // Open implements [Source].
 func (l *Local) Open(_ context.Context, path string, _ Info, at int64) (Content, error) {
-	// What has become a FIFO since must not block.
-	f, err := os.OpenFile(l.at(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := open(l.at(path))
 	if err != nil {
 		return nil, l.problem("read", path, err)
 	}

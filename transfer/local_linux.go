@@ -15,7 +15,7 @@ import (
 const settles = true
 
 func settle(dir string) error {
-	f, err := os.Open(dir)
+	f, err := open(dir)
 	if errors.Is(err, fs.ErrPermission) { // one may write where one may not read
 		unix.Sync()
 		return nil
