@@ -121,6 +121,7 @@ func (a *app) root() *cobra.Command {
 	completeFlags(root)
 	root.AddCommand(a.execCommand(), a.shellCommand(), a.cpCommand(), a.runCommand(), a.runsCommand(), a.sessionCommand(), a.hostsCommand(), a.serveCommand(), a.mcpCommand(), a.doctorCommand(), a.configCommand(), a.versionCommand(), a.completionCommand())
 	root.SetHelpCommand(helpCommand())
+	refuseEmpty(root)
 	return root
 }
 
