@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -294,6 +295,49 @@ stty -echo </dev/tty; printf %s "$prompt" >/dev/tty; read -r p </dev/tty; stty e
 	p.press("xyzzy\r")
 	p.expect("reached\r\n")
 	p.leaves(0)
+}
+
+// While gateway is stopped, a shell has the terminal and gives it modes of its own.
+// What is typed behind that is shown no more than before, and the question is
+// repeated.
+func TestStoppedWhileAsked(t *testing.T) {
+	for _, test := range []struct{ name, flags, again string }{
+		{"a question that was shown", "", "an answer is awaited: "},
+		{"a question that was not", ">out", "secret? "},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home := t.TempDir()
+			p := starts(t, home, "sh", "-c", `cd && exec gateway exec localhost `+test.flags+` -- "$0"`, `printf "secret? "; read -s a </dev/tty; echo "$a" >'`+home+`/answer'`)
+			p.expect("secret? ")
+			p.waitNoEcho()
+			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			var status syscall.WaitStatus
+			for !status.Stopped() {
+				if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil && !errors.Is(err, syscall.EINTR) {
+					t.Fatal(err)
+				}
+			}
+			if err := term.Restore(int(p.far.Fd()), p.before); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			p.expect(test.again)
+			p.press("xyzzy\r")
+			p.leaves(0)
+			if answer, err := os.ReadFile(filepath.Join(home, "answer")); err != nil || string(answer) != "xyzzy\n" {
+				t.Errorf("the answer is %q, %v", answer, err)
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if bytes.Contains(p.seen, []byte("xyzzy")) {
+				t.Errorf("the terminal shows %q", p.seen)
+			}
+		})
+	}
 }
 
 // waitNoEcho waits until the terminal does not show what is typed, that is,

@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -113,9 +116,13 @@ func (c *console) ask(ctx context.Context, q gateway.Question) (string, error) {
 // ends it at once, and puts the terminal right in any case.
 func readLine(ctx context.Context, f *os.File, prompt string, q gateway.Question) (string, error) {
 	echo := q.Echo
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
 	// What was typed before a question was asked is no answer to it, but what a
 	// command asks may be typed ahead, as in any shell.
-	restore, err := lineMode(f, echo, q.Kind != gateway.AskCommand)
+	afresh := q.Kind != gateway.AskCommand
+	restore, err := lineMode(f, echo, afresh)
 	if err != nil {
 		return "", err
 	}
@@ -129,27 +136,38 @@ func readLine(ctx context.Context, f *os.File, prompt string, q gateway.Question
 		err  error
 	}
 	read := make(chan reading, 1)
-	go func() { // ends with the line, or with the deadline below
+	go func() { // ends with the line, with the file, or with the deadline below
 		line := make([]byte, 4096) // the longest that the kernel gives
 		n, err := f.Read(line)
 		read <- reading{line[:n], err}
 	}()
-	select {
-	case r := <-read:
-		if !echo {
-			_, _ = io.WriteString(f, "\n") // the person's own was not shown
+	for {
+		select {
+		case r := <-read:
+			if !echo {
+				_, _ = io.WriteString(f, "\n") // the person's own was not shown
+			}
+			line, whole := bytes.CutSuffix(r.line, []byte("\n"))
+			if r.err != nil || !whole {
+				return "", errNoAnswer
+			}
+			return string(line), nil
+		case <-continued:
+			// While this process was stopped (^Z), a shell had the terminal, with
+			// modes of its own: the answer would be shown.
+			if _, err := lineMode(f, echo, afresh); err != nil {
+				return "", err
+			}
+			if _, err := io.WriteString(f, cmp.Or(prompt, "an answer is awaited: ")); err != nil {
+				return "", err
+			}
+		case <-ctx.Done():
+			// Where the system cannot wait for a terminal along with other things,
+			// the read stays until the process ends.
+			_ = f.SetReadDeadline(time.Now())
+			_, _ = io.WriteString(f, "\n")
+			return "", context.Cause(ctx)
 		}
-		line, whole := bytes.CutSuffix(r.line, []byte("\n"))
-		if r.err != nil || !whole {
-			return "", errNoAnswer
-		}
-		return string(line), nil
-	case <-ctx.Done():
-		// Where the system cannot wait for a terminal along with other things,
-		// the read stays until the process ends.
-		_ = f.SetReadDeadline(time.Now())
-		_, _ = io.WriteString(f, "\n")
-		return "", context.Cause(ctx)
 	}
 }
 
