@@ -335,6 +335,44 @@ func TestWayToAStepIsCut(t *testing.T) {
 	}
 }
 
+// A step that may run again does so once its host is back, and not only if that is
+// so at once; where it never comes back, the outcome stays unknown.
+func TestStepOutlivesItsLink(t *testing.T) {
+	for _, comes := range []bool{true, false} {
+		t.Run(fmt.Sprint("comes back: ", comes), func(t *testing.T) {
+			d, s := copyUser(t)
+			proxy := netsim.Start(t, s.Addr, 0)
+			d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+			ran := filepath.Join(t.TempDir(), "ran")
+			go func() {
+				eventually(t, "the step runs", func() bool { _, err := os.Stat(ran); return err == nil })
+				proxy.Truncate(netsim.Up, 0, netsim.RST)
+				before := proxy.Conns()
+				proxy.Cut(netsim.RST)
+				eventually(t, "it is tried again", func() bool { return proxy.Conns() > before+1 })
+				if comes {
+					proxy.Truncate(netsim.Up, -1, netsim.RST)
+				}
+			}()
+			times := 100
+			if !comes {
+				times = 2
+			}
+			status, results, stderr := d.copies(fmt.Sprintf("steps:\n  - run: '[ ${PWD##*/} = web2 ] || [ -e %[1]s ] || { : >%[1]s; sleep 60; }'\n    idempotent: true\n    retry: {times: %d, delay: 100ms}\n", ran, times))
+			if len(results) == 0 {
+				t.Fatalf("status %d: %s", status, stderr)
+			}
+			step := results[0].Steps[0]
+			switch {
+			case comes && (status != 0 || step.Outcome != "ok" || step.Attempts != 2):
+				t.Errorf("status %d, %+v (%+v), want 0 and two attempts", status, step, step.Error)
+			case !comes && (status != 5 || step.Outcome != "unknown" || step.Verdict != "unknown" || step.Attempts != 1 || step.Error.Code != "link.lost" || !strings.Contains(step.Error.Message, "the next attempt could not begin: ")):
+				t.Errorf("status %d, %+v (%+v), want 5 and why there was no other attempt", status, step, step.Error)
+			}
+		})
+	}
+}
+
 // Where there is no sftp the shell does it, and the session goes on; on this
 // machine the files are just there.
 func TestCopyStepWays(t *testing.T) {

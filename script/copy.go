@@ -79,9 +79,9 @@ func (h *hostRun) copy(ctx context.Context, shell *shell, s *Step, r *StepResult
 	case limited.Err() != nil:
 		verdict, outcome = session.TimedOut, fleet.TimedOut
 		err = &transport.Error{Code: "cmd.timeout", Message: context.Cause(limited).Error() + doubt(err), Hint: gateway.Hint(err), Err: err}
-	case !begun && r.Verdict != session.Unknown: // what an earlier attempt has done stays unknown
+	case !begun:
 		verdict, outcome = session.NotStarted, fleet.Failed
-	case !begun || lost(err):
+	case lost(err):
 		verdict, outcome = session.Unknown, fleet.Unknown
 		if gateway.Code(err) != "link.lost" {
 			err = &transport.Error{Code: "link.lost", Message: "script: the copy broke off: " + err.Error(), Err: err}

@@ -189,7 +189,7 @@ func TestRun(t *testing.T) {
 		},
 		{
 			"a directory that is gone before a retry", "steps:\n  - {name: a, run: 'cd \"$(mktemp -d)\"; rm -rf \"$PWD\"; exit 1', retry: {times: 1}, on_fail: continue}\n  - {name: b, run: pwd}\nalways:\n  - {name: c, run: pwd}\n  - {name: d, cwd: '~', run: echo d}\n",
-			[]string{"a: failed (ignored) [script.failed: script: line 2: exit status 1]", "b: failed [cmd.cwd: ", "c: failed [cmd.cwd: ", `d: ok "d\n"`, "failed"},
+			[]string{"a: failed (ignored) [script.failed: script: line 2: exit status 1; the next attempt could not begin: script: directory \"/", "b: failed [cmd.cwd: ", "c: failed [cmd.cwd: ", `d: ok "d\n"`, "failed"},
 		},
 		{
 			"a directory that another step removes", "steps:\n  - {name: a, run: 'D=$(mktemp -d); cd \"$D\"'}\n  - {name: b, cwd: /usr, run: 'rmdir \"$D\"; pwd'}\n" +
@@ -383,6 +383,51 @@ func TestNoSessionWithoutItsVariables(t *testing.T) {
 	want := "a: ok\nb: failed [script.invalid: script: the shell (bash) refuses the variable v]\nc: ok \"<x>\\n\"\nfailed"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A session that can't be opened again is an attempt like others: what a step has
+// rebooted takes its time.
+func TestRetryWithoutASession(t *testing.T) {
+	const (
+		dies   = "run: '[ -e F ] && echo b || { : >F; kill -9 $$; }', retry: {times: 3, delay: 1ms}"
+		opened = "a: ok\nb: ok in 2 \"b\\n\"\n"
+	)
+	for _, test := range []struct {
+		name, text string
+		refused    int
+		want       string
+	}{
+		{"a step", "steps:\n  - {name: a, run: 'true'}\n  - {name: b, " + dies + "}\n", 2, opened + "ok"},
+		{"for ever", "steps:\n  - {name: a, run: 'true'}\n  - {name: b, " + dies + "}\n", 99, "a: ok\nb: failed [script.failed: script: line 3: the shell died of signal KILL; the next attempt could not begin: tcp.refused]\nfailed"},
+		{"always", "steps:\n  - {name: a, run: 'exit 0'}\nalways:\n  - {name: b, run: echo b, retry: {times: 3, delay: 1ms}}\n", 3, "a: ok\nb: ok \"b\\n\"\nok"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := runner(t, strings.ReplaceAll(test.text, "F", filepath.Join(t.TempDir(), "died")), nil)
+			open, opened := r.Open, 0
+			r.Open = func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+				if opened++; opened > 1 && opened <= 1+test.refused {
+					return nil, errors.New("tcp.refused")
+				}
+				return open(ctx, host, o)
+			}
+			if got := summary(r.Host(t.Context(), "localhost")); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// What could not begin may be tried again.
+func TestRetryOfWhatHasNotStarted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := runner(t, "steps:\n  - {name: a, fetch: {src: "+file+", dst: "+file+"/in}, retry: {times: 2}}\n", nil)
+	got := r.Host(t.Context(), "localhost")
+	if s := got.Steps[0]; s.Outcome != fleet.Failed || s.Verdict != session.NotStarted || s.Attempts != 3 {
+		t.Errorf("got %+v, want three attempts that did not begin", s)
 	}
 }
 

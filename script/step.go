@@ -40,23 +40,28 @@ func (h *hostRun) step(ctx context.Context, s *Step, block string) *StepResult {
 	return r
 }
 
-// attempts tries a step until it is right or must not be tried again.
+// attempts tries a step until it is right or must not be tried again. An attempt
+// that could not begin leaves what the one before it has left.
 func (h *hostRun) attempts(ctx context.Context, s *Step, r *StepResult) error {
-	for {
-		retry, err := h.attempt(ctx, s, r)
-		if err == nil || !retry || r.Attempts > s.Retry.Times || ctx.Err() != nil {
-			return err
-		}
-		if !pause(ctx, s.Retry.Delay) {
-			return err
-		}
-		if h.main.ended() {
-			// Functions, and variables other than the script's, are gone with it.
-			if h.open(ctx) != nil || h.back(ctx, h.main, s) != nil {
-				return err
-			}
-		}
+	var known error
+	var outcome fleet.Outcome
+	var verdict session.Verdict
+	for tries := 0; ; tries++ {
+		before := r.Attempts
 		r.Outcome = fleet.OK
+		retry, err := h.attempt(ctx, s, r, tries > 0)
+		switch {
+		case err == nil:
+			return nil
+		case r.Attempts > before && r.Verdict != session.NotStarted:
+			known, outcome, verdict = err, r.Outcome, r.Verdict
+		case known != nil:
+			r.Outcome, r.Verdict = outcome, verdict
+			err = &transport.Error{Code: gateway.Code(known), Message: known.Error() + "; the next attempt could not begin: " + err.Error(), Hint: gateway.Hint(err), Err: known}
+		}
+		if !retry || tries >= s.Retry.Times || ctx.Err() != nil || !pause(ctx, s.Retry.Delay) {
+			return err
+		}
 	}
 }
 
@@ -72,17 +77,18 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// attempt runs a step once. It reports whether another attempt is allowed after
-// what the error says.
-func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bool, err error) {
-	if r.Block == Always && h.main.ended() {
+// attempt runs a step once, which may be again. It reports whether another attempt
+// is allowed after what the error says.
+func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult, again bool) (retry bool, err error) {
+	if h.main.ended() && (again || r.Block == Always) {
+		// Functions, and variables other than the script's, are gone with it.
 		if err := h.open(ctx); err != nil {
-			return false, err
+			return true, err
 		}
 	}
 	shell, err := h.shell(ctx, s)
 	if err != nil {
-		return false, unsent(r, err)
+		return lost(err), unsent(r, err)
 	}
 	where, err := h.place(s, shell)
 	if err != nil {
@@ -96,7 +102,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult) (retry bo
 		}
 	}()
 	if err := shell.enter(ctx, where, h.env(s), s.Timeout); err != nil {
-		return false, unsent(r, err)
+		return lost(err), unsent(r, err)
 	}
 	if s.When != "" && r.Attempts == 0 {
 		yes, err := h.test(ctx, shell, s, r, "when", s.When)
@@ -158,17 +164,17 @@ func noted(r *StepResult, err error) error {
 // unsent notes how a command of the runner's own has failed before the step: what
 // was never sent has not run, whatever became of the link.
 func unsent(r *StepResult, err error) error {
-	if r.Attempts == 0 && errors.Is(err, session.ErrLost) {
+	if errors.Is(err, session.ErrLost) {
 		return err
 	}
 	return noted(r, err)
 }
 
-// again reports whether a failed step may be tried again. What may have run is
-// sent again only if the script says that it may be.
+// again reports whether a failed step may be tried again. What may have run, and
+// may still do so, is sent again only if the script says that it may be.
 func (h *hostRun) again(s *Step, result gateway.Result) bool {
 	switch result.Verdict {
-	case session.Exited, session.Signaled:
+	case session.Exited, session.Signaled, session.NotStarted:
 		return true
 	case session.TimedOut, session.Unknown:
 		return s.Idempotent
