@@ -26,23 +26,22 @@ func (r *scriptRun) kept(result script.Result) script.Result {
 func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 	a := r.app
 	s.status = a.out.status(statusOf(ctx, s.results, scriptOutcome, s.why))
-	if err := r.reports.write(s.results); err != nil {
+	note := func(err error) {
+		if err == nil {
+			return
+		}
 		a.out.fail(err)
 		if s.status == 0 {
 			s.status = statusFailed
 		}
 	}
+	note(r.reports.write(s.results))
 	s.run = a.endRun(r.journal, s.status)
-	r.view.end(s)
 	if r.reports.events != nil {
 		r.reports.events.end(s)
 	}
-	if err := r.reports.close(); err != nil {
-		a.out.fail(err)
-		if s.status == 0 {
-			s.status = statusFailed
-		}
-	}
+	note(r.reports.close())
+	r.view.end(s) // the summary says the status
 	return a.parted(r.journal, s.status)
 }
 
