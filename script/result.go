@@ -122,7 +122,8 @@ type jsonStep struct {
 	StdoutBase64 *string            `json:"stdout_base64,omitempty"`
 	Stderr       *string            `json:"stderr,omitempty"`
 	StderrBase64 *string            `json:"stderr_base64,omitempty"`
-	Terminal     string             `json:"terminal"`
+	Terminal     *string            `json:"terminal,omitempty"`
+	TermBase64   *string            `json:"terminal_base64,omitempty"`
 	Streams      session.Streams    `json:"streams"`
 	StdoutBytes  int64              `json:"stdout_bytes"`
 	StderrBytes  int64              `json:"stderr_bytes"`
@@ -147,7 +148,7 @@ func (s StepResult) MarshalJSON() ([]byte, error) {
 	j := jsonStep{
 		Name: s.Name, Block: s.Block, Line: s.Line, Command: s.Command, Outcome: s.Outcome, Ignored: s.Ignored, Reason: s.Reason,
 		Verdict: s.Verdict, FailedLine: s.FailedLine, Attempts: s.Attempts, Register: s.Register, Sudo: s.Sudo, Copy: s.Copy,
-		Terminal: string(s.Terminal), Streams: s.Streams, StdoutBytes: s.StdoutBytes, StderrBytes: s.StderrBytes,
+		Streams: s.Streams, StdoutBytes: s.StdoutBytes, StderrBytes: s.StderrBytes,
 		Cwd: s.Cwd, StartedAt: gateway.Timestamp(s.Started), DurationMS: s.Duration.Milliseconds(), Error: gateway.NewJSONError(s.Err),
 	}
 	if s.ExitCode >= 0 {
@@ -158,6 +159,7 @@ func (s StepResult) MarshalJSON() ([]byte, error) {
 	}
 	j.Stdout, j.StdoutBase64 = gateway.Text(s.Stdout)
 	j.Stderr, j.StderrBase64 = gateway.Text(s.Stderr)
+	j.Terminal, j.TermBase64 = gateway.Text(s.Terminal)
 	return encode(j)
 }
 
