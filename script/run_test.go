@@ -574,6 +574,42 @@ func TestLongOutputStaysText(t *testing.T) {
 }
 
 // Quoted in a message, a secret is no form of itself that a mask knows.
+// What is no text comes in base64, whatever stream it is on.
+func TestBytesThatAreNoText(t *testing.T) {
+	r := runner(t, `steps: [{name: a, run: 'printf "x\\377y"; printf "x\\377y" >&2; printf "x\\377y" >/dev/tty'}]`, nil)
+	got, err := json.Marshal(r.Host(t.Context(), "localhost").Steps[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"stdout_base64":"eP95"`, `"stderr_base64":"eP95"`, `"terminal_base64":"eP95"`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// A step that was left out stays so when the run ends as its directory is put back.
+func TestEndedBehindWhen(t *testing.T) {
+	dir := t.TempDir()
+	back, ended := filepath.Join(dir, "back"), filepath.Join(dir, "ended")
+	r := runner(t, "steps:\n  - name: a\n    run: |\n      cd /\n      cd() { command cd \"$@\"; case $PWD in /) : >"+back+"; until [ -e "+ended+" ]; do sleep 0.01; done;; esac; }\n"+
+		"  - {name: b, cwd: /usr, run: echo b, when: 'false'}\n", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // ends with the test at the latest
+		for t.Context().Err() == nil {
+			if _, err := os.Stat(back); err == nil {
+				cancel()
+				_ = os.WriteFile(ended, nil, 0o600)
+				return
+			}
+			runtime.Gosched()
+		}
+	}()
+	if got, want := summary(r.Host(ctx, "localhost")), "a: ok\nb: skipped (when: false)\nok"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestMessagesShowNoSecret(t *testing.T) {
 	const secret = "eyJh.bGci+x\u00a0\ay"
 	text := `

@@ -26,10 +26,11 @@ func (h *hostRun) step(ctx context.Context, s *Step, block string) *StepResult {
 	if r.Err = h.masked(err); err != nil && r.Outcome == fleet.OK {
 		r.Outcome = fleet.Failed
 	}
-	if ctx.Err() != nil && r.Outcome != fleet.OK && r.Outcome != fleet.Unknown {
+	well := r.Outcome == fleet.OK || r.Outcome == fleet.Skipped
+	if ctx.Err() != nil && !well && r.Outcome != fleet.Unknown {
 		r.Outcome = fleet.Interrupted
 	}
-	if r.Outcome != fleet.OK && r.Outcome != fleet.Skipped {
+	if !well {
 		// A link that is lost is nothing that the next step could go on with.
 		r.Ignored = s.Continue && ctx.Err() == nil && r.Outcome != fleet.Unknown
 		if !r.Ignored {
