@@ -129,7 +129,7 @@ func TestWriterIsNoReader(t *testing.T) {
 			r := left(t, s, session.Command{
 				Text: "seq 1 20000 >/dev/tty", TTY: tty, Limit: 1 << 20,
 				Output: func(session.Stream, []byte) { <-free },
-			}, func(p session.Prompt) { t.Errorf("tty %v: asked %q", tty, p) })
+			}, func(p session.Prompt) { t.Errorf("tty %v: asked %+v", tty, p) })
 			if said := string(r.Stdout) + string(r.Terminal); strings.Count(said, "\n") != 20000 || !strings.HasSuffix(strings.TrimSpace(said), "\n20000") {
 				t.Errorf("tty %v: %d bytes", tty, len(said))
 			}
@@ -169,7 +169,7 @@ func (t stallingTerminal) Read(b []byte) (int, error) {
 // TestWriterOnALinkThatStalls: the machine shows that it does not read.
 func TestWriterOnALinkThatStalls(t *testing.T) {
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && os.Geteuid() != 0 && string(scope) != "0\n" {
-		t.Skip("it does not, to this user")
+		sshdtest.Skip(t, "it does not, to this user")
 	}
 	m := stalling{local.New(local.Config{}), make(chan chan struct{}, 1)}
 	s, err := session.Open(t.Context(), m, session.Config{})
@@ -180,5 +180,5 @@ func TestWriterOnALinkThatStalls(t *testing.T) {
 	free := make(chan struct{})
 	time.AfterFunc(1500*time.Millisecond, func() { close(free) })
 	m.free <- free
-	left(t, s, session.Command{Text: "seq 1 20000 >/dev/tty"}, func(p session.Prompt) { t.Errorf("asked %q", p) })
+	left(t, s, session.Command{Text: "seq 1 20000 >/dev/tty"}, func(p session.Prompt) { t.Errorf("asked %+v", p) })
 }
