@@ -77,6 +77,9 @@ func (s *Session) giveUpIfLost() {
 // keeper hangs up what is left before it exits.
 func (s *Session) sawEnd(keepers []*keeper) bool {
 	for _, k := range keepers {
+		if !closed(k.exited) { // what waits for a disk can't be killed
+			return false
+		}
 		if _, err := k.pipe.Wait(); err != nil {
 			return false
 		}

@@ -11,7 +11,6 @@ package session
 
 import (
 	"bytes"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -219,7 +218,7 @@ func (s *Session) close() {
 				within(time.Second, s.typed)
 			}
 			// The second one counts where jobs made the shell refuse the first.
-			_, _ = io.WriteString(s.terminal, "exit\nexit\n") // the hang-up that follows does it too
+			s.typeKeys("exit\nexit\n") // the hang-up that follows does it too
 			within(time.Second, s.terminal.Done())
 		}
 	default:
@@ -270,12 +269,16 @@ func (s *Session) abandon() {
 	if s.looked != nil { // a short command is over before the machine's processes are looked at
 		within(keeperGrace, s.looked)
 	}
+	var told sync.WaitGroup
 	for _, k := range keepers {
-		if orderly {
-			_ = k.disarm(s.jobs.Load()) // a keeper that is gone does not hear it
-		}
-		k.release()
+		told.Go(func() { // ends with the keeper
+			if orderly {
+				_ = k.disarm(s.jobs.Load()) // a keeper that is gone does not hear it
+			}
+			k.release()
+		})
 	}
+	allWithin(keeperGrace, &told) // one that takes nothing any more holds up who tells it
 	if s.terminal != nil {
 		s.terminal.Close()
 	}

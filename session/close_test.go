@@ -1,0 +1,150 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// stubborn is a machine whose pipes are of no use once hold was called. As over SSH, a
+// write that nobody takes holds up the end of the stdin until the pipe is closed.
+type stubborn struct {
+	transport.Transport
+	held chan struct{}
+	hold func()
+	// immortal programs have no end, not even behind Close, until it is closed.
+	immortal chan struct{}
+	stuck    chan struct{} // closed once a write is
+}
+
+func newStubborn(t *testing.T) *stubborn {
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+	t.Cleanup(func() { tr.Close() })
+	held := make(chan struct{})
+	return &stubborn{Transport: tr, held: held, hold: sync.OnceFunc(func() { close(held) }), stuck: make(chan struct{})}
+}
+
+func (m *stubborn) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	held := &heldProgram{Program: pipe.Program, immortal: m.immortal, closed: make(chan struct{})}
+	return &transport.Pipe{
+		Stdin: &heldStdin{WriteCloser: pipe.Stdin, machine: m, program: held}, Stdout: pipe.Stdout, Stderr: pipe.Stderr,
+		Program: held,
+	}, nil
+}
+
+type heldStdin struct {
+	io.WriteCloser
+	machine *stubborn
+	program *heldProgram
+	mu      sync.Mutex
+}
+
+func (s *heldStdin) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.machine.held:
+		close(s.machine.stuck)
+		<-s.program.closed
+		return 0, io.ErrClosedPipe
+	default:
+		return s.WriteCloser.Write(b)
+	}
+}
+
+func (s *heldStdin) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.WriteCloser.Close()
+}
+
+type heldProgram struct {
+	transport.Program
+	immortal  chan struct{}
+	closed    chan struct{}
+	closeOnce sync.Once
+}
+
+func (p *heldProgram) Close() error {
+	p.closeOnce.Do(func() { close(p.closed) })
+	return p.Program.Close()
+}
+
+func (p *heldProgram) Wait() (transport.Exit, error) {
+	if p.immortal != nil {
+		<-p.immortal
+	}
+	return p.Program.Wait()
+}
+
+func (p *heldProgram) Done() <-chan struct{} {
+	if p.immortal != nil {
+		return p.immortal
+	}
+	return p.Program.Done()
+}
+
+func closeInTime(t *testing.T, s *session.Session) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() {
+		s.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Close does not return")
+	}
+}
+
+// TestCloseWithAnImmortalKeeper: not even KILL ends a process that waits for a disk.
+func TestCloseWithAnImmortalKeeper(t *testing.T) {
+	t.Parallel()
+	machine := newStubborn(t)
+	machine.immortal = make(chan struct{})
+	s, err := session.Open(t.Context(), machine, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer close(machine.immortal)
+	closeInTime(t, s)
+}
+
+// TestCloseWhileAnUploadIsStuck: the keeper takes nothing any more, and so hears of the
+// session's end by its own only.
+func TestCloseWhileAnUploadIsStuck(t *testing.T) {
+	t.Parallel()
+	machine := newStubborn(t)
+	s, err := session.Open(t.Context(), machine, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine.hold()
+	ran := make(chan error, 1)
+	go func() {
+		r, err := s.Run(context.Background(), session.Command{Text: "echo " + strings.Repeat("x", 100000)})
+		if r.Verdict != session.NotStarted {
+			t.Errorf("verdict = %s, want %s", r.Verdict, session.NotStarted)
+		}
+		ran <- err
+	}()
+	<-machine.stuck
+	closeInTime(t, s)
+	if err := <-ran; !errors.Is(err, session.ErrClosed) {
+		t.Errorf("Run = %v, want %v", err, session.ErrClosed)
+	}
+	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
+}
