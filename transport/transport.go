@@ -92,7 +92,7 @@ type Deliverer interface {
 	// Deliver takes the place of Read, also after the first. to is called with what
 	// comes, not twice at once, and must not keep the bytes. When Read would return
 	// an error, end is called with that, once, and to no more. Either may be called
-	// before Deliver returns.
+	// before Deliver returns. No Close waits for a call to return.
 	Deliver(to func([]byte), end func(error))
 }
 
