@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -286,6 +287,59 @@ func TestCopyStepIsCut(t *testing.T) {
 		if c := r.Steps[1]; c.Outcome != "timed_out" || c.Verdict != "timed_out" || c.Error.Code != "cmd.timeout" || r.Steps[2].Outcome != "skipped" || r.Steps[3].Outcome != "ok" {
 			t.Errorf("%s: %+v", r.Host, r.Steps)
 		}
+	}
+}
+
+// A copy that is told to end as a file gets its name, and whose link is lost then,
+// may have written it.
+func TestCopyIsInterruptedInDoubt(t *testing.T) {
+	dir := t.TempDir()
+	renaming := filepath.Join(dir, "renaming")
+	if err := os.WriteFile(filepath.Join(dir, "mv"), []byte("#!/bin/sh\n: >"+renaming+"\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + dir + ":" + os.Getenv("PATH")}})
+	hole, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers: this host ends with the signal
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hole.Close()
+	for name, args := range map[string][]string{
+		"cp":       {"cp", "ci/x", "web1,hole:" + t.TempDir() + "/"},
+		"a script": {"run", "ci/copy.yaml", "--on", "web1,hole"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &deploy{t: t, dir: t.TempDir()}
+			proxy := netsim.Start(t, s.Addr, 0)
+			d.mkdir("ci")
+			d.file("ci/x", "x")
+			d.file("ci/copy.yaml", "steps:\n  - {name: copy, copy: {src: x, dst: "+t.TempDir()+"/}}\n")
+			d.file("hosts.yaml", fmt.Sprintf("defaults: {user: %s, addr: 127.0.0.1, identity: %q, agent: false, host_key_policy: accept-new}\nhosts:\n  web1: {port: %d}\n  hole: {port: %d}\n", s.User, s.KeyFile, proxy.Port(), hole.Addr().(*net.TCPAddr).Port))
+			_ = os.Remove(renaming) // of the other one
+			cmd := d.command(append(args, "-o", "jsonl")...)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			eventually(t, "the file gets its name", func() bool { _, err := os.Stat(renaming); return err == nil })
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			var told string
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				if told += lines.Text() + "\n"; strings.Contains(lines.Text(), `"event":"result","host":"hole"`) {
+					proxy.Cut(netsim.RST)
+				}
+			}
+			_ = cmd.Wait()
+			if !strings.Contains(told, `"counts":{"skipped":1,"unknown":1}`) || !strings.Contains(told, `"code":"link.lost"`) {
+				t.Errorf("got\n%swant one outcome unknown, and the lost link", told)
+			}
+		})
 	}
 }
 

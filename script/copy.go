@@ -73,19 +73,19 @@ func (h *hostRun) copy(ctx context.Context, shell *shell, s *Step, r *StepResult
 	verdict, outcome := session.Exited, fleet.OK
 	switch {
 	case err == nil:
-	case ctx.Err() != nil:
-		verdict, outcome = session.Interrupted, fleet.Interrupted
-		err = &transport.Error{Code: "cmd.interrupted", Message: "script: the copy was interrupted" + doubt(err), Hint: gateway.Hint(err), Err: err}
-	case limited.Err() != nil:
-		verdict, outcome = session.TimedOut, fleet.TimedOut
-		err = &transport.Error{Code: "cmd.timeout", Message: context.Cause(limited).Error() + doubt(err), Hint: gateway.Hint(err), Err: err}
-	case !begun:
-		verdict, outcome = session.NotStarted, fleet.Failed
-	case lost(err):
+	case transfer.MayBeDone(err), begun && lost(err) && limited.Err() == nil:
 		verdict, outcome = session.Unknown, fleet.Unknown
 		if gateway.Code(err) != "link.lost" {
 			err = &transport.Error{Code: "link.lost", Message: "script: the copy broke off: " + err.Error(), Err: err}
 		}
+	case ctx.Err() != nil:
+		verdict, outcome = session.Interrupted, fleet.Interrupted
+		err = &transport.Error{Code: "cmd.interrupted", Message: "script: the copy was interrupted", Hint: gateway.Hint(err), Err: err}
+	case limited.Err() != nil:
+		verdict, outcome = session.TimedOut, fleet.TimedOut
+		err = &transport.Error{Code: "cmd.timeout", Message: context.Cause(limited).Error(), Hint: gateway.Hint(err), Err: err}
+	case !begun:
+		verdict, outcome = session.NotStarted, fleet.Failed
 	default:
 		outcome = fleet.Failed
 	}
@@ -212,14 +212,6 @@ func local(dir, p string) string {
 	return whole
 }
 
-// doubt names the file that may have been written.
-func doubt(err error) string {
-	if !transfer.MayBeDone(err) {
-		return ""
-	}
-	return ": " + err.Error()
-}
-
 // localProblem is the error of a file of this machine.
 func localProblem(doing, p string, err error) error {
 	e := &transport.Error{Code: "file.failed", Message: fmt.Sprintf("script: %s %s: %s", doing, p, reason(err)), Err: err}
@@ -247,8 +239,9 @@ func verdictOf(r *transfer.Report) error {
 	}
 	err := r.Err
 	for i := range r.Problems {
-		// What ends the link ends it for all files, and says most.
-		if p := r.Problems[i].Err; err == nil || lost(p) && !lost(err) {
+		// What ends the link ends it for all files, and says most; what leaves a doubt,
+		// even more.
+		if p := r.Problems[i].Err; err == nil || lost(p) && !lost(err) || transfer.MayBeDone(p) && !transfer.MayBeDone(err) {
 			err = p
 		}
 	}

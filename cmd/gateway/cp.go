@@ -347,10 +347,10 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 	c.view.started(host)
 	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
 	switch _, signal := interrupted(r.Err); {
-	case signal, errors.Is(r.Err, fleet.ErrStopped):
-		r.Outcome = fleet.Interrupted
 	case r.Unsure > 0:
 		r.Outcome = fleet.Unknown
+	case signal, errors.Is(r.Err, fleet.ErrStopped):
+		r.Outcome = fleet.Interrupted
 	case !r.OK():
 		r.Outcome = fleet.Failed
 	}
