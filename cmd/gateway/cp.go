@@ -265,7 +265,7 @@ func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
 		if c.source, err = c.machine(ctx, c.from.Selector); err != nil {
 			var results []*cpResult
 			for host := range c.names {
-				results = append(results, c.done(host, c.failed(host, fleet.NotStarted, err)))
+				results = append(results, c.done(host, c.unreached(ctx, host, err)))
 			}
 			return results, nil
 		}
@@ -327,11 +327,7 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 		to, err = c.machine(ctx, target)
 	}
 	if err != nil {
-		outcome := fleet.NotStarted
-		if ctx.Err() != nil {
-			outcome, err = fleet.Skipped, context.Cause(ctx)
-		}
-		return c.failed(host, outcome, err)
+		return c.unreached(ctx, host, err)
 	}
 	defer to.Close()
 	connected := time.Now()
@@ -355,6 +351,15 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 		r.Outcome = fleet.Failed
 	}
 	return r
+}
+
+// unreached is the result of a host whose machines could not be reached. Where the
+// run's end kept them from that, it was not tried.
+func (c *copying) unreached(ctx context.Context, host int, err error) *cpResult {
+	if ctx.Err() != nil {
+		return c.failed(host, fleet.Skipped, context.Cause(ctx))
+	}
+	return c.failed(host, fleet.NotStarted, err)
 }
 
 // failed is the result of a host for which nothing was copied.
