@@ -193,12 +193,22 @@ func (c *call) busy(s api.Session, err error) error {
 	return busyError{err, a}
 }
 
-// left reports whether the call has ended with its client, which has cancelled
-// nothing: the daemon knows what becomes of that client's sessions. The SDK ends
-// the calls of a connection with the error of its end, and a call that is
-// cancelled without one.
+// left reports whether the call has ended with its client or with the server, which
+// have cancelled nothing: the daemon knows what becomes of that client's sessions.
+// The SDK ends the calls of a connection with the error of its end, and a call that
+// is cancelled without one; so too, at times, when the server ends.
 func (c *call) left() bool {
-	return c.ctx.Err() != nil && !errors.Is(context.Cause(c.ctx), context.Canceled)
+	server, ok := c.ctx.Value(servingKey{}).(context.Context)
+	ended := ok && server.Err() != nil
+	return c.ctx.Err() != nil && (ended || !errors.Is(context.Cause(c.ctx), context.Canceled))
+}
+
+type servingKey struct{}
+
+// serving returns the context in which calls are served until ctx ends: they can
+// tell whether it has.
+func serving(ctx context.Context) context.Context {
+	return context.WithValue(ctx, servingKey{}, ctx)
 }
 
 // stop ends the command of a call that was cancelled.

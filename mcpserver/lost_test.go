@@ -21,8 +21,8 @@ import (
 	"gateway/transport"
 )
 
-// serverOn is a server with a daemon that a test makes up.
-func serverOn(t *testing.T, routes http.Handler) *mcpserver.Server {
+// configOn is of a server with a daemon that a test makes up.
+func configOn(t *testing.T, routes http.Handler) mcpserver.Config {
 	t.Helper()
 	daemon := httptest.NewServer(routes)
 	t.Cleanup(daemon.Close)
@@ -32,7 +32,7 @@ func serverOn(t *testing.T, routes http.Handler) *mcpserver.Server {
 	}
 	g := gateway.New(gateway.Config{Inventory: inv})
 	t.Cleanup(func() { g.Close() })
-	server := mcpserver.New(mcpserver.Config{
+	return mcpserver.Config{
 		Hosts: []hosts.Host{{Name: "web1"}}, Gateway: g,
 		Select: func(selector string) ([]hosts.Host, error) {
 			parsed, err := hosts.ParseSelector(selector)
@@ -47,7 +47,13 @@ func serverOn(t *testing.T, routes http.Handler) *mcpserver.Server {
 				return d.DialContext(ctx, "tcp", daemon.Listener.Addr().String())
 			}, scope)
 		},
-	}, "test")
+	}
+}
+
+// serverOn is such a server.
+func serverOn(t *testing.T, routes http.Handler) *mcpserver.Server {
+	t.Helper()
+	server := mcpserver.New(configOn(t, routes), "test")
 	t.Cleanup(server.Close)
 	return server
 }

@@ -95,7 +95,7 @@ func New(config Config, scope string) *Server {
 }
 
 // Run serves one client over a transport until it is gone or ctx ends.
-func (s *Server) Run(ctx context.Context, t mcp.Transport) error { return s.mcp.Run(ctx, t) }
+func (s *Server) Run(ctx context.Context, t mcp.Transport) error { return s.mcp.Run(serving(ctx), t) }
 
 // Close tells the daemon that no client is there any more, and lets go of the
 // files of hosts.
