@@ -271,35 +271,39 @@ func environment(environ []string) []string {
 // Stop asks the daemon to end, and waits until it has. A daemon with sessions
 // or requests refuses unless force is set. One that does not answer is an error;
 // with force it is killed, and so is one that does not end, and hello has its PID
-// alone. The error satisfies [socket.Absent] if there is none.
+// alone. The error satisfies [socket.Absent] if there is none. A
+// daemon that has taken its place is left alone.
 func Stop(ctx context.Context, path string, force bool) (hello api.Hello, err error) {
 	c := At(path, "")
 	defer c.Release()
+	pid := socket.Daemon(path)
 	err = c.ask(ctx, answerTime, http.MethodPost, api.RouteStop, api.Stop{Force: force}, &hello)
+	if err == nil {
+		pid = hello.PID
+	}
 	switch {
 	case errors.Is(err, ErrLost) && !errors.Is(err, errForeign):
-		hello, err = stuck(path, force, err)
+		hello, err = stuck(path, pid, force, err)
 	case force && (err == nil || socket.Absent(err)): // what it waits for is shorter
 		bound, cancel := context.WithTimeout(ctx, answerTime)
 		defer cancel()
-		if held := socket.Gone(bound, path); errors.Is(held, socket.ErrHeld) && ctx.Err() == nil {
-			hello, err = stuck(path, force, held)
+		if held := socket.Gone(bound, path, pid); errors.Is(held, socket.ErrHeld) && ctx.Err() == nil {
+			hello, err = stuck(path, pid, force, held)
 		}
 	}
 	if err != nil && !socket.Absent(err) {
 		return hello, err
 	}
-	if gone := socket.Gone(ctx, path); gone != nil { // one that has no socket may be ending
+	if gone := socket.Gone(ctx, path, pid); gone != nil { // one that has no socket may be ending
 		return hello, gone
 	}
 	return hello, err
 }
 
 // stuck kills a daemon that does not answer, or says how to.
-func stuck(path string, force bool, cause error) (hello api.Hello, err error) {
-	pid := socket.Daemon(path)
+func stuck(path string, pid int, force bool, cause error) (hello api.Hello, err error) {
 	switch {
-	case pid == 0: // none, or nobody knows which
+	case pid == 0 || socket.Daemon(path) != pid: // nobody knows which, or it is gone
 		return hello, cause
 	case !force:
 		return hello, &transport.Error{

@@ -269,28 +269,39 @@ func TestStartAfterKill(t *testing.T) {
 	}
 }
 
-// The next daemon waits for one that is ending, and Stop does too.
+// The next daemon waits for one that is ending. Stop does too, and neither waits for
+// the next one nor harms it.
 func TestStartWhileEnding(t *testing.T) {
-	dir := newDir(t)
-	first := start(t, dir, "slow")
-	stopped := make(chan error, 1)
-	go func() {
-		_, err := client.Stop(t.Context(), socketIn(dir), false)
-		stopped <- err
-	}()
-	until(t, "the socket is gone", func() bool { _, err := os.Lstat(socketIn(dir)); return err != nil })
-	second := start(t, dir, "daemon")
-	if second.PID == first.PID {
-		t.Error("it was answered by the one that is ending")
-	}
-	if pids := marked(dir); !slices.Equal(pids, []int{second.PID}) {
-		t.Errorf("processes %v, want %d", pids, second.PID)
-	}
-	if _, err := client.Stop(t.Context(), socketIn(dir), false); err != nil {
-		t.Error(err)
-	}
-	if err := <-stopped; err != nil {
-		t.Error(err)
+	for name, force := range map[string]bool{"asked": false, "forced": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
+			dir := newDir(t)
+			first := start(t, dir, "slow")
+			ctx, cancel := context.WithTimeout(t.Context(), 14*time.Second)
+			defer cancel()
+			stopped := make(chan error, 1)
+			go func() {
+				hello, err := client.Stop(ctx, socketIn(dir), force)
+				if err == nil && hello.PID != first.PID {
+					err = fmt.Errorf("it has stopped %d", hello.PID)
+				}
+				stopped <- err
+			}()
+			until(t, "the socket is gone", func() bool { _, err := os.Lstat(socketIn(dir)); return err != nil })
+			second := start(t, dir, "daemon")
+			if second.PID == first.PID {
+				t.Error("it was answered by the one that is ending")
+			}
+			if err := <-stopped; err != nil {
+				t.Errorf("Stop = %v, want that %d has ended", err, first.PID)
+			}
+			if pids := marked(dir); !slices.Equal(pids, []int{second.PID}) {
+				t.Errorf("processes %v, want %d", pids, second.PID)
+			}
+			if _, err := client.Stop(t.Context(), socketIn(dir), false); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

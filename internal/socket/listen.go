@@ -161,19 +161,22 @@ func (l *Listener) Release() {
 	l.lock.Release()
 }
 
-// Gone waits until no daemon holds the socket, or the context ends.
-func Gone(ctx context.Context, path string) error {
-	if err := checkDir(filepath.Dir(path)); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
+// Gone waits until a process is not the daemon at the socket any more, or the
+// context ends: then its error is ErrHeld. Another one may be the daemon by then.
+func Gone(ctx context.Context, path string, pid int) error {
+	for pid != 0 {
+		now, err := daemonAt(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // nor its directory
 			return nil
+		case err != nil || now != pid:
+			return err
 		}
-		return err
+		if wait(ctx) != nil {
+			return fail(errors.Join(ErrHeld, context.Cause(ctx)), "", "%s: held by process %d", lockOf(path), pid)
+		}
 	}
-	lock, err := Take(ctx, lockOf(path))
-	if err == nil {
-		lock.Release()
-	}
-	return err
+	return nil
 }
 
 // errnoOf returns what the system said, without the address around it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -47,12 +48,22 @@ func wait(ctx context.Context) error {
 
 // tryLock does not wait. Its error for a lock that is held is ErrHeld.
 func tryLock(path string) (*Lock, error) {
+	lock, err := flock(path, unix.LOCK_EX)
+	if err == nil {
+		_ = lock.file.Truncate(0) // nobody has the number then, which is for messages and [Daemon]
+		_, _ = lock.file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	return lock, err
+}
+
+// flock takes a lock of a kind, see flock(2), as tryLock does.
+func flock(path string, kind int) (*Lock, error) {
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return nil, fail(err, elsewhere, "%s: %v", path, cause(err))
 		}
-		err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err = unix.Flock(int(file.Fd()), kind|unix.LOCK_NB)
 		switch {
 		case errors.Is(err, unix.EWOULDBLOCK):
 			file.Close()
@@ -64,8 +75,6 @@ func tryLock(path string) (*Lock, error) {
 		// Whoever cleans up may have removed the file since it was opened.
 		locked, err := file.Stat()
 		if there, e := os.Lstat(path); err == nil && e == nil && os.SameFile(locked, there) {
-			_ = file.Truncate(0) // nobody has the number then, which is for messages and [Daemon]
-			_, _ = file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 			return &Lock{file}, nil
 		}
 		file.Close()
@@ -77,15 +86,26 @@ func (l *Lock) Release() { l.file.Close() }
 
 // Daemon returns the process that holds the place of the daemon at a socket; 0 if
 // there is none, or it is not known.
-func Daemon(path string) (pid int) {
-	lock, err := tryLock(lockOf(path))
-	if err == nil {
+func Daemon(path string) int {
+	pid, _ := daemonAt(path) // it is not known
+	return pid
+}
+
+// daemonAt is Daemon, with what keeps it from looking. Who looks is not taken for
+// the daemon: a lock that is shared has no number.
+func daemonAt(path string) (pid int, err error) {
+	if err := checkDir(filepath.Dir(path)); err != nil {
+		return 0, err
+	}
+	lock, err := flock(lockOf(path), unix.LOCK_SH)
+	switch {
+	case errors.Is(err, ErrHeld):
+		pid, _ = strconv.Atoi(holder(lockOf(path)))
+		return pid, nil
+	case err == nil:
 		lock.Release()
 	}
-	if errors.Is(err, ErrHeld) {
-		pid, _ = strconv.Atoi(holder(lockOf(path)))
-	}
-	return pid
+	return 0, err
 }
 
 // holder returns the number of the process that has the lock, as far as is known.

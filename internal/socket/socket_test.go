@@ -370,8 +370,11 @@ func TestOneDaemon(t *testing.T) {
 	defer cancel()
 	_, err = socket.Listen(ctx, path)
 	wantFailure(t, err, "and does not listen")
-	if err := socket.Gone(ctx, path); err == nil {
-		t.Error("Gone while the daemon is ending")
+	if err := socket.Gone(ctx, path, os.Getpid()); !errors.Is(err, socket.ErrHeld) {
+		t.Errorf("Gone while the daemon is ending: %v", err)
+	}
+	if err := socket.Gone(ctx, path, os.Getppid()); err != nil {
+		t.Errorf("Gone, where another process is the daemon: %v", err)
 	}
 	time.AfterFunc(20*time.Millisecond, l.Release)
 	listen(t, path)
@@ -409,7 +412,7 @@ func TestStaleSocket(t *testing.T) {
 	if _, err := os.Lstat(path); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there after the end: %v", err)
 	}
-	must(t, socket.Gone(t.Context(), path))
+	must(t, socket.Gone(t.Context(), path, cmd.Process.Pid))
 }
 
 func TestNotASocket(t *testing.T) {
