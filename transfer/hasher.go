@@ -167,6 +167,9 @@ func (h *hasher) work() {
 // find begins the shell and looks which program there is. openssl comes first:
 // it uses the processor's own instructions, which sha256sum often does not.
 func (h *hasher) find() error {
+	if h.shell != nil && h.shell.over() {
+		h.forget()
+	}
 	if h.shell != nil || h.none != nil {
 		return h.none
 	}
@@ -191,6 +194,28 @@ done`, maxNoise)
 	return nil
 }
 
+// forget ends the shell: the next one may do better.
+func (h *hasher) forget() {
+	if h.shell != nil {
+		h.shell.close()
+		h.shell = nil
+	}
+}
+
+// collect has the shell run a script, and another one if that has ended: nothing is changed
+// by what runs here twice.
+func (h *hasher) collect(script string) (answer, error) {
+	found, err := h.shell.collect(h.ctx, script, maxNoise)
+	if !errors.Is(err, errEnded) {
+		return found, err
+	}
+	h.forget()
+	if err := h.find(); err != nil {
+		return answer{}, err
+	}
+	return h.shell.collect(h.ctx, script, maxNoise)
+}
+
 // answer has the scripts run one by one, and then one program hash all files.
 func (h *hasher) answer(batch []*question) {
 	err := h.find()
@@ -210,17 +235,14 @@ func (h *hasher) answer(batch []*question) {
 			script.WriteString("exec " + h.tool + files.String() + " 2>/dev/null & attend $!\n")
 		}
 		var found answer
-		found, err = h.shell.collect(h.ctx, script.String(), maxNoise)
+		found, err = h.collect(script.String())
 		lines = strings.Split(string(found.out), "\n")
 	}
 	if err == nil && len(lines) < scripts { // each prints at least the end of a line
 		err = fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), scripts)
 	}
 	if err != nil {
-		if h.shell != nil { // the next one may do better
-			h.shell.close()
-			h.shell = nil
-		}
+		h.forget()
 		for _, q := range batch {
 			q.err = err
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"gateway/transport"
 )
@@ -110,13 +111,24 @@ func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err == io.EOF {
+	if err == io.EOF || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return errEnded
 	}
 	return err
 }
 
 func (s *shell) close() { s.pipe.Close() }
+
+// over reports whether the shell has ended: a server may end one that nobody has used for a
+// while, as sshd does with a ChannelTimeout.
+func (s *shell) over() bool {
+	select {
+	case <-s.pipe.Done():
+		return true
+	default:
+		return false
+	}
+}
 
 // quote makes a word of the shell of any bytes but NUL.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

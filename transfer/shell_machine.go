@@ -93,6 +93,10 @@ func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	if sh != nil && sh.over() {
+		sh.close()
+		sh = nil
+	}
 	var err error
 	if sh == nil {
 		if sh, err = openShell(ctx, s.connection.Pipe); err != nil {

@@ -1,7 +1,7 @@
 package transfer
 
 import (
-	"context"
+	"crypto/sha256"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,22 +10,20 @@ import (
 	"strings"
 	"testing"
 
-	"gateway/transport"
-	"gateway/transport/local"
+	"gateway/gateway"
+	"gateway/hosts"
 )
 
 // shellHere returns the files of this machine by its shell, with another stat.
 func shellHere(t *testing.T, stat string) *Shell {
 	t.Helper()
-	here := local.New(local.Config{})
-	t.Cleanup(func() { here.Close() })
-	sh, err := openShell(t.Context(), func(ctx context.Context, command string) (*transport.Pipe, error) { return here.Pipe(ctx, command) })
+	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(sh.close)
-	s := &Shell{name: "web1", shells: make(chan *shell, 1), stat: stat + " -c %f:%s:%X:%Y"}
-	s.shells <- sh
+	s := &Shell{name: "web1", connection: c, hasher: newHasher(c.Pipe), shells: make(chan *shell, 1), stat: stat + " -c %f:%s:%X:%Y"}
+	s.shells <- nil
+	t.Cleanup(func() { s.Close() })
 	return s
 }
 
@@ -119,4 +117,58 @@ func TestShellDies(t *testing.T) {
 	if _, err := s.run(t.Context(), "kill -9 $$"); !Lost(s.problem("write", "f", err)) {
 		t.Errorf("%v, want a lost link", err)
 	}
+}
+
+// TestShellEnds: a shell may be ended while nobody needs it, as by sshd's ChannelTimeout.
+// The next one who does gets another.
+func TestShellEnds(t *testing.T) {
+	s := shellHere(t, "stat")
+	if _, err := s.run(t.Context(), ":"); err != nil {
+		t.Fatal(err)
+	}
+	sh := <-s.shells
+	kill(t, sh)
+	s.shells <- sh
+	if out, err := s.run(t.Context(), "echo here"); err != nil || string(out) != "here\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestHasherEnds: so may a hasher's, and what was asked of one that ends then is asked
+// again.
+func TestHasherEnds(t *testing.T) {
+	s := shellHere(t, "stat")
+	file := t.TempDir() + "/f"
+	if err := os.WriteFile(file, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := func() {
+		t.Helper()
+		if sum, err := s.hasher.sum(t.Context(), file, 0, -1); err != nil || sum != sha256.Sum256([]byte("abc")) {
+			t.Errorf("%x, %v", sum, err)
+		}
+	}
+	sum()
+	kill(t, s.hasher.shell)
+	sum()
+	kills := &question{script: func(string) string {
+		return "[ -e " + word(file+"2") + " ] || { echo >" + word(file+"2") + "; kill -9 $$; }; echo again\n"
+	}}
+	if line, err := s.hasher.ask(t.Context(), kills); err != nil || line != "again" {
+		t.Errorf("%q, %v", line, err)
+	}
+	sum()
+	always := &question{script: func(string) string { return "kill -9 $$\n" }}
+	if line, err := s.hasher.ask(t.Context(), always); !errors.Is(err, errEnded) {
+		t.Errorf("%q, %v, want %v", line, err, errEnded)
+	}
+}
+
+// kill ends a shell that nobody is using, and returns when that is known.
+func kill(t *testing.T, s *shell) {
+	t.Helper()
+	if err := s.send("kill -9 $$"); err != nil {
+		t.Fatal(err)
+	}
+	<-s.pipe.Done()
 }
