@@ -45,7 +45,11 @@ func (r *run) all(ctx context.Context) error {
 		return err
 	}
 	if h, ok := r.To.(interface{ Hashes(context.Context) bool }); ok && !r.DryRun {
-		go h.Hashes(ctx) // so that it is ready when it is needed; ends with the context
+		early, stop := context.WithCancel(ctx)
+		var asking sync.WaitGroup
+		asking.Go(func() { h.Hashes(early) }) // so that it is ready when it is needed
+		defer asking.Wait()
+		defer stop()
 	}
 	w := newWalk(r)
 	// What is in several directories may meet in one: there they are copied one

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gateway/gateway"
@@ -207,4 +208,30 @@ func TestResumeListsOnce(t *testing.T) {
 			t.Errorf("%+v, %d lists, want %d", r, to.lists.Load(), want)
 		}
 	}
+}
+
+// slowToLeave is a machine that is a while in noticing that it is not asked any more
+// whether it hashes.
+type slowToLeave struct {
+	*transfer.Local
+	left bool
+}
+
+func (s *slowToLeave) Hashes(ctx context.Context) bool {
+	<-ctx.Done()
+	time.Sleep(time.Minute)
+	s.left = true
+	return false
+}
+
+// TestNothingUnderWay: what a copy has begun is over when it is.
+func TestNothingUnderWay(t *testing.T) {
+	from, into := tree(t, map[string]string{"f": "a"}), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		to := &slowToLeave{Local: &transfer.Local{}}
+		report := (&transfer.Copy{From: &transfer.Local{}, To: to, Paths: []string{from + "/f"}, Into: into}).Run(t.Context())
+		if !report.OK() || !to.left {
+			t.Errorf("%+v, want that nothing is asked any more", report)
+		}
+	})
 }
