@@ -24,29 +24,38 @@ const (
 // does nothing else meanwhile, so that is asked of a second channel, too.
 const early = 32 << 20
 
-// A secondLink is a second channel to the same server, for all files.
+// A secondLink is a second channel to the same server, for all files. It is opened once,
+// and each of them waits for that as long as it likes.
 type secondLink struct {
-	mu    sync.Mutex
-	link  *link // guarded by mu
-	tried bool  // guarded by mu
+	mu      sync.Mutex
+	opening *pending           // nil: nobody has asked for it; guarded by mu
+	cancel  context.CancelFunc // ends opening; guarded by mu
+	link    *link              // nil: there is none; read it when opening is done
 }
 
 func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tried || r.connection == nil {
-		return s.link
+	if s.opening == nil && r.connection != nil {
+		var own context.Context
+		own, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		s.opening = r.link.begin(func() (_ int, err error) {
+			// The connection's own Subsystem may replace it, which others are using.
+			pipe, err := gateway.Subsystem(r.connection.Together(own), r.connection.Transport, "sftp")
+			if err != nil {
+				return 0, err
+			}
+			go drain(pipe.Stderr) // ends with the pipe
+			s.link, err = newLink(own, pipe)
+			return 0, err
+		})
 	}
-	s.tried = true
-	// The connection's own Subsystem may replace it, which others are using.
-	pipe, err := gateway.Subsystem(r.connection.Together(ctx), r.connection.Transport, "sftp")
-	if err == nil {
-		go drain(pipe.Stderr) // ends with the pipe
-		s.link, err = newLink(ctx, pipe)
+	opening := s.opening
+	s.mu.Unlock()
+	if opening == nil {
+		return nil
 	}
-	if err != nil {
-		s.link = nil
-		s.tried = ctx.Err() == nil // whoever asks next may have more patience
+	if _, err := opening.wait(ctx); err != nil {
+		return nil
 	}
 	return s.link
 }
@@ -54,7 +63,11 @@ func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 func (s *secondLink) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.link != nil {
+	if s.opening == nil {
+		return
+	}
+	s.cancel()
+	if <-s.opening.done; s.link != nil {
 		s.link.close()
 	}
 }

@@ -2,16 +2,22 @@ package transfer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pkg/sftp"
+
+	"gateway/gateway"
+	"gateway/hosts"
+	"gateway/transport"
 )
 
 // onOpen does something before a server opens a file.
@@ -71,7 +77,7 @@ func TestSecondLaneOfAnother(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			r.second.tried = true
+			r.second.opening = r.link.begin(func() (int, error) { return 0, nil })
 			r.link.calls.Wait() // the first round trip is measured
 			r.link.far.Store(int64(laneFar))
 			content, err := r.Open(t.Context(), path, Info{Size: size}, 0)
@@ -140,4 +146,52 @@ func TestSecondLaneIsLeft(t *testing.T) {
 			t.Error("the file is not closed")
 		}
 	})
+}
+
+// TestSecondLaneStalls: while the second channel is being opened, a file is done with it at
+// once, whoever else waits for it.
+func TestSecondLaneStalls(t *testing.T) {
+	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := make(chan struct{})
+	c.Transport = stalling{mute{c.Transport}, sync.OnceFunc(func() { close(begun) })}
+	r := over(t, sftp.InMemHandler())
+	r.connection = c
+	var parts []Part
+	for _, path := range []string{"/waits", "/ends"} {
+		part, err := r.Create(t.Context(), Spec{Path: path, Perm: 0o600, Size: 2 * early})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts = append(parts, part)
+		<-begun // the first one is at it
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := parts[1].Finish(t.Context(), Attr{}); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second): // of the greeting's thirty
+		t.Error("a file waits for the second channel")
+	}
+	parts[0].Abandon(false)
+	<-done
+	r.second.close()
+}
+
+// stalling is a machine that tells when a server is started.
+type stalling struct {
+	mute
+	begun func()
+}
+
+func (s stalling) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
+	s.begun()
+	return s.mute.Subsystem(ctx, name)
 }
