@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"time"
 
 	"gateway/hosts"
 	"gateway/internal/printed"
+	"gateway/internal/regular"
 	"gateway/transport"
 )
 
@@ -45,7 +44,7 @@ func Secret(ctx context.Context, reference string) (string, error) {
 	case "file":
 		if value, err = secretFromFile(ctx, rest); err != nil {
 			hint := hintReference
-			if errors.As(err, new(irregular)) {
+			if errors.As(err, new(regular.Error)) {
 				hint = "file: is for regular files; cmd:cat PATH reads others, for two minutes at most"
 			}
 			return "", unreadable(reference, cause(err), hint)
@@ -72,7 +71,7 @@ func secretFromFile(ctx context.Context, path string) ([]byte, error) {
 	}
 	done := make(chan read, 1)
 	go func() { // outlives the call only where a file system hangs
-		value, err := readSecret(ctx, path)
+		value, err := regular.Read(ctx, path, maxSecret+1)
 		done <- read{value, err}
 	}()
 	select {
@@ -85,53 +84,6 @@ func secretFromFile(ctx context.Context, path string) ([]byte, error) {
 		return nil, ctx.Err()
 	}
 }
-
-func readSecret(ctx context.Context, path string) ([]byte, error) {
-	info, err := os.Stat(path) // first, for some devices do something when they are opened
-	if err != nil {
-		return nil, err
-	}
-	if err := readable(path, info); err != nil {
-		return nil, err
-	}
-	// It may be a FIFO by now: without O_NONBLOCK open waits for who writes.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
-	if err := readable(path, info); err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // only pipes have one
-	defer stop()
-	return io.ReadAll(io.LimitReader(f, maxSecret+1))
-}
-
-// readable refuses what may have no end, or none that comes: FIFOs and devices.
-// A pipe that the process has been given has one, as bash's <(…).
-func readable(path string, info os.FileInfo) error {
-	given := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
-	switch mode := info.Mode(); {
-	case mode.IsRegular(), mode&os.ModeNamedPipe != 0 && given:
-		return nil
-	case mode.IsDir():
-		return syscall.EISDIR
-	case mode&os.ModeNamedPipe != 0:
-		return irregular("a FIFO")
-	case mode&os.ModeSocket != 0:
-		return irregular("a socket")
-	}
-	return irregular("a device")
-}
-
-// irregular says what is in the place of a regular file.
-type irregular string
-
-func (i irregular) Error() string { return string(i) + ", and no regular file" }
 
 // secretFromCommand runs a command of the inventory on this machine and returns
 // what it prints.

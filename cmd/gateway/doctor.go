@@ -20,6 +20,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/config"
+	"gateway/internal/regular"
 	"gateway/internal/socket"
 	"gateway/mcpserver"
 )
@@ -166,9 +167,9 @@ func (d *doctor) private(path string, needed bool) int {
 	case info.Mode().Perm()&0o077 != 0:
 		d.note("keys", warning, "chmod 600 "+path, "others can read %s (%04o)", path, info.Mode().Perm())
 	default:
-		f, err := os.Open(path)
+		f, err := regular.Open(path)
 		if err != nil {
-			d.note("keys", failed, "see who owns the file", "%v", err)
+			d.note("keys", failed, "see who owns the file, and whether it is a regular one", "%v", err)
 			return 0
 		}
 		f.Close()

@@ -11,8 +11,12 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"gateway/internal/regular"
 	"gateway/transport"
 )
+
+// maxKey is more than any key's file has.
+const maxKey = 1 << 20
 
 // A keyring holds what can be shown to one machine under publickey, in this
 // order: each identity, its certificates before the key itself, and then what
@@ -101,7 +105,7 @@ func (k *keyring) identity(id Identity) {
 	k.searched = append(k.searched, name)
 	data, err := id.PEM, error(nil)
 	if data == nil {
-		data, err = os.ReadFile(id.Path)
+		data, err = regular.Read(k.ctx, id.Path, maxKey)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		pub := id.public()
@@ -111,6 +115,9 @@ func (k *keyring) identity(id Identity) {
 		}
 	}
 	if err != nil {
+		if file := new(fs.PathError); errors.As(err, &file) {
+			err = file.Err // the path is in the message
+		}
 		k.unusable(id, err, "check identity and the file's owner and mode")
 		return
 	}
@@ -294,7 +301,7 @@ func (id Identity) public() gossh.PublicKey {
 	if id.Path == "" {
 		return nil
 	}
-	data, err := os.ReadFile(id.Path + ".pub")
+	data, err := regular.Read(context.Background(), id.Path+".pub", maxKey)
 	if err != nil {
 		return nil
 	}
