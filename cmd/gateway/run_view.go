@@ -100,7 +100,7 @@ func (v *scriptText) step(host string, s *script.StepResult) {
 		b.WriteString(v.output(s))
 	}
 	if hint := gateway.Hint(s.Err); hint != "" && failed {
-		b.WriteString("  hint: " + indent(visible(hint)) + "\n")
+		b.WriteString("  hint: " + v.shown(hint) + "\n")
 	}
 	_ = v.app.out.printf("%s", b.String()) // the output remembers
 }
@@ -122,14 +122,24 @@ func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place
 	case outcome == fleet.OK:
 		word = v.app.out.paint(green, word)
 	}
-	text := fmt.Sprintf("%s  %s %s  %s", runewidth.FillRight(host, v.width), word, place, oneLine(name, 80))
+	text := fmt.Sprintf("%s  %s %s  %s", runewidth.FillRight(host, v.width), word, place, oneLine(v.shown(name), 80))
 	if took > 0 {
 		text += fmt.Sprintf("  (%s)", lasted(took))
 	}
 	if about != "" {
-		text += "  " + indent(visible(about))
+		text += "  " + v.shown(about)
 	}
 	return text + "\n"
+}
+
+// shown is a text in a line of gateway's own. A machine may have said it, and
+// GitHub's runner obeys ::COMMAND:: where a line begins, and ##[COMMAND] anywhere.
+func (v *scriptText) shown(text string) string {
+	text = visible(text)
+	if v.github {
+		text = strings.NewReplacer("##[", "## [", "\n", " ").Replace(text)
+	}
+	return indent(text)
 }
 
 // output returns what a step wrote, so that no line of it can be taken for
@@ -163,7 +173,7 @@ func (v *scriptText) done(r *script.Result) {
 	defer v.mu.Unlock()
 	text := v.line(r.Host, r.Outcome, true, strings.Repeat(" ", 2*len(fmt.Sprint(v.steps))+1), "", 0, gateway.Code(r.Err)+": "+r.Err.Error())
 	if hint := gateway.Hint(r.Err); hint != "" {
-		text += "  hint: " + indent(visible(hint)) + "\n"
+		text += "  hint: " + v.shown(hint) + "\n"
 	}
 	_ = v.app.out.printf("%s", text) // the output remembers
 }
@@ -200,7 +210,7 @@ func (v *scriptText) end(s *scriptSummary) {
 		}
 		what := ""
 		if failed := r.FirstFailure(); failed != nil {
-			what = fmt.Sprintf("%s (line %d)", oneLine(failed.Name, 60), cmp.Or(failed.FailedLine, failed.Line))
+			what = fmt.Sprintf("%s (line %d)", oneLine(v.shown(failed.Name), 60), cmp.Or(failed.FailedLine, failed.Line))
 			if code := gateway.Code(failed.Err); code != "" && code != "script.failed" {
 				what += ", " + code
 			}
