@@ -88,6 +88,8 @@ func (v *scriptText) step(host string, s *script.StepResult) {
 		about = s.Err.Error()
 	case s.Copy != nil:
 		about = copied(s.Copy)
+	case s.FailedLine > 0: // by a status that is expected
+		about = fmt.Sprintf("ended at line %d", s.FailedLine)
 	}
 	if s.Ignored {
 		about += " (goes on)"
