@@ -9,6 +9,14 @@ import (
 	"gateway/transport"
 )
 
+const (
+	// maxUntaken is how much may wait for a program to read it: callers go, and leave
+	// what they have typed.
+	maxUntaken = 1 << 20
+	// inputCost is what a request takes beside its text.
+	inputCost = 16 << 10
+)
+
 // send types to the command that runs.
 func (s *live) send(ctx context.Context, in api.Input) error {
 	s.mu.Lock()
@@ -23,6 +31,15 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 	if err := s.busyLocked(); err != nil {
 		return err
 	}
+	if s.untaken >= maxUntaken {
+		return &transport.Error{
+			Code: "session.busy", Message: fmt.Sprintf("daemon: what runs in session %s has not read what was typed", s.session.Name),
+			Hint: "wait until it reads, or interrupt it",
+		}
+	}
+	cost := inputCost + len(in.Text) + len(in.Data) + 32*len(in.Keys) // their names are short
+	s.untaken += cost
+	defer func() { s.untaken -= cost }()
 	return s.answering(func() error { return typeTo(engine, in) })
 }
 

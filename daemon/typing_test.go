@@ -144,3 +144,42 @@ func TestAskedWhileTyping(t *testing.T) {
 		})
 	}
 }
+
+// What a program does not take is not collected without end, and it can be
+// interrupted all the same.
+func TestTypedToDeaf(t *testing.T) {
+	s := open(t)
+	c := begin(t, s, "sleep 60")
+	const all, untaken = 8, 4
+	typed := make(chan error, all)
+	for range all {
+		go func() { typed <- s.send(t.Context(), api.Input{Text: strings.Repeat("abc\n", maxUntaken/untaken/4)}) }()
+	}
+	late := time.After(20 * time.Second)
+	for range all - untaken {
+		select {
+		case err := <-typed:
+			if gateway.Code(err) != "session.busy" || gateway.Hint(err) == "" {
+				t.Errorf("send = %v, want busy", err)
+			}
+		case <-late:
+			t.Error("more is kept than that")
+		}
+	}
+	if err := s.interrupt(t.Context(), "", api.Interrupt{Level: string(session.Int)}); err != nil {
+		t.Error(err)
+	}
+	if r := result(t, s, c); r.Verdict != session.Interrupted {
+		t.Errorf("the command: %+v", r)
+	}
+	for range untaken {
+		<-typed
+	}
+	next := begin(t, s, "read x; echo got $x")
+	if err := s.send(t.Context(), api.Input{Text: "more", Enter: true}); err != nil {
+		t.Error(err)
+	}
+	if r := result(t, s, next); !strings.Contains(string(r.Stdout), "got more") {
+		t.Errorf("the next command says %q", r.Stdout)
+	}
+}
