@@ -117,11 +117,13 @@ func (r *record) lose(s api.Session) (api.Session, error) {
 		c.Result = nil
 		s.Command, s.UsedAt = &c, c.StartedAt
 	})
-	log, failed := transcript.Open(r.dir)
+	start, end, failed := transcript.Bounds(r.dir)
 	if err = errors.Join(err, failed); failed == nil {
-		s.From, s.To = int64(log.Start()), int64(log.End())
+		s.From, s.To = int64(start), int64(end)
 	}
 	if c := s.Command; c != nil && !c.Over() {
+		log, failed := transcript.Open(r.dir) // to count what it has said
+		err = errors.Join(err, failed)
 		c.To = max(s.To, c.From)
 		over := unknown(s, *c, reason, log)
 		c.State, c.Prompt = over.State, nil

@@ -23,6 +23,18 @@ func Open(dir string) (*Log, error) {
 	return l, nil
 }
 
+// Bounds returns where the log in dir starts and ends, as [Open] would find. It reads
+// the last file only.
+func Bounds(dir string) (start, end Cursor, err error) {
+	starts, err := segments(dir)
+	if err != nil || len(starts) == 0 {
+		return 0, 0, err
+	}
+	l := &Log{dir: dir}
+	err = l.load(starts[len(starts)-1])
+	return starts[0], l.end, err
+}
+
 // load adds the sound part of a file to the index.
 func (l *Log) load(start Cursor) error {
 	file, err := l.open(start, os.O_RDONLY)
