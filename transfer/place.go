@@ -58,7 +58,8 @@ func ParsePlace(s string) (Place, error) {
 
 // endOfTerm finds the colon behind the name of a tag or a run, which begins at
 // from. Without one, colon is -1, and end is where the term ends. A tag may have
-// colons of its own: then what is behind the right one has to look like a path.
+// colons of its own, and so may those behind it: then what is behind the right one
+// has to look like a path.
 func endOfTerm(s string, from int, colons bool) (colon, end int, err error) {
 	end = len(s)
 	if n := strings.IndexAny(s[from:], ",!& "); n >= 0 {
@@ -72,7 +73,7 @@ func endOfTerm(s string, from int, colons bool) (colon, end int, err error) {
 	if !colons || strings.Count(s[from:], ":") == 1 {
 		return first, end, nil
 	}
-	for i := first; i < end; i++ {
+	for i := first; i < len(s); i++ {
 		if s[i] == ':' && looksLikePath(s[i+1:]) {
 			return i, end, nil
 		}
