@@ -138,7 +138,7 @@ func (h *HostKeys) files() []string {
 }
 
 // load reads the lines about this host. A file that cannot be read is passed
-// over with a warning, as ssh does it: it can only make a key less known.
+// over with a warning, as ssh does it, with what it may revoke.
 func (h *HostKeys) load(lookups []lookup) []*knownHost {
 	names := make([]string, len(lookups))
 	for i, l := range lookups {
