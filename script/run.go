@@ -226,13 +226,17 @@ func (h *hostRun) note(what func()) {
 	}
 }
 
-// whole returns the result, and whether that is all that is to be told.
+// whole returns the result if that is all that is to be told. Before, it is not yet
+// for others to read.
 func (h *hostRun) whole() (Result, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.finished {
+		return Result{}, false
+	}
 	result := h.result
 	result.Duration = time.Since(result.Started)
-	return result, h.finished
+	return result, true
 }
 
 // takeOver ends a run that nobody waits for any more, takes what is known of it,
