@@ -84,14 +84,18 @@ func (b *bars) add(host int) {
 	if len(b.copying.names) > barHosts {
 		name = "all hosts"
 	}
-	b.hosts[at] = &hostBars{bars: b, bar: b.newBar(name, 0), files: make(map[string]*fileBar)}
+	if bar, err := b.newBar(name, 0); err == nil {
+		b.hosts[at] = &hostBars{bars: b, bar: bar, files: make(map[string]*fileBar)}
+	}
 }
 
-func (b *bars) newBar(name string, size int64) *mpb.Bar {
+// newBar shows a bar. Behind the end, which a copy that is given up does not wait
+// for, there are none.
+func (b *bars) newBar(name string, size int64) (*mpb.Bar, error) {
 	name = runewidth.FillRight(runewidth.Truncate(visible(name), barName, "…"), barName)
 	name = "\r" + name // mpb goes up, but stays in the column behind a ^C that the terminal shows
-	return b.progress.AddBar(
-		size, mpb.BarRemoveOnComplete(),
+	return b.progress.Add(
+		size, mpb.BarStyle().Build(), mpb.BarRemoveOnComplete(),
 		mpb.PrependDecorators(decor.Name(name)),
 		mpb.AppendDecorators(
 			decor.Counters(decor.SizeB1024(0), "% .1f / % .1f ", decor.WCSyncSpace),
@@ -135,7 +139,10 @@ func (b *bars) watcher(host int) transfer.Watcher {
 	b.add(host)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.hosts[b.shared(host)]
+	if h := b.hosts[b.shared(host)]; h != nil {
+		return h
+	}
+	return nil
 }
 
 // Found implements [transfer.Watcher].
@@ -147,7 +154,11 @@ func (h *hostBars) Begin(path string, size, had int64) {
 	if size < barFrom || len(h.bars.copying.names) > barHosts {
 		return
 	}
-	f := &fileBar{bar: h.bars.newBar("  "+path, size+1)}
+	bar, err := h.bars.newBar("  "+path, size+1)
+	if err != nil {
+		return
+	}
+	f := &fileBar{bar: bar}
 	f.moved.Store(had)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+	"github.com/vbauerster/mpb/v8"
 
 	"gateway/internal/screen"
+	"gateway/transfer"
 )
 
 // A ^C takes the bars away, and what is said then begins a line, however wide the
@@ -59,6 +61,30 @@ func TestInterruptWithoutBars(t *testing.T) {
 	p.expect("^C\r\n")
 	p.expect("gateway: 0 of 2 ok")
 	p.leaves(130)
+}
+
+// A copy that is given up goes on for a moment behind the end of the bars.
+func TestBehindTheBars(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	c := &copying{app: &app{out: newOutput(null, null, &console{}, nil)}, names: []string{"web1", "web2"}}
+	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(null)), hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{})}
+	go b.draw()
+	first := b.watcher(0)
+	b.end()
+	for _, w := range []transfer.Watcher{first, b.watcher(1)} {
+		if w != nil {
+			w.Found(barFrom)
+			w.Begin("x", barFrom, 0)
+			w.Moved("x", barFrom)
+			w.End(transfer.Event{Path: "x"})
+		}
+	}
+	b.done(0)
+	b.done(1)
 }
 
 // screen returns the lines of the terminal, as far as there is something on them.
