@@ -127,6 +127,7 @@ func (v *liveView) done(host int, r gateway.Result) {
 		why := &lines{label: h.streams[session.Stderr].label}
 		v.write(session.Stderr, why.take([]byte(failure(r)+"\n")))
 	}
+	h.streams = [3]*lines{} // only hosts that run take memory
 	h.done = true
 }
 
