@@ -97,8 +97,14 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 		}
 	}
 	fmt.Fprintf(&b, "### %s: %d of %d hosts ok\n\n| host | result | steps | time | |\n|---|---|---|---|---|\n", cell(name), good, len(results))
+	left := 0
 	for i := range results {
 		r := &results[i]
+		// What went well makes room for what did not.
+		if b.Len() > maxSummary || b.Len() > maxSummary/2 && r.Outcome == fleet.OK {
+			left++
+			continue
+		}
 		what := ""
 		if s := r.FirstFailure(); s != nil {
 			what = s.Name
@@ -110,6 +116,9 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 			what = r.Err.Error()
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s |\n", cell(r.Host), r.Outcome, cell(Count(r)), r.Duration.Round(100*time.Millisecond), cell(what))
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "| … | | | | and %d more |\n", left)
 	}
 	for i := range results {
 		for j := range results[i].Steps {

@@ -179,15 +179,18 @@ func detail(s *script.StepResult) string {
 	return text
 }
 
-// last returns the last lines of a text, at most limit bytes of them.
+// last returns the last lines of a text, or the end of the last one, at most limit
+// bytes of them.
 func last(text string, limit int) string {
 	text = strings.TrimRight(text, "\n")
 	if len(text) <= limit {
 		return text
 	}
 	text = text[len(text)-limit:]
-	_, text, _ = strings.Cut(text, "\n")
-	return "[…]\n" + text
+	if _, whole, ok := strings.Cut(text, "\n"); ok {
+		text = whole
+	}
+	return "[…]\n" + strings.ToValidUTF8(text, "") // of a line, the end
 }
 
 func endingOf(err error, text string) *ending {

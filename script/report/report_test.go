@@ -173,6 +173,38 @@ func TestGitHub(t *testing.T) {
 	}
 }
 
+// Of thousands of hosts a summary has those that fit, and first what went wrong.
+func TestSummaryIsBounded(t *testing.T) {
+	one := results()
+	var many []script.Result
+	for range 1 << 14 {
+		many = append(many, one[2], one[0])
+	}
+	var b bytes.Buffer
+	if err := report.Summary(&b, "deploy", many); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 1<<20 || !regexp.MustCompile(`\n\| … \| \| \| \| and \d+ more \|\n`).Match(b.Bytes()) {
+		t.Errorf("%d bytes, ending with %q, want a MiB at most, and how many are left out", b.Len(), b.Bytes()[b.Len()-200:])
+	}
+	if failed, ok := bytes.Count(b.Bytes(), []byte("| failed |")), bytes.Count(b.Bytes(), []byte("| ok |")); failed <= ok {
+		t.Errorf("%d failed hosts, %d that went well, want more of those that failed", failed, ok)
+	}
+}
+
+// A line that is too long has its end shown.
+func TestLongLine(t *testing.T) {
+	r := results()
+	r[0].Steps[3].Stdout = []byte(strings.Repeat("é", 8<<10) + "the end\n")
+	var b bytes.Buffer
+	if err := report.JUnit(&b, "deploy", r); err != nil {
+		t.Fatal(err)
+	}
+	if want := regexp.MustCompile("--- stdout\n\\[…\\]\né{900}é+the end\n"); !want.Match(b.Bytes()) {
+		t.Errorf("got %.1000q, want %s", b.Bytes(), want)
+	}
+}
+
 func FuzzJUnit(f *testing.F) {
 	f.Add([]byte("a\x1b[0m]]>\x00"), "name")
 	f.Fuzz(func(t *testing.T, out []byte, name string) {
