@@ -34,8 +34,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run the steps of a script, in order, in one live shell on each host: directory,
 variables and functions carry over. The first statement that exits with other
 than 0 ends its step, the host and the job, and is named with its line. What is
-under always runs then, too, and after the first INT, TERM or HUP. Nobody is
-asked anything. docs/scripts.md has every key of a script.
+under always runs then, too, and after the first INT, TERM or HUP, for ten
+minutes at most. Nobody is asked anything. docs/scripts.md has every key of a
+script.
 
 --report junit=FILE, json=FILE and jsonl=FILE write a report; --report github,
 which GITHUB_ACTIONS switches on by itself, annotates and writes a summary.
