@@ -175,7 +175,6 @@ func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
 		Failed: func(result script.Result) bool { return result.Err != nil },
 		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
 		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
-		Done:   func(_ int, result script.Result) script.Result { return result },
 	})
 	status := statusOf(ctx, results, scriptOutcome, why)
 	if a.config.Output != "text" {
