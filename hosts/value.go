@@ -37,7 +37,6 @@ var (
 	addrForm    = newForm(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`, 253)
 	tagForm     = newForm(`^[A-Za-z0-9][A-Za-z0-9._:/=-]*$`, 100)
 	envNameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	secondsForm = regexp.MustCompile(`^-?[0-9]{1,9}$`)
 )
 
 func (r *reader) transport(n *yaml.Node) (string, bool) {
@@ -287,17 +286,21 @@ func (r *reader) timeout(n *yaml.Node) (time.Duration, bool) {
 	return d, ok
 }
 
+// ParseDuration reads a Go duration, or whole seconds. It may be negative.
+func ParseDuration(text string) (time.Duration, error) {
+	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return time.Duration(seconds) * time.Second, nil
+	}
+	return time.ParseDuration(text)
+}
+
 // duration reads a Go duration or whole seconds.
 func (r *reader) duration(n *yaml.Node) (time.Duration, bool) {
 	s, ok := r.text(n)
 	if !ok {
 		return 0, false
 	}
-	d, err := time.ParseDuration(s)
-	if secondsForm.MatchString(s) {
-		seconds, _ := strconv.Atoi(s) // nine digits at most
-		d, err = time.Duration(seconds)*time.Second, nil
-	}
+	d, err := ParseDuration(s)
 	if err != nil {
 		return 0, r.fail(n, "whole seconds or a duration such as 10s or 1m30s", "%s is not a duration", brief(s))
 	}

@@ -3,7 +3,6 @@ package script
 import (
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -159,10 +158,7 @@ func (r *reader) duration(n *yaml.Node) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	d, err := time.ParseDuration(s)
-	if seconds, numeric := strconv.ParseUint(s, 10, 31); numeric == nil {
-		d, err = time.Duration(seconds)*time.Second, nil
-	}
+	d, err := hosts.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, r.fail(n, "90s, 1m30s, or whole seconds", "%s is not a duration", brief(s))
 	}

@@ -2,8 +2,9 @@ package main
 
 import (
 	"errors"
-	"strconv"
 	"time"
+
+	"gateway/hosts"
 )
 
 // A duration is a flag in Go's notation, or in whole seconds.
@@ -19,10 +20,7 @@ func (d *duration) String() string {
 func (d *duration) Type() string { return "DURATION" }
 
 func (d *duration) Set(text string) error {
-	value, err := time.ParseDuration(text)
-	if seconds, numeric := strconv.ParseUint(text, 10, 32); numeric == nil {
-		value, err = time.Duration(seconds)*time.Second, nil
-	}
+	value, err := hosts.ParseDuration(text)
 	if err != nil || value < 0 {
 		return errors.New("must be a duration, such as 90s or 1m30s, or whole seconds")
 	}

@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/hosts"
 )
 
 // A key is one setting: its name in files and, in capitals, in the environment.
@@ -153,10 +154,7 @@ func number(text string) (any, error) {
 }
 
 func span(text string) (any, error) {
-	d, err := time.ParseDuration(text)
-	if seconds, numeric := strconv.ParseUint(text, 10, 32); numeric == nil {
-		d, err = time.Duration(seconds)*time.Second, nil
-	}
+	d, err := hosts.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return nil, fmt.Errorf("%q is no duration, such as 90s or 1h30m, or whole seconds", text)
 	}
