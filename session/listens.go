@@ -50,10 +50,10 @@ func (s *Session) announces(r *run) bool {
 func (s *Session) lacksPrompt(r *run) bool { return r.isEarly(s) || changesPrompt(r.command.Text) }
 
 // prompts matches what may set another prompt.
-var prompts = regexp.MustCompile(`\bPS1\b|PROMPT|precmd|_gw|rc\b|profile|activate|conda`)
+var prompts = regexp.MustCompile(`\bPS1\b|PROMPT|precmd|_gw|shrc\b|[./_]profile\b|activate\b|\bconda\b`)
 
 func changesPrompt(text string) bool {
-	return mentions(text, prompts, "PS1", "PROMPT", "precmd", "_gw", "rc", "profile", "activate", "conda")
+	return mentions(text, prompts, "PS1", "PROMPT", "precmd", "_gw", "shrc", "profile", "activate", "conda")
 }
 
 // listensLine returns the control line that answers mark I: whether the shell is at its
