@@ -372,6 +372,14 @@ func written(t *testing.T, dir string) string {
 // sudoAsks is a command that asks as sudo does, where it runs as root.
 const sudoAsks = `printf '[sudo] password for x: ' >/dev/tty; read -r p </dev/tty; echo "got $p"`
 
+// needsRoot passes over a test in which commands ask as sudo does.
+func needsRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		sshdtest.Skip(t, "what asks as sudo does runs as root")
+	}
+}
+
 func TestSudoIsAnswered(t *testing.T) {
 	for _, test := range []struct {
 		name, reference string
@@ -382,9 +390,7 @@ func TestSudoIsAnswered(t *testing.T) {
 		{"what asks is another's", "cmd:echo hunter22", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if os.Getuid() != 0 {
-				sshdtest.Skip(t, "what asks as sudo does runs as root")
-			}
+			needsRoot(t)
 			asks := sudoAsks
 			if test.name == "what asks is another's" {
 				asks = "setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '" + strings.ReplaceAll(sudoAsks, "'", `"`) + "'"
@@ -417,9 +423,7 @@ func TestSudoIsAnswered(t *testing.T) {
 
 // A password that takes its time is for the prompt that it was looked up for.
 func TestSudoIsAnsweredTooLate(t *testing.T) {
-	if os.Getuid() != 0 {
-		sshdtest.Skip(t, "what asks as sudo does runs as root")
-	}
+	needsRoot(t)
 	const next = `printf 'name? ' >/dev/tty; read -r n </dev/tty; echo "name $n"`
 	for _, test := range []struct{ name, first, second string }{
 		{"another command", sudoAsks, next},

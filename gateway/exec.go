@@ -179,9 +179,10 @@ func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Comma
 
 // answer answers a command's prompt: a person at the terminal does, or else the
 // inventory for sudo's prompt, whose password it may hold. That is given to no program
-// of the account's own, whatever it prints, and to a prompt once: the same again may have refused it, and would lock the account. A
-// second sudo that keeps no ticket asks the same, and nothing tells the two apart:
-// what sudo says of a refusal it may say where nobody reads it (2>/dev/null).
+// of the account's own, whatever it prints, and to a prompt once: the same again may
+// have refused it, and would lock the account. A second sudo that keeps no ticket asks
+// the same, and nothing tells the two apart: what sudo says of a refusal it may say
+// where nobody reads it (2>/dev/null).
 func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, p session.Prompt, given *string) (string, error) {
 	switch {
 	case g.config.Ask != nil:

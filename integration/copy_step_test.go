@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -317,14 +319,7 @@ func TestCopyIsInterruptedInDoubt(t *testing.T) {
 			d.file("hosts.yaml", fmt.Sprintf("defaults: {user: %s, addr: 127.0.0.1, identity: %q, agent: false, host_key_policy: accept-new}\nhosts:\n  web1: {port: %d}\n  hole: {port: %d}\n", s.User, s.KeyFile, proxy.Port(), hole.Addr().(*net.TCPAddr).Port))
 			_ = os.Remove(renaming) // of the other one
 			cmd := d.command(append(args, "-o", "jsonl")...)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			out := follow(t, cmd)
 			eventually(t, "the file gets its name", func() bool { _, err := os.Stat(renaming); return err == nil })
 			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 				t.Fatal(err)
@@ -451,6 +446,20 @@ func TestCopyStepWays(t *testing.T) {
 	}
 }
 
+// follow starts a command that ends with the test, and returns what it writes.
+func follow(t *testing.T, cmd *exec.Cmd) io.Reader {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return out
+}
+
 // A signal ends the copy, and what is under always runs on the same connection.
 func TestCopyStepIsInterrupted(t *testing.T) {
 	d, s := copyUser(t)
@@ -463,14 +472,7 @@ func TestCopyStepIsInterrupted(t *testing.T) {
 	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
 	d.file("ci/copy.yaml", "steps:\n  - name: large\n    copy: {src: large, dst: large}\n  - run: echo over\nalways:\n  - name: left\n    run: ls -A\n")
 	cmd := d.command("run", "ci/copy.yaml", "--on", "web1", "-o", "jsonl")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	out := follow(t, cmd)
 	var ends []string
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
