@@ -31,6 +31,7 @@ type checker struct {
 	asks  int       // how many of these the target was asked about
 	holes bool      // blocks were left out: the segment does not end
 
+	queue   chan []byte // blocks of a larger file, to be hashed
 	hashing sync.WaitGroup
 
 	asked sync.WaitGroup
@@ -83,17 +84,33 @@ func (c *checker) close() {
 	c.asked.Wait()
 }
 
-// write takes what comes next, until wait: a larger file is hashed beside its
-// being written, by another processor.
-func (c *checker) write(b []byte) {
+// write takes the block that comes next, and says to free when it is done with it.
+// A larger file is hashed beside its being written, by another processor.
+func (c *checker) write(b []byte, free func([]byte)) {
 	if c.info.Size <= Small {
 		c.add(b)
+		free(b)
 		return
 	}
-	c.hashing.Go(func() { c.add(b) })
+	if c.queue == nil {
+		c.queue = make(chan []byte, queued)
+		c.hashing.Go(func() {
+			for b := range c.queue {
+				c.add(b)
+				free(b)
+			}
+		})
+	}
+	c.queue <- b
 }
 
-func (c *checker) wait() { c.hashing.Wait() }
+// wait returns when all has been hashed.
+func (c *checker) wait() {
+	if c.queue != nil {
+		close(c.queue)
+		c.hashing.Wait()
+	}
+}
 
 func (c *checker) add(b []byte) {
 	if c.whole != nil {

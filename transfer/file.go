@@ -5,17 +5,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"sync"
 	"time"
 
 	"gateway/gateway"
 	"gateway/transport"
-)
-
-// buffers are for what goes in one piece, and for what does not.
-var (
-	smallBuffers = sync.Pool{New: func() any { b := make([]byte, Small+1); return &b }}
-	largeBuffers = sync.Pool{New: func() any { b := make([]byte, block); return &b }}
 )
 
 // maxWeight is what a file takes of the budget at most: it is about what is
@@ -291,37 +286,40 @@ func (f *fileCopy) attr() Attr {
 }
 
 // stream moves the bytes.
-func (f *fileCopy) stream(ctx context.Context, content io.Reader, part Part, c *checker) (int64, error) {
-	pool := &largeBuffers
-	if f.info.Size <= Small {
-		pool = &smallBuffers
-	}
-	buffer := pool.Get().(*[]byte)
-	defer pool.Put(buffer)
-	var n int64
-	for ctx.Err() == nil {
-		b := *buffer
-		if f.info.Size > 0 { // no more than it had; what comes later is not looked at
-			b = b[:min(int64(len(b)), f.info.Size-f.at-n)]
+func (f *fileCopy) stream(ctx context.Context, content Content, part Part, c *checker) (n int64, err error) {
+	source, lends := content.(lender)
+	if !lends {
+		pool := &largeBuffers
+		if f.info.Size <= Small {
+			pool = &smallBuffers
 		}
-		if len(b) == 0 {
+		own := newBlocks(content, pool)
+		defer own.close()
+		source = own
+	}
+	defer c.wait()
+	for ctx.Err() == nil {
+		most := int64(math.MaxInt64)
+		if f.info.Size > 0 { // no more than it had; what comes later is not looked at
+			most = f.info.Size - f.at - n
+		}
+		if most == 0 {
 			return n, nil
 		}
-		got, err := io.ReadFull(content, b)
-		if got > 0 {
-			c.write(b[:got])
-			_, err := part.Write(b[:got])
-			if c.wait(); err != nil {
+		b, err := source.lend(most)
+		if len(b) > 0 {
+			c.write(b, source.free)
+			if _, err := part.Write(b); err != nil {
 				return n, err
 			}
-			n += int64(got)
-			f.n.bytes.Add(int64(got))
+			n += int64(len(b))
+			f.n.bytes.Add(int64(len(b)))
 			if f.Watch != nil {
-				f.Watch.Moved(f.from, got)
+				f.Watch.Moved(f.from, len(b))
 			}
 		}
 		switch {
-		case err == io.EOF || err == io.ErrUnexpectedEOF:
+		case err == io.EOF:
 			if f.at+n < f.info.Size {
 				return n, f.hasChanged()
 			}

@@ -80,6 +80,7 @@ func TestSecondLaneOfAnother(t *testing.T) {
 			r.second.opening = r.link.begin(func() (int, error) { return 0, nil })
 			r.link.calls.Wait() // the first round trip is measured
 			r.link.far.Store(int64(laneFar))
+			r.link.block = block // as with a server that tells its limits
 			content, err := r.Open(t.Context(), path, Info{Size: size}, 0)
 			if err != nil {
 				t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 
 	"github.com/pkg/sftp"
@@ -20,7 +21,7 @@ func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (
 	if err != nil {
 		return nil, r.problem("read", path, err)
 	}
-	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, asked: from}
+	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, asked: from, spare: make(chan []byte, queued+2)}
 	c.lanes.first = lane{r.link, file}
 	c.look = r.link.begin(func() (_ int, err error) {
 		c.opened, err = file.Stat()
@@ -28,6 +29,9 @@ func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (
 	})
 	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from, c.isOther)
 	c.ask()
+	if r.link.block < block { // holes are found by whole blocks
+		return struct{ Content }{c}, nil
+	}
 	return c, nil
 }
 
@@ -42,11 +46,11 @@ type remoteContent struct {
 	look   *pending // goes with the first reads, and takes no round trip of its own
 	opened fs.FileInfo
 
-	asked  int64  // up to where reads have been sent
-	reads  []read // in the order of their offsets
-	rest   []byte // what has come and was not given
-	buffer []byte // that rest is in
-	free   [][]byte
+	asked  int64       // up to where reads have been sent
+	reads  []read      // in the order of their offsets
+	rest   []byte      // what has come and Read has not given
+	buffer []byte      // that rest is in
+	spare  chan []byte // blocks to be used again
 	ended  bool
 }
 
@@ -74,9 +78,10 @@ func (c *remoteContent) ask() {
 			return
 		}
 		var into []byte
-		if n := len(c.free); n > 0 {
-			into, c.free = c.free[n-1][:want], c.free[:n-1]
-		} else {
+		select {
+		case spare := <-c.spare:
+			into = spare[:want]
+		default:
 			into = make([]byte, want)
 		}
 		from, lane := c.asked, c.lanes.next()
@@ -85,27 +90,46 @@ func (c *remoteContent) ask() {
 	}
 }
 
+// lend implements [lender].
+func (c *remoteContent) lend(most int64) ([]byte, error) {
+	c.ask()
+	if len(c.reads) == 0 {
+		return nil, io.EOF
+	}
+	first := c.reads[0]
+	c.reads = c.reads[1:]
+	n, err := first.call.wait(c.ctx)
+	if err != nil {
+		c.ended, c.reads = true, nil
+	}
+	if err != nil && err != io.EOF {
+		return nil, c.remote.problem("read", c.path, err)
+	}
+	return first.into[:min(int64(n), most)], nil
+}
+
+// free implements [lender].
+func (c *remoteContent) free(b []byte) {
+	if cap(b) < c.remote.link.block { // the file's last
+		return
+	}
+	select {
+	case c.spare <- b:
+	default:
+	}
+}
+
 // Read implements [io.Reader].
 func (c *remoteContent) Read(b []byte) (int, error) {
 	for len(c.rest) == 0 {
-		if c.buffer != nil && cap(c.buffer) >= c.remote.link.block {
-			c.free = append(c.free, c.buffer[:cap(c.buffer)])
+		if c.buffer != nil {
+			c.free(c.buffer)
 		}
-		c.buffer = nil
-		c.ask()
-		if len(c.reads) == 0 {
-			return 0, io.EOF
+		var err error
+		if c.buffer, err = c.lend(math.MaxInt64); err != nil {
+			return 0, err
 		}
-		first := c.reads[0]
-		c.reads = c.reads[1:]
-		n, err := first.call.wait(c.ctx)
-		if err != nil {
-			c.ended, c.reads = true, nil
-		}
-		if err != nil && err != io.EOF {
-			return 0, c.remote.problem("read", c.path, err)
-		}
-		c.rest, c.buffer = first.into[:n], first.into
+		c.rest = c.buffer
 	}
 	n := copy(b, c.rest)
 	c.rest = c.rest[n:]

@@ -254,7 +254,7 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 // there is much of it: most is buffers that are soon dropped.
 func (c *copying) boundMemory() {
 	const base, each = 40 << 20, 12 << 20
-	debug.SetGCPercent(200)
+	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(int64(base + each*(min(len(c.names), c.flags.plan.Forks)-1)))
 }
 
