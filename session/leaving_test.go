@@ -26,7 +26,7 @@ func TestShellEndsWhileIdle(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer s.Close()
-				r := run(t, s, `(trap "" HUP; while :; do sleep 0.1; done) >/dev/null 2>&1 & echo $$ $!`)
+				r := run(t, s, `{ trap "" HUP; while :; do sleep 0.1; done; } >/dev/null 2>&1 & echo $$ $!`)
 				var pid, job int
 				if _, err := fmt.Sscan(string(r.Stdout), &pid, &job); err != nil {
 					t.Fatal(err)
