@@ -18,8 +18,9 @@ type Error string
 func (e Error) Error() string { return string(e) + ", and no regular file" }
 
 // Open opens a file for reading, without ever waiting for somebody who writes it.
-// A pipe that the process has been given is read, too: it has an end, as bash's
-// <(…). The error is an [fs.PathError], for others about an [Error].
+// [os.DevNull] is an empty file. A pipe that the process has been given is read,
+// too: it has an end, as bash's <(…). The error is an [fs.PathError], for others
+// about an [Error].
 func Open(path string) (*os.File, error) {
 	info, err := os.Stat(path) // first, for some devices do something when they are opened
 	if err != nil {
@@ -60,7 +61,7 @@ func Read(ctx context.Context, path string, limit int64) ([]byte, error) {
 func readable(path string, info os.FileInfo) error {
 	given := path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/")
 	switch mode := info.Mode(); {
-	case mode.IsRegular(), mode&os.ModeNamedPipe != 0 && given:
+	case mode.IsRegular(), isNull(info), mode&os.ModeNamedPipe != 0 && given:
 		return nil
 	case mode.IsDir():
 		return wrong(path, syscall.EISDIR)
@@ -70,6 +71,12 @@ func readable(path string, info os.FileInfo) error {
 		return wrong(path, Error("a socket"))
 	}
 	return wrong(path, Error("a device"))
+}
+
+// isNull reports whether it is [os.DevNull], by whatever path.
+func isNull(info os.FileInfo) bool {
+	null, err := os.Stat(os.DevNull)
+	return err == nil && os.SameFile(info, null)
 }
 
 func wrong(path string, err error) error { return &fs.PathError{Op: "open", Path: path, Err: err} }

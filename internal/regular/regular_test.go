@@ -17,8 +17,8 @@ import (
 // than the caller.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
-	file, fifo := filepath.Join(dir, "file"), filepath.Join(dir, "fifo")
-	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o600), syscall.Mkfifo(fifo, 0o600)); err != nil {
+	file, fifo, null := filepath.Join(dir, "file"), filepath.Join(dir, "fifo"), filepath.Join(dir, "null")
+	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o600), syscall.Mkfifo(fifo, 0o600), os.Symlink(os.DevNull, null)); err != nil {
 		t.Fatal(err)
 	}
 	from, to, err := os.Pipe()
@@ -29,6 +29,7 @@ func TestRead(t *testing.T) {
 	defer to.Close()
 	for _, test := range []struct{ path, want, err string }{
 		{file, "tex", ""},
+		{null, "", ""},
 		{fifo, "", "open " + fifo + ": a FIFO, and no regular file"},
 		{"/dev/zero", "", "open /dev/zero: a device, and no regular file"},
 		{dir, "", "open " + dir + ": is a directory"},

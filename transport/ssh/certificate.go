@@ -4,22 +4,26 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/internal/regular"
 )
 
 // readCertificates reads those that were named.
 func (k *keyring) readCertificates() {
 	for _, path := range k.config.Certificates {
-		cert, err := readCertificate(path)
-		if err != nil {
-			k.problem(codeKeyUnreadable, err, "check the path under certificate", "certificate %s: %s", path, reason(err))
-			continue
+		if cert, err := k.readCertificate(path); err == nil {
+			k.certs = append(k.certs, cert)
+		} else {
+			k.badCertificate(path, err)
 		}
-		k.certs = append(k.certs, cert)
 	}
+}
+
+func (k *keyring) badCertificate(path string, err error) {
+	k.problem(codeKeyUnreadable, err, "check certificate, or what stands beside the key", "certificate %s: %s", path, reason(err))
 }
 
 // addCert adds a certificate if it is for the key.
@@ -55,8 +59,8 @@ func (k *keyring) expired(cert *gossh.Certificate, label string) bool {
 	return true
 }
 
-func readCertificate(path string) (*gossh.Certificate, error) {
-	data, err := os.ReadFile(path)
+func (k *keyring) readCertificate(path string) (*gossh.Certificate, error) {
+	data, err := regular.Read(k.ctx, path, maxKey)
 	if err != nil {
 		return nil, err
 	}

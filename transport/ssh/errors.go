@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"slices"
 	"strings"
@@ -129,6 +130,9 @@ func reason(err error) string {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		return errno.Error()
+	}
+	if file := new(fs.PathError); errors.As(err, &file) {
+		return file.Err.Error() // the path is in the message
 	}
 	return err.Error()
 }

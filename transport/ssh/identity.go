@@ -115,9 +115,6 @@ func (k *keyring) identity(id Identity) {
 		}
 	}
 	if err != nil {
-		if file := new(fs.PathError); errors.As(err, &file) {
-			err = file.Err // the path is in the message
-		}
 		k.unusable(id, err, "check identity and the file's owner and mode")
 		return
 	}
@@ -258,10 +255,10 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 func (k *keyring) addWithCerts(id Identity, key gossh.Signer, label string) {
 	if id.Path != "" {
 		path := strings.TrimSuffix(id.Path, ".pub") + "-cert.pub"
-		if cert, err := readCertificate(path); err == nil {
+		if cert, err := k.readCertificate(path); err == nil {
 			k.addCert(cert, key, path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			k.problem(codeKeyUnreadable, err, "", "certificate %s: %v", path, err)
+			k.badCertificate(path, err)
 		}
 	}
 	k.add(key, label)

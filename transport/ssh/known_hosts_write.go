@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,12 @@ func (h *HostKeys) record(ctx context.Context, key gossh.PublicKey, onlyNew bool
 		return fmt.Errorf("%q cannot stand in known_hosts", name)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	// A FIFO would take the key and keep nothing.
+	if there, err := openKeys(path); err == nil {
+		there.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	f, err := openLocked(ctx, path)

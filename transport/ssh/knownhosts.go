@@ -19,11 +19,15 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 
 	"gateway/internal/phrase"
+	"gateway/internal/regular"
 )
 
 // maxKnownHostsLine bounds a line of known_hosts. The longest real ones list
 // some hundred names before an RSA key of a few kilobytes.
 const maxKnownHostsLine = 256 << 10
+
+// maxKnownHosts bounds the file: some hundred thousand lines.
+const maxKnownHosts = 64 << 20
 
 // A marker is what stands before the names in a line of known_hosts.
 type marker int
@@ -52,7 +56,7 @@ func (e *knownHost) place() string { return fmt.Sprintf("%s:%d", e.file, e.line)
 // A line that cannot be used never hides another one: it is told to warn and
 // skipped. Lines about other hosts are not looked at closely.
 func readKnownHosts(path string, names []string, warn func(place, what string)) ([]*knownHost, error) {
-	f, err := os.Open(path)
+	f, err := openKeys(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -69,6 +73,23 @@ func readKnownHosts(path string, names []string, warn func(place, what string)) 
 	return entries, err
 }
 
+// openKeys opens a file of host keys. It is read to its end, so that must be near.
+func openKeys(path string) (*os.File, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > maxKnownHosts {
+		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("larger than %d MiB", maxKnownHosts>>20)}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // revoked returns the keys of the file Revoked as lines about every host, of a
 // certificate the key in it. With an error the file may revoke more than them:
 // like sshkey_in_file of OpenSSH's authfile.c, which gives up at a line that is
@@ -77,7 +98,12 @@ func (h *HostKeys) revoked() (entries []*knownHost, err error) {
 	if h.Revoked == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(h.Revoked)
+	f, err := openKeys(h.Revoked)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", h.Revoked, reason(err))
+	}
+	defer f.Close()
+	data, err := io.ReadAll(f)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %s", h.Revoked, reason(err))
