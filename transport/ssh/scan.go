@@ -36,7 +36,8 @@ var scanned = [][]string{
 // ScanHostKeys returns the host keys that a machine shows, one of a type at
 // most, without entering it. The way to it is walked as Dial walks it: bastions
 // are entered, and their keys are checked. config.HostKeys is not asked; what
-// to think of the keys is the caller's to decide.
+// to think of the keys is the caller's to decide. They are all from one address,
+// but behind a bastion, which looks the name up each time.
 func ScanHostKeys(ctx context.Context, config Config) ([]gossh.PublicKey, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -94,6 +95,9 @@ func (c *Config) shownKey(ctx context.Context, bastion *conn, algorithms []strin
 	raw, err := c.carrier(ctx, clock, bastion)
 	if err != nil {
 		return nil, err
+	}
+	if bastion == nil && c.ProxyCommand == "" {
+		c.at = raw.RemoteAddr().String() // the name may be another machine's in a moment
 	}
 	h := &handshake{config: c, clock: clock, wire: newWire(raw)}
 	defer h.wire.Close()
