@@ -98,6 +98,16 @@ func lost(err error) bool {
 	return gateway.Code(err) == "link.lost" || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed)
 }
 
+// lasting reports whether another attempt of a copy would only fail in the same
+// way. What is missing is none of it: the file may come yet.
+func lasting(err error) bool {
+	switch gateway.Code(err) {
+	case "script.invalid", "usage", "file.permission", "file.read_only", "file.is_directory", "file.not_directory", "file.special", "file.unsafe":
+		return true
+	}
+	return false
+}
+
 // transfer copies, and reports whether that was begun.
 func (h *hostRun) transfer(ctx context.Context, shell *shell, s *Step, r *StepResult) (begun bool, err error) {
 	job, err := h.job(shell, s.Copy)

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"gateway/fleet"
@@ -428,6 +429,33 @@ func TestRetryOfWhatHasNotStarted(t *testing.T) {
 	got := r.Host(t.Context(), "localhost")
 	if s := got.Steps[0]; s.Outcome != fleet.Failed || s.Verdict != session.NotStarted || s.Attempts != 3 {
 		t.Errorf("got %+v, want three attempts that did not begin", s)
+	}
+}
+
+// What a path is stays so, and no other attempt copies it; a file that is missing may
+// come yet.
+func TestRetryOfCopies(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Mkdir(filepath.Join(dir, "dir"), 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		step, code string
+		attempts   int
+	}{
+		{"fetch: {src: D/dir, dst: D/got}", "file.is_directory", 1},
+		{"fetch: {src: D/fifo, dst: D/got}", "file.special", 1},
+		{"copy: {src: D/file, dst: D/file/}", "file.not_directory", 1},
+		{"copy: {src: D/file, dst: '${{ x }}'}", "script.invalid", 1},
+		{"fetch: {src: D/none, dst: D/got}", "file.not_found", 3},
+		{"copy: {src: D/file, dst: D/none/file}", "file.not_found", 3},
+	} {
+		r := runner(t, "steps:\n  - {run: 'true', register: x}\n  - {"+strings.ReplaceAll(test.step, "D/", dir+"/")+", retry: {times: 2}}\n", nil)
+		s := r.Host(t.Context(), "localhost").Steps[1]
+		if gateway.Code(s.Err) != test.code || s.Attempts != test.attempts {
+			t.Errorf("%s: %d attempts, %s (%v), want %d and %s", test.step, s.Attempts, gateway.Code(s.Err), s.Err, test.attempts, test.code)
+		}
 	}
 }
 

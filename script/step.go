@@ -128,7 +128,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult, again boo
 			// What it said is what the next steps go by.
 			return h.again(s, result), errors.Join(err, noted(r, h.register(ctx, s, result.Stdout, result.Truncated)))
 		}
-		return h.again(s, result), err
+		return h.again(s, result) && !(s.Copy != nil && lasting(err)), err
 	}
 	// The test may be about it.
 	if err := noted(r, h.register(ctx, s, result.Stdout, result.Truncated)); err != nil || s.Until == "" {
