@@ -26,7 +26,7 @@ type hasher struct {
 
 	shell *shell // of the loop, and so is what follows
 	tool  string
-	none  error // why there is none
+	none  error // why there never is one
 }
 
 // A question is a file to hash, or a script that prints one line.
@@ -167,7 +167,9 @@ func (h *hasher) work() {
 }
 
 // find begins the shell and looks which program there is. openssl comes first:
-// it uses the processor's own instructions, which sha256sum often does not.
+// it uses the processor's own instructions, which sha256sum often does not. That
+// there is none is remembered, and that the account runs no shell; not what has kept
+// one from being started this time, such as a limit of channels.
 func (h *hasher) find() error {
 	if h.shell != nil && h.shell.over() {
 		h.forget()
@@ -182,18 +184,21 @@ func (h *hasher) find() error {
 case $(printf abc | $t 2>/dev/null) in ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad*) printf '%s' "$t"; break;; esac
 done`, maxNoise)
 	}
+	if err == nil && len(found.out) > 0 {
+		h.shell, h.tool = s, string(found.out)
+		return nil
+	}
+	if s != nil {
+		s.close()
+	}
 	switch {
 	case errors.Is(err, transport.ErrLost):
 		return err
-	case err != nil || len(found.out) == 0:
+	case err == nil || errors.Is(err, errNoShell):
 		h.none = errNoHasher
-		if s != nil {
-			s.close()
-		}
 		return h.none
 	}
-	h.shell, h.tool = s, string(found.out)
-	return nil
+	return fmt.Errorf("%w: %w", errNoHasher, err)
 }
 
 // forget ends the shell: the next one may do better.

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"net"
 	"os"
 	"testing"
@@ -35,5 +36,49 @@ func TestSumElsewhere(t *testing.T) {
 	t.Cleanup(r.hasher.close)
 	if sum, err := r.Sum(t.Context(), "f", 0, -1); err != nil || sum != sha256.Sum256([]byte("right")) {
 		t.Errorf("%x, %v, want the hash of what is served", sum, err)
+	}
+}
+
+// TestHasherIsFoundLater: a shell that there was no place for is asked for again; one
+// that has answered, and knows no program, is not.
+func TestHasherIsFoundLater(t *testing.T) {
+	here := local.New(local.Config{})
+	t.Cleanup(func() { here.Close() })
+	for name, test := range map[string]struct {
+		first func(ctx context.Context) (*transport.Pipe, error)
+		works bool // later
+	}{
+		"no place for a channel": {func(context.Context) (*transport.Pipe, error) {
+			return nil, &transport.Error{Code: "session.limit", Message: "ssh: web1: no more channels"}
+		}, true},
+		"a shell that dies while it looks": {func(ctx context.Context) (*transport.Pipe, error) {
+			return here.Pipe(ctx, "head -n 4 | sh") // it greets
+		}, true},
+		"no program": {func(ctx context.Context) (*transport.Pipe, error) {
+			return here.Pipe(ctx, "PATH=/nowhere; exec /bin/sh")
+		}, false},
+		"no shell": {func(ctx context.Context) (*transport.Pipe, error) { return here.Pipe(ctx, "exec true") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			starts := 0
+			h := newHasher(func(ctx context.Context, command string) (*transport.Pipe, error) {
+				if starts++; starts == 1 {
+					return test.first(ctx)
+				}
+				return here.Pipe(ctx, command)
+			})
+			t.Cleanup(h.close)
+			if err := h.settle(t.Context(), t.TempDir()); err != nil {
+				t.Errorf("settle: %v, want nothing told", err)
+			}
+			if h.works(t.Context()) != test.works || test.works != (starts == 2) {
+				t.Errorf("works: %v after %d starts, want %v", !test.works, starts, test.works)
+			}
+		})
+	}
+	h := newHasher(func(context.Context, string) (*transport.Pipe, error) { return nil, errors.New("no place") })
+	t.Cleanup(h.close)
+	if _, err := h.sum(t.Context(), "/f", 0, -1); !errors.Is(err, errNoHasher) {
+		t.Errorf("%v, want %v", err, errNoHasher)
 	}
 }
