@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 	"slices"
+	"unicode/utf8"
 )
 
 // maxLine is how much of a line is searched at once. A longer one is searched
@@ -281,22 +282,57 @@ func (g *grep) stop(p place) {
 }
 
 // cut returns the line with a copy of its text in the buffer, as much as may
-// be: what is around the match, if there is one.
+// be: what is around the match, if there is one. It begins and ends with whole
+// characters, also where the line itself is a piece of a longer one.
 func (l Line) cut(match []int, width int, buffer []byte) Line {
 	text := l.Data
+	start, end := 0, len(text)
 	if len(text) > width {
-		start := 0
 		if match != nil {
 			// A match that fits is in the middle.
 			start = max(match[0]-max(width-(match[1]-match[0]), 0)/2, 0)
 			start = min(start, len(text)-width)
 		}
-		l.At = l.cursor(start)
-		l.Before, l.Behind = l.Before || start > 0, l.Behind || start+width < len(text)
-		text = text[start : start+width]
+		end = start + width
 	}
-	l.Data, l.jumps = append(buffer[:0], text...), nil
+	l.Before, l.Behind = l.Before || start > 0, l.Behind || end < len(text)
+	if l.Before {
+		start = min(behindCharacter(text, start), end)
+	}
+	if l.Behind {
+		end = max(beforeCharacter(text, end), start)
+	}
+	l.At = l.cursor(start)
+	l.Data, l.jumps = append(buffer[:0], text[start:end]...), nil
 	return l
+}
+
+// behindCharacter returns the place behind the character that i is in the middle of,
+// or i. One that began before the text is the bytes that begin none.
+func behindCharacter(text []byte, i int) int {
+	if first := beforeCharacter(text, i); first < i {
+		_, n := utf8.DecodeRune(text[first:])
+		return first + n
+	}
+	if i > 0 {
+		return i
+	}
+	return max(slices.IndexFunc(text[:min(len(text), utf8.UTFMax)], utf8.RuneStart), 0)
+}
+
+// beforeCharacter returns the place before the character that i is in the middle of,
+// or i. It may be one that goes on behind the text.
+func beforeCharacter(text []byte, i int) int {
+	for first := i - 1; first >= max(i-utf8.UTFMax+1, 0); first-- {
+		if !utf8.RuneStart(text[first]) {
+			continue
+		}
+		if _, n := utf8.DecodeRune(text[first:]); first+n > i || i == len(text) && !utf8.FullRune(text[first:]) {
+			return first
+		}
+		break
+	}
+	return i
 }
 
 // jump notes that the data goes on at a cursor, behind another one.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -113,6 +114,39 @@ func TestGrepLongLines(t *testing.T) {
 	found, err = l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("short|x"), transcript.GrepOptions{})
 	if got, want := lines(found), fmt.Sprintf("0:%s~ %d:short #2 >%d", strings.Repeat("x", 1024), piece+1, l.End()); got != want || err != nil {
 		t.Errorf("got %s, %v, want %s", got, err, want)
+	}
+}
+
+// TestGrepCutsBetweenCharacters: what is shown of a line of text is text, and what
+// is none is cut anywhere.
+func TestGrepCutsBetweenCharacters(t *testing.T) {
+	for name, line := range map[string]string{
+		"two bytes":     strings.Repeat("é", 900) + "needle" + strings.Repeat("é", 900),
+		"three bytes":   strings.Repeat("日", 700) + "needle" + strings.Repeat("日本", 400),
+		"four bytes":    strings.Repeat("😀", 512) + "xneedle" + strings.Repeat("😀", 512),
+		"at the end":    "x" + strings.Repeat("日", 700) + "needle",
+		"no match":      "x" + strings.Repeat("日", 700),
+		"longer pieces": strings.Repeat("日", 30000) + "needle" + strings.Repeat("日", 30000),
+	} {
+		for width := range 40 {
+			l, _ := create(t, transcript.Options{})
+			add(t, l, stdout, line+"\nneedle\n")
+			found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle|.$"), transcript.GrepOptions{Bytes: 1024 - 64*(width%2) - width, Context: 1})
+			if err != nil || len(found.Lines) == 0 {
+				t.Fatalf("%s: %v, %v", name, found.Lines, err)
+			}
+			for _, got := range found.Lines {
+				if at := string(got.Data); !utf8.ValidString(at) || !strings.HasPrefix((line + "\nneedle\n")[got.At:], at) {
+					t.Errorf("%s: %d: %q… is not what stands there, or no text", name, got.At, at[:min(len(at), 20)])
+				}
+			}
+		}
+	}
+	l, _ := create(t, transcript.Options{})
+	add(t, l, stdout, strings.Repeat("\xe9\x80\xe9", 10)+"needle"+strings.Repeat("\x80", 10))
+	found, err := l.View(0, l.End()).Grep(t.Context(), regexp.MustCompile("needle"), transcript.GrepOptions{Bytes: 12})
+	if got, want := lines(found), "27:~\xe9\x80\xe9needle\x80\x80\x80~ #1 >46"; got != want || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
 
