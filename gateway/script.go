@@ -58,6 +58,20 @@ func Unsplit(command Command, shell string) string {
 	return unsplit
 }
 
+// Unreadable says why a shell, which is that of [Unsplit], can't read a text as far as
+// the parser knows it; empty if it can.
+func Unreadable(text, shell string) string {
+	err := statements.Check(text, shell)
+	if err == nil {
+		return ""
+	}
+	var at *statements.Error
+	if errors.As(err, &at) {
+		return at.Message // the line is that of the text
+	}
+	return err.Error()
+}
+
 // split splits a command's text; see [Unsplit].
 func split(command Command, shell string) (pieces []statements.Statement, unsplit string) {
 	pieces, err := statements.Split(command.Text, shell)

@@ -68,6 +68,13 @@ func (r *reader) suggestName(name string) string {
 	return "declare it under vars, or register it in an earlier step"
 }
 
+// test reads a test, and where it stands.
+func (r *reader) test(n *yaml.Node, to *string, at *Place) (ok bool) {
+	*at = Place{n.Line, n.Column}
+	*to, ok = r.shellText(n)
+	return ok
+}
+
 // shellText reads a text for the shell, in which nothing is expanded.
 func (r *reader) shellText(n *yaml.Node) (string, bool) {
 	s, ok := r.scalar(n)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"gateway/fleet"
@@ -44,7 +45,7 @@ type PlannedStep struct {
 	Answers    []PlannedAnswer   `json:"answer,omitempty"`
 	Register   string            `json:"register,omitempty"`
 	Run        string            `json:"run"`
-	Warning    string            `json:"warning,omitempty"` // what would run whole; see [gateway.Unsplit]
+	Warning    string            `json:"warning,omitempty"` // what would run whole, see [gateway.Unsplit], and tests that can't be read
 	Copy       *PlannedCopy      `json:"copy,omitempty"`
 }
 
@@ -105,8 +106,8 @@ func (r *Runner) Plan(host hosts.Host, sudo string) Plan {
 			if s.Retry.Delay > 0 {
 				planned.Delay = s.Retry.Delay.String()
 			}
-			if !s.KeepGoing && !planned.Skipped {
-				planned.Warning = gateway.Unsplit(r.Script.command(s, planned.Name), host.Shell)
+			if !planned.Skipped {
+				planned.Warning = r.warning(s, planned.Name, host.Shell)
 			}
 			if s.Continue {
 				planned.OnFail = "continue"
@@ -132,6 +133,18 @@ func (r *Runner) Plan(host hosts.Host, sudo string) Plan {
 	add(r.Script.Steps, Steps)
 	add(r.Script.Always, Always)
 	return p
+}
+
+// warning says what of a step's text would run whole, and which of its tests can't be
+// read.
+func (r *Runner) warning(s *Step, name, shell string) string {
+	warnings := r.Script.unreadable(s, name, shell)
+	if !s.KeepGoing {
+		if unsplit := gateway.Unsplit(r.Script.command(s, name), shell); unsplit != "" {
+			warnings = append(warnings, unsplit)
+		}
+	}
+	return strings.Join(warnings, "; ")
 }
 
 func planExpect(e Expect, resolve func(string) string) *PlannedExpect {
@@ -168,7 +181,8 @@ func planAnswers(answers []Answer, resolve func(string) string) []PlannedAnswer 
 
 // Check finds out whether the script could begin on a host: it connects, sets
 // the variables, and becomes each user that a step needs, but for those that a
-// step finds out. It gives the warnings about the steps' texts. No step runs.
+// step finds out. It gives the warnings about the steps' texts, and is an error
+// where the shell can't read a test. No step runs.
 func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	h := r.newRun(host)
 	defer func() { result.Duration = time.Since(result.Started) }()
@@ -195,6 +209,15 @@ func (h *hostRun) check(ctx context.Context, s *Step) (err error) {
 	}
 	if err == nil && !s.KeepGoing {
 		shell.CheckScript(h.Script.command(s, h.show(s.Name)))
+	}
+	for _, c := range s.conditions() {
+		if err != nil {
+			return err
+		}
+		var why string
+		if why, err = shell.readable(ctx, c.text); why != "" {
+			err = h.Script.unread(h.show(s.Name), c, why)
+		}
 	}
 	return err
 }

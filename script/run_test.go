@@ -289,6 +289,38 @@ func TestCheckLeavesOutRegisteredUsers(t *testing.T) {
 	}
 }
 
+// A test that the host's shell can't read is found before any step runs, and nothing
+// of it is run. One that an earlier step may make readable is none.
+func TestCheckReadsTests(t *testing.T) {
+	const odd = "steps:\n  - run: 'true'\n  - name: b\n    KEY: |\n      test 1 = 1\n      done\n    run: 'true'\n    retry: {times: 1}\n"
+	for _, shell := range []string{"bash", "dash", "zsh", "ksh93", "mksh", "busybox ash", "yash"} {
+		for text, want := range map[string]string{
+			strings.Replace(odd, "KEY", "when", 1):                                     "s.yaml:4:11: step b: when: ",
+			strings.Replace(odd, "KEY", "until", 1):                                    "s.yaml:4:12: step b: until: ",
+			"steps:\n  - {run: 'true', when: '# nothing'}\n":                           "s.yaml:2:25: step true: when: ",
+			"steps:\n  - {run: 'true', when: 'true; }; >F; { true'}\n":                 "",
+			"steps:\n  - {run: 'true', when: 'true; }; then >F; fi; >F; done'}\n":      "s.yaml:2:25: step true: when: ",
+			"steps:\n  - {run: 'true', when: 'nosuchprogram'}\n":                       "",
+			"steps:\n  - {run: 'shopt -s extglob', when: 'case b in !(a)) ;; esac'}\n": "",
+		} {
+			if shell != "bash" && (strings.Contains(text, "extglob") || strings.Contains(text, "# nothing")) {
+				continue
+			}
+			t.Run(shell, func(t *testing.T) {
+				shells.Store(t, shell)
+				ran := filepath.Join(t.TempDir(), "ran")
+				got := runner(t, strings.ReplaceAll(text, ">F", ">"+ran), nil).Check(t.Context(), "localhost")
+				if why := fmt.Sprint(got.Err); want == "" && got.Err != nil || !strings.HasPrefix(why, want) || want != "" && gateway.Code(got.Err) != "script.invalid" {
+					t.Errorf("%s: got %v, want %s", text, why, want)
+				}
+				if _, err := os.Stat(ran); err == nil {
+					t.Errorf("%s: it ran", text)
+				}
+			})
+		}
+	}
+}
+
 func TestHostThatIsNotReached(t *testing.T) {
 	r := runner(t, "steps: [{name: a, run: 'true'}]\nalways: [{name: b, run: 'true'}]\n", nil)
 	got := r.Host(t.Context(), "nope")

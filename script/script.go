@@ -73,6 +73,8 @@ type Step struct {
 	Sudo      Sudo
 	Cwd       string
 	Env       map[string]string
+
+	whenAt, untilAt Place
 }
 
 // Expect is what a step has to leave. The zero value wants exit status 0.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -196,38 +195,6 @@ func (s *shell) gone() error {
 		e.Message, e.Hint = "script: the session is given up: after an earlier step cwd and env could not be put back", "see what that step says about it"
 	}
 	return e
-}
-
-// test runs a test of a step and returns whether its status is 0.
-func (s *shell) test(ctx context.Context, what, text string, timeout time.Duration) (bool, error) {
-	// The text is one command: a shell reads all of it before it runs any, and no
-	// status comes of one that it can't read. In mksh, set -e holds in eval.
-	whole := session.Quote("if {\n" + text + "\n}\nthen _gwy=0; else _gwy=$?; fi")
-	r := s.command(ctx, gateway.Command{Text: "_gwy=; if eval " + whole + "\nthen :; fi; echo \"\n_gwt:$_gwy\"", Timeout: timeout})
-	if r.Err != nil {
-		return false, about(what, r.Err)
-	}
-	status, ok := tested(r)
-	why := said(r)
-	if ok {
-		why = fmt.Sprintf(": status %d%s", status, why)
-	}
-	// 126 and 127 are no program that could be run (POSIX XCU 2.8.2).
-	if status == 126 || status == 127 || !ok {
-		return false, &transport.Error{
-			Code: "script.invalid", Message: "script: " + what + ": the test could not be run" + why,
-			Hint: "a test ends with 0 for yes, and another status for no",
-		}
-	}
-	return status == 0, nil
-}
-
-// tested returns the status that a text of the runner's own has printed last.
-func tested(r gateway.Result) (int, bool) {
-	out := strings.TrimRight(string(r.Stdout), "\n")
-	_, digits, ok := strings.Cut(out[strings.LastIndexByte(out, '\n')+1:], "_gwt:")
-	status, err := strconv.Atoi(digits)
-	return status, ok && err == nil
 }
 
 // said quotes the first line of what a command said about its failure.

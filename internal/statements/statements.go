@@ -94,6 +94,18 @@ func Split(text, shell string) ([]Statement, error) {
 	return pieces, err
 }
 
+// Check returns why shell, which is that of [Split], can't read a text, an *[Error];
+// nil if it can.
+func Check(text, shell string) error {
+	if err := measure(text); err != nil {
+		return err
+	}
+	if _, err := parse(text, shell); err != nil {
+		return parseError(text, err)
+	}
+	return nil
+}
+
 // Incomplete reports whether a text is the beginning of one: with more lines behind
 // it, it could be read by shell, which is that of [Split]. A text that is wrong
 // whatever follows is not, nor is one that is not given to the parser.
