@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -285,6 +287,14 @@ type planned struct {
 	Command   string `json:"command"`
 }
 
+// where is the address for people, with its port if it has one.
+func (p *planned) where() string {
+	if p.Port == 0 {
+		return p.Address
+	}
+	return net.JoinHostPort(p.Address, strconv.Itoa(p.Port))
+}
+
 // dryRun says what would run where. It connects to nothing.
 func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) error {
 	inv, err := a.inventory()
@@ -313,11 +323,7 @@ func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) er
 	}
 	rows := [][]string{{"HOST", "ADDRESS", "USER", "SHELL", "DIRECTORY", "SUDO", "JUMP"}}
 	for _, p := range plan {
-		address := p.Address
-		if p.Port != 0 {
-			address = fmt.Sprintf("%s:%d", p.Address, p.Port)
-		}
-		rows = append(rows, []string{p.Host, address, p.User, p.Shell, p.Cwd, p.Sudo, p.Jump})
+		rows = append(rows, []string{p.Host, p.where(), p.User, p.Shell, p.Cwd, p.Sudo, p.Jump})
 	}
 	if err := a.out.table(rows); err != nil {
 		return err

@@ -60,9 +60,9 @@ func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
 
 func (p *plannedScript) text() string {
 	var b strings.Builder
-	where := p.Address
+	where := p.where()
 	if p.Port != 0 {
-		where = fmt.Sprintf("%s@%s:%d", p.User, p.Address, p.Port)
+		where = p.User + "@" + where
 	}
 	fmt.Fprintf(&b, "%s: %s, %s\n", p.Host, where, p.Shell)
 	for _, name := range slices.Sorted(maps.Keys(p.Vars)) {
