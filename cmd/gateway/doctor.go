@@ -50,10 +50,10 @@ func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the settings, the keys, the daemon and gateway mcp",
-		Long: `Check what gateway stands on: settings, inventory, keys, the SSH agent, known_hosts,
-the daemon, and a handshake of the agents' protocol with itself. It changes
-nothing, starts nothing and connects to no host (for that: gateway hosts check).
-The status is 1 if something is broken.`,
+		Long: `Check what gateway stands on: settings, inventory, keys, the SSH agent,
+known_hosts, the daemon, and a handshake of the agents' protocol with itself. It
+changes nothing, starts nothing and connects to no host (for that: gateway hosts
+check). The status is 1 if something is broken.`,
 		Example: `  gateway doctor
   gateway doctor -o json`,
 		Args:              exactly(),

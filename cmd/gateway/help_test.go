@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -31,6 +32,30 @@ func TestHelp(t *testing.T) {
 			}
 			if at != column {
 				t.Errorf("%s: text in column %d, others in %d: %s", cmd.CommandPath(), at, column, line)
+			}
+		}
+		for _, child := range cmd.Commands() {
+			walk(child)
+		}
+	}
+	root := newApp(nil).root()
+	root.InitDefaultHelpCmd()
+	walk(root)
+}
+
+// Every command's help fits a terminal of 80 columns.
+func TestHelpWidth(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		var help strings.Builder
+		cmd.SetOut(&help)
+		cmd.InitDefaultHelpFlag()
+		if err := cmd.Help(); err != nil || help.Len() == 0 {
+			t.Errorf("%s: %q, %v", cmd.CommandPath(), help.String(), err)
+		}
+		for line := range strings.Lines(help.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}
 		for _, child := range cmd.Commands() {

@@ -28,11 +28,12 @@ func (a *app) hostsTrustCommand() *cobra.Command {
 Compare the fingerprints with those that the host itself prints:
   ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
 Where nobody can be asked, --fingerprint has to name the key. A key that differs
-from what is known is marked, and asked about even with --yes. One that is revoked,
-or that is not the pinned one, is only shown. A key that differs is added, and the
-lines with the old one stay: they are named, for you to remove.`,
+from what is known is marked, and asked about even with --yes. One that is
+revoked, or that is not the pinned one, is only shown. A key that differs is
+added, and the lines with the old one stay: they are named, for you to remove.`,
 		Example: `  gateway hosts trust web1
-  gateway hosts trust web1 --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
+  gateway hosts trust web1 \
+    --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
 		Args:              plainHost,
 		ValidArgsFunction: a.completeHosts(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

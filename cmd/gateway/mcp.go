@@ -43,17 +43,17 @@ func (a *app) mcpCommand() *cobra.Command {
 		Long: `Serve an agent over the Model Context Protocol: on stdin and stdout, or with
 --http any number of them over streamable HTTP.
 
-The agent gets sessions that stay on the hosts of the inventory; "gateway session"
-shows them and takes them over. It can choose no key, no password, no file of
-settings and no limit, accepts no host key, and reaches only the hosts that
---hosts selects. Sessions close a minute after their agent is gone, unless it
-asked to keep them. The inventory is read when the server starts; its
-"files: {allow: [...], deny: [...]}" says which files of a host the tool file may
-touch.
+The agent gets sessions that stay on the hosts of the inventory; "gateway
+session" shows them and takes them over. It can choose no key, no password, no
+file of settings and no limit, accepts no host key, and reaches only the hosts
+that --hosts selects. Sessions close a minute after their agent is gone, unless
+it asked to keep them. The inventory is read when the server starts; its
+"files: {allow: [...], deny: [...]}" says which files of a host the tool file
+may touch.
 
 Over HTTP every request needs a bearer token; each token sees only the sessions
-of its own. There is no TLS: beyond this machine put a proxy with it in front. An
-address without a host is this machine only.`,
+of its own. There is no TLS: beyond this machine put a proxy with it in front.
+An address without a host is this machine only.`,
 		Example: `  gateway mcp
   gateway mcp --hosts '@staging,!db1'
   gateway mcp --http :8765 --token env:GATEWAY_MCP_TOKEN

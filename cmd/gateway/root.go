@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gateway/gateway"
 	"gateway/hosts"
@@ -114,7 +116,7 @@ func (a *app) root() *cobra.Command {
 	show := root.UsageFunc()
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		showOptional(cmd.Flags())
-		return show(cmd)
+		return wrapped(cmd, show)
 	})
 	config.Flags(root.PersistentFlags())
 	a.source.Flags = root.PersistentFlags()
@@ -123,6 +125,27 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommand(helpCommand())
 	refuseEmpty(root)
 	return root
+}
+
+// helpWidth is how many columns help takes.
+const helpWidth = 80
+
+// wrapped shows a command's usage as show does, with the flags' texts in lines that
+// fit. A template would do that too, and cost every start.
+func wrapped(cmd *cobra.Command, show func(*cobra.Command) error) error {
+	out := cmd.OutOrStderr()
+	var usage strings.Builder
+	cmd.SetOut(&usage)
+	err := show(cmd)
+	cmd.SetOut(out)
+	text := usage.String()
+	for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.InheritedFlags()} {
+		text = strings.Replace(text, strings.TrimRight(flags.FlagUsages(), "\n"), strings.TrimRight(flags.FlagUsagesWrapped(helpWidth), "\n"), 1)
+	}
+	if _, failed := io.WriteString(out, text); err == nil {
+		err = failed
+	}
+	return err
 }
 
 // unknownCommand is what a command does that only has commands of its own.

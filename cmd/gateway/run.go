@@ -49,7 +49,7 @@ unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
 		Example: `  gateway run deploy.yaml --on @staging --var version=1.4.2
   gateway run deploy.yaml --on web1 --dry-run
   gateway run deploy.yaml --on @web --check
-  gateway run deploy.yaml --on @web --batch 1,rest --fail-fast --report junit=report.xml
+  gateway run deploy.yaml --on @web --batch 1,rest --report junit=report.xml
   gateway run deploy.yaml --on run:last/failed --start-at migrate
   gateway run --schema > script.schema.json`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -42,9 +42,9 @@ $TMPDIR. It ends when it had no session and no request for a while, and on TERM;
 then commands have ten seconds to end, and its sessions are closed. A second
 signal ends it at once. Its log is $XDG_STATE_HOME/gateway/daemon.log.
 
---stop is refused while it has sessions, or calls that do something. An agent that
-is only there, or "gateway session events", is no reason to stay. One that does
-not answer for five seconds is named, and killed with --force.`,
+--stop is refused while it has sessions, or calls that do something. An agent
+that is only there, or "gateway session events", is no reason to stay. One that
+does not answer for five seconds is named, and killed with --force.`,
 		Example: `  gateway serve
   gateway serve --foreground --idle 0
   gateway serve --stop`,

@@ -25,13 +25,14 @@ func (a *app) sessionAttachCommand() *cobra.Command {
 		Use:   "attach NAME",
 		Short: "Take a session's terminal over, or watch it",
 		Long: `Take a session's terminal over: type commands for its shell, and to what runs in
-it. Others can't run or type anything there meanwhile, and agents can't interrupt
-or close it; you can, at another terminal. What runs already is shown: type to a
-program on the terminal; else ^C interrupts it, and its prompts can be answered.
+it. Others can't run or type anything there meanwhile, and agents can't
+interrupt or close it; you can, at another terminal. What runs already is shown:
+type to a program on the terminal; else ^C interrupts it, and its prompts can be
+answered.
 
 A command that is not complete, as with an open quote, a here-document or an if
-without its fi, goes on in the next line, behind the prompt "> ". There ^C throws
-it away, and ^D sends what there is.
+without its fi, goes on in the next line, behind the prompt "> ". There ^C
+throws it away, and ^D sends what there is.
 
 ^D at an empty prompt or ~. at the beginning of a line detaches; what runs goes
 on. With --read-only you watch, and q or ^C leaves.`,

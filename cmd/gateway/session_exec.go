@@ -39,7 +39,7 @@ Status: that of gateway exec, and 123 with --wait: it still runs, or it waits
 for input.`,
 		Example: `  gateway session exec work -- 'cd /srv/app && export CI=1'
   gateway session exec work --timeout 10m -- make test
-  gateway session exec work --wait 5s -- ./migrate; gateway session read work --follow
+  gateway session exec work --wait 5s -- ./migrate
   gateway session exec --tty work -- top`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeSessions(1),

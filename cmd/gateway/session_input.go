@@ -23,12 +23,12 @@ func (a *app) sessionSendCommand() *cobra.Command {
 		Use:   "send NAME | ID [TEXT]",
 		Short: "Type to what runs in a session",
 		Long: `Type to what runs in a session: a command with a terminal, or one that waits for
-input. With the ID of a command it is refused if another one runs there. TEXT goes
-first, then --enter, then the keys. TEXT is in the process list of this machine: for
-a password there is gateway session answer.
+input. With the ID of a command it is refused if another one runs there. TEXT
+goes first, then --enter, then the keys. TEXT is in the process list of this
+machine: for a password there is gateway session answer.
 
-Keys: enter tab esc space backspace up down left right home end pgup pgdn insert delete
-f1 to f12, or a character; with ctrl-, alt- and shift- before it.`,
+Keys: enter tab esc space backspace up down left right home end pgup pgdn insert
+delete f1 to f12, or a character; with ctrl-, alt- and shift- before it.`,
 		Example: `  gateway session send work yes --enter
   gateway session send work --key ctrl-c
   gateway session send work ':q!' --key enter
@@ -83,8 +83,8 @@ func (a *app) sessionAnswerCommand() *cobra.Command {
 		Short: "Answer what a session's command asks, such as a password",
 		Long: `Answer what a session's command asks. The answer is read from the terminal
 without being shown, or from stdin if that is a pipe or a file; it is never an
-argument. In what comes from the command stars stand in its place. A stdin without
-a single byte is an error, and a newline alone the empty answer.`,
+argument. In what comes from the command stars stand in its place. A stdin
+without a single byte is an error, and a newline alone the empty answer.`,
 		Example: `  gateway session answer work
   pass show staging/sudo | gateway session answer work`,
 		Args:              exactly("NAME"),

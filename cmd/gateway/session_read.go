@@ -39,10 +39,10 @@ that are over can be read too, as long as their records are kept.
 
 A cursor counts bytes from the session's beginning. --cursor tells on stderr
 where to go on, and -o json says it in "next"; -o json gives 4 MiB at most, of
-which "next" is the end. With --grep and --since a line that has begun before and
-goes on behind the cursor is looked at as a whole. Of a line over 1 KiB --grep
-shows what is around the match, with … where the line goes on; -o json says that
-in "cut": before, behind or both.`,
+which "next" is the end. With --grep and --since a line that has begun before
+and goes on behind the cursor is looked at as a whole. Of a line over 1 KiB
+--grep shows what is around the match, with … where the line goes on; -o json
+says that in "cut": before, behind or both.`,
 		Example: `  gateway session read work --tail 20
   gateway session read work --since 51200 --cursor
   gateway session read work --follow

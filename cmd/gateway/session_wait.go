@@ -21,7 +21,7 @@ func (a *app) sessionWaitCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "wait NAME | ID",
-		Short: "Wait until a session's command ends, asks, says something or falls silent",
+		Short: "Wait until a command ends, asks, says something or falls silent",
 		Long: `Wait until something happens in a session, and say what did:
 
   exit         the command that runs has ended
@@ -198,11 +198,12 @@ func (a *app) sessionEventsCommand() *cobra.Command {
 	var since int64
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Tell about the lives of all sessions as it happens, one JSON object a line",
+		Short: "Tell what becomes of all sessions, one JSON object a line",
 		Long: `Tell about the lives of all sessions as it happens, one JSON object a line:
 opened, state, waiting_input, reopened, exited, closed, lost. One named dropped
 says how many were missed by a reader that was too slow.`,
-		Example: `  gateway session events | jq -r 'select(.event == "waiting_input") | .session.name'
+		Example: `  gateway session events |
+    jq -r 'select(.event == "waiting_input") | .session.name'
   gateway session events --since 0`,
 		Args:              exactly(),
 		ValidArgsFunction: cobra.NoFileCompletions,
