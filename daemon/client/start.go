@@ -94,8 +94,8 @@ func isAnswer(err error) bool {
 	return err == nil || gateway.Code(err) == "daemon.version" || errors.Is(err, errForeign)
 }
 
-// start starts a daemon if none listens, and waits until one answers. It needs
-// the lock.
+// start starts a daemon if none listens or is about to end, and waits until one
+// answers. It needs the lock.
 func (o StartOptions) start(ctx context.Context, c *Client) (api.Hello, error) {
 	var started *child
 	var ended chan struct{} // of the child
@@ -110,6 +110,7 @@ func (o StartOptions) start(ctx context.Context, c *Client) (api.Hello, error) {
 		}
 		if started == nil {
 			switch none := listens(ctx, o.Path); {
+			case socket.Absent(none) && socket.Daemon(o.Path) != 0: // it would not get the place
 			case socket.Absent(none):
 				if started, none = o.spawn(); none != nil {
 					return api.Hello{}, none
@@ -145,6 +146,12 @@ func (o StartOptions) tooLate(ctx context.Context, started *child) error {
 		return context.Cause(ctx)
 	case started != nil:
 		return started.failure("does not answer")
+	}
+	if pid := socket.Daemon(o.Path); pid != 0 && socket.Absent(listens(context.WithoutCancel(ctx), o.Path)) {
+		return &transport.Error{
+			Code: "daemon.unreachable", Err: ctx.Err(), Hint: "it may be ending: try again",
+			Message: fmt.Sprintf("daemon: process %d holds the place of the daemon at %s, and does not listen", pid, o.Path),
+		}
 	}
 	return &transport.Error{
 		Code: "daemon.unreachable", Err: ctx.Err(), Hint: "its log may be " + o.Log,

@@ -430,6 +430,17 @@ func TestStartBesideAnother(t *testing.T) {
 			t.Errorf("Start = %v, processes %v", err, marked(dir))
 		}
 	})
+	t.Run("ending", func(t *testing.T) {
+		dir, l := listen(t)
+		l.Close() // its place it keeps
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := client.Start(ctx, options(dir, "daemon"))
+		want := fmt.Sprintf("daemon: process %d holds the place of the daemon at %s, and does not listen", os.Getpid(), socketIn(dir))
+		if gateway.Code(err) != "daemon.unreachable" || err.Error() != want || !strings.Contains(gateway.Hint(err), "try again") || len(marked(dir)) > 0 {
+			t.Errorf("Start = %v, %q, processes %v, want %s", err, gateway.Hint(err), marked(dir), want)
+		}
+	})
 	for name, answer := range map[string]http.HandlerFunc{
 		"another program":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
 		"one that refuses": http.NotFound,
