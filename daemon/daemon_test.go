@@ -580,18 +580,9 @@ func TestFreshShellInPlaceOfOneThatEnded(t *testing.T) {
 	}
 }
 
-func TestSessionsOfADaemonThatDied(t *testing.T) {
-	state := t.TempDir()
-	c := start(t, daemon.Config{StateDir: state})("")
-	s := open(t, c, api.Open{Name: "work"})
-	run(t, c, "work", "cd /; echo kept")
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo half; sleep 1000"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "half", Since: 5, Max: api.Duration(20 * time.Second)}); err != nil {
-		t.Fatal(err)
-	}
-	// What a daemon that is killed leaves is what stands on the disk now.
+// leftBy returns what a daemon that is killed leaves: what stands on the disk now.
+func leftBy(t *testing.T, state string) string {
+	t.Helper()
 	crashed := t.TempDir()
 	if err := os.CopyFS(crashed, os.DirFS(state)); err != nil {
 		t.Fatal(err)
@@ -608,6 +599,21 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return crashed
+}
+
+func TestSessionsOfADaemonThatDied(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{Name: "work"})
+	run(t, c, "work", "cd /; echo kept")
+	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo half; sleep 1000"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "half", Since: 5, Max: api.Duration(20 * time.Second)}); err != nil {
+		t.Fatal(err)
+	}
+	crashed := leftBy(t, state)
 	// The last line is torn.
 	lines, err := os.OpenFile(filepath.Join(crashed, "sessions", s.ID, "commands.jsonl"), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

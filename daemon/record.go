@@ -103,13 +103,15 @@ func withText(c api.Command, text string) api.Command {
 	return c
 }
 
-// lose adds to a session that a daemon has left open what its record says about
-// it, and writes that its end is not known.
+// deserted is why a session is over that a daemon has left open.
+const deserted = "the daemon ended without closing it"
+
+// lose adds to such a session what its record says about it, and writes that its end
+// is not known. The result of what it was running is for [concluded] to make: to count
+// what that has said is to read all of it.
 func (r *record) lose(s api.Session) (api.Session, error) {
-	defer r.close()
-	const reason = "the daemon ended without closing it"
 	now := stamp()
-	s.State, s.Reason, s.ClosedAt = api.Lost, reason, &now
+	s.State, s.Reason, s.ClosedAt = api.Lost, deserted, &now
 	err := loadCommands(r.dir, func(c api.Command) { // what can be read counts
 		if c.Result != nil && c.Result.Cwd != "" {
 			s.Cwd = c.Result.Cwd
@@ -122,19 +124,14 @@ func (r *record) lose(s api.Session) (api.Session, error) {
 		s.From, s.To = int64(start), int64(end)
 	}
 	if c := s.Command; c != nil && !c.Over() {
-		log, failed := transcript.Open(r.dir) // to count what it has said
-		err = errors.Join(err, failed)
 		c.To = max(s.To, c.From)
-		over := unknown(s, *c, reason, log)
-		c.State, c.Prompt = over.State, nil
-		r.torn, r.told = true, c.ID // it may be torn
-		err = errors.Join(err, r.saveCommand(over))
+		c.State, c.Prompt = string(session.Unknown), nil
 	}
 	return s, errors.Join(err, r.saveSession(s))
 }
 
 // unknown returns a command of whose end nothing is known, with a result that says
-// so. A log of nil can't be read.
+// so.
 func unknown(s api.Session, c api.Command, reason string, log *transcript.Log) api.Command {
 	c.State, c.Prompt = string(session.Unknown), nil
 	c.Result = &gateway.Result{
@@ -145,16 +142,14 @@ func unknown(s api.Session, c api.Command, reason string, log *transcript.Log) a
 			Hint: "it may have run, or still run: look before running it again",
 		},
 	}
-	if log != nil {
-		c.Result.StdoutBytes = countOf(log, c, session.Stdout)
-		c.Result.StderrBytes = countOf(log, c, session.Stderr)
-	}
+	c.Result.StdoutBytes = countOf(log, c, session.Stdout)
+	c.Result.StderrBytes = countOf(log, c, session.Stderr)
 	return c
 }
 
-// concluded returns a command from a record, which is over: where its result could
-// not be written, with what the session says of its last command. Why it did not
-// end by itself, and the name of a signal, are not among that.
+// concluded returns a command from a record, which is over: where there is no result,
+// with what the session says of its last command. Why it did not end by itself, and
+// the name of a signal, are not among that.
 func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
 	if c.Over() {
 		return c
@@ -164,7 +159,10 @@ func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
 	if known {
 		c.To, c.Why = last.To, last.Why
 	}
-	const reason = "its result could not be recorded"
+	reason := "its result could not be recorded"
+	if known && s.Reason == deserted {
+		reason = deserted
+	}
 	c = unknown(s, c, reason, log)
 	if !known || last.State == c.State {
 		return c
