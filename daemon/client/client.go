@@ -101,12 +101,19 @@ func (c *Client) Command(ctx context.Context, id string, limit int) (command api
 	return command, c.ask(ctx, answerTime, http.MethodGet, "/v1/commands/"+url.PathEscape(id)+"?limit="+strconv.Itoa(limit), nil, &command)
 }
 
-// Send types to the command that runs.
+// Send types to the command that runs. A program that does not read is waited for, but
+// no daemon that answers nothing: with an error that wraps [ErrLost] it may have typed.
 func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 	if err := checkInput(input); err != nil {
 		return err
 	}
-	return c.call(ctx, http.MethodPost, sessionPath(name)+"/input", input, nil)
+	alive, cancel := c.whileAlive(ctx)
+	defer cancel()
+	err := c.call(alive, http.MethodPost, sessionPath(name)+"/input", input, nil)
+	if errors.Is(err, ErrLost) {
+		err = &transport.Error{Code: gateway.Code(err), Message: err.Error() + ": it may have been typed", Hint: gateway.Hint(err), Err: err}
+	}
+	return err
 }
 
 // Interrupt asks the command that runs to end.
@@ -192,8 +199,10 @@ func sessionPath(name string) string { return "/v1/sessions/" + url.PathEscape(n
 
 // How long a daemon may take for what it only has to look up, for a search of all that
 // a session has said, and for what a machine has a part in, whose own timers are
-// shorter. One that was stopped would take for ever.
+// shorter. One that was stopped would take for ever. While it takes any other time, it
+// is greeted after each aliveTime.
 const (
+	aliveTime   = time.Second
 	answerTime  = 5 * time.Second
 	grepTime    = 30 * time.Second
 	machineTime = 3 * time.Minute
@@ -223,6 +232,25 @@ func (c *Client) within(ctx context.Context, limit time.Duration) (bound context
 		late.Stop()
 		end(nil)
 	}
+}
+
+// whileAlive returns a context for a request that may take any time. It ends where the
+// daemon does not even greet any more, with the error of that.
+func (c *Client) whileAlive(ctx context.Context) (bound context.Context, cancel func()) {
+	bound, end := context.WithCancelCause(ctx)
+	go func() { // ends with bound
+		for {
+			select {
+			case <-bound.Done():
+				return
+			case <-time.After(aliveTime):
+			}
+			if _, err := c.Hello(bound); errors.Is(err, ErrLost) {
+				end(err)
+			}
+		}
+	}()
+	return bound, func() { end(nil) }
 }
 
 // call sends one request and reads its one answer.

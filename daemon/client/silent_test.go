@@ -1,11 +1,14 @@
 package client_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +63,7 @@ func TestSilentDaemon(t *testing.T) {
 			_, err := c.Output(ctx, "s", api.Query{Grep: "x"})
 			return err
 		}},
+		"Send":      {time.Second + bound, func(ctx context.Context, c *client.Client) error { return c.Send(ctx, "s", api.Input{Text: "x"}) }},
 		"Interrupt": {machine, func(ctx context.Context, c *client.Client) error { return c.Interrupt(ctx, "s", api.Interrupt{}) }},
 		"Close":     {machine, func(ctx context.Context, c *client.Client) error { _, err := c.Close(ctx, "s"); return err }},
 		"Reset":     {machine, func(ctx context.Context, c *client.Client) error { return c.Reset(ctx, "s") }},
@@ -84,6 +88,9 @@ func TestSilentDaemon(t *testing.T) {
 					if gateway.Code(err) != "daemon.unreachable" || gateway.Hint(err) == "" || !strings.Contains(err.Error(), "does not answer") || !errors.Is(err, client.ErrLost) {
 						t.Errorf("%v, %q, want daemon.unreachable", err, gateway.Hint(err))
 					}
+					if typed := strings.Contains(err.Error(), "may have been typed"); typed != (name == "Send") {
+						t.Errorf("%v: said to be typed: %v", err, typed)
+					}
 					if took := time.Since(begun); took != test.limit {
 						t.Errorf("after %v, want %v", took, test.limit)
 					}
@@ -91,6 +98,39 @@ func TestSilentDaemon(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A program need not read what is typed, and a daemon that waits for it answers others
+// meanwhile.
+func TestSendWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var servers sync.WaitGroup
+		c := client.New(func(context.Context) (net.Conn, error) {
+			near, far := net.Pipe()
+			servers.Go(func() { // ends with near
+				defer far.Close()
+				from := bufio.NewReader(far)
+				for {
+					request, err := http.ReadRequest(from)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, request.Body)
+					if strings.HasSuffix(request.URL.Path, "/input") {
+						time.Sleep(time.Hour)
+					}
+					_, _ = io.WriteString(far, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+				}
+			})
+			return near, nil
+		}, "")
+		begun := time.Now()
+		if err := c.Send(t.Context(), "s", api.Input{Text: "x"}); err != nil || time.Since(begun) != time.Hour {
+			t.Errorf("%v after %v, want an hour", err, time.Since(begun))
+		}
+		c.Release()
+		servers.Wait()
+	})
 }
 
 // What the daemon has said in time is not taken back: a presence lasts.
