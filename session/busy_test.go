@@ -15,6 +15,7 @@ import (
 // processes takes its time, and signals queue up behind it. They missed what had begun
 // before them: its age was taken from when the look began.
 func TestBusyMachine(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()

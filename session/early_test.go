@@ -24,6 +24,7 @@ import (
 // been typed: the ^C throws away what the shell has not read yet, and may meet
 // it at its prompt, while it reads the line, or while it starts the program.
 func TestInterruptBeforeAnythingRan(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		level session.Level
@@ -67,6 +68,7 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 // for. What the look behind it finds then is a process that has ended and of which the
 // shell, which is stopped, takes no notice: nothing has met the signal.
 func TestTermPassesTheDeadBy(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
 		if err != nil {

@@ -96,6 +96,7 @@ func eachFallback(t *testing.T, poor bool, test func(*testing.T, *session.Sessio
 }
 
 func TestFIFOsWhereStreamsHaveNoName(t *testing.T) {
+	t.Parallel()
 	eachFallback(t, false, func(t *testing.T, s *session.Session) {
 		want(t, run(t, s, `printf 'out\000\377'; printf err >&2; cd /tmp; (exit 4)`), 4, "out\x00\xff", "err")
 		want(t, runCommand(t, s, session.Command{Text: "wc -c | tr -d ' '; pwd", Stdin: strings.NewReader(strings.Repeat("x", 100_000))}), 0, "100000\n/tmp\n", "")

@@ -43,6 +43,7 @@ func (w slowing) Write(b []byte) (int, error) {
 // TestFlushThatIsLate: the sign of life that a command's end asks for comes when other
 // commands have run since, and is none of their output.
 func TestFlushThatIsLate(t *testing.T) {
+	t.Parallel()
 	slow := new(atomic.Bool)
 	s, err := session.Open(t.Context(), busy{local.New(local.Config{}), slow}, session.Config{Shell: "sh"})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 // TestSomebodyIsLeftBehind: what a program has left in the background, of which the shell
 // knows nothing, writes into no later command. To find it takes an idle moment.
 func TestSomebodyIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		for _, shell := range shells {
 			t.Run(shell, func(t *testing.T) {

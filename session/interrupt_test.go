@@ -21,6 +21,7 @@ import (
 )
 
 func TestInterruptLevels(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, text string
 		level      session.Level
@@ -61,6 +62,7 @@ func TestInterruptLevels(t *testing.T) {
 // TestDeadlineOfLoopWhoseProgramsIgnoreIt: they ignore what a deadline sends first. bash does
 // not leave a loop for an interrupt that its program has not died of.
 func TestDeadlineOfLoopWhoseProgramsIgnoreIt(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells[1:] {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +81,7 @@ func TestDeadlineOfLoopWhoseProgramsIgnoreIt(t *testing.T) {
 // at any time. A trap of a builtin that runs amid another one makes zsh write twice what that
 // one was about to write.
 func TestContinuedWhileItSpeaks(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
 		if err != nil {
@@ -110,6 +113,7 @@ func TestContinuedWhileItSpeaks(t *testing.T) {
 // TestInterruptAfterInterrupts: two that came one after the other leave the
 // shell as ready for the next one as it was.
 func TestInterruptAfterInterrupts(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		twice := func(text string) {
 			t.Helper()
@@ -148,6 +152,7 @@ func TestNothingToInterrupt(t *testing.T) {
 // TestInterruptThatComesLate cancels a command at the moment of its end, when
 // the ^C may meet the shell between two commands.
 func TestInterruptThatComesLate(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for range 10 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -162,6 +167,7 @@ func TestInterruptThatComesLate(t *testing.T) {
 }
 
 func TestIdleDeadline(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		r, err := s.Run(t.Context(), session.Command{Text: "for i in 1 2 3 4; do echo $i; sleep 0.2; done; sleep 1000", Idle: 600 * time.Millisecond, Timeout: time.Minute})
 		if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "1\n2\n3\n4\n" {
@@ -196,6 +202,7 @@ func TestTypingIsForWhoReads(t *testing.T) {
 // TestInterruptIsNotLost interrupts a shell in the moment when it starts a
 // program: the process that will become the program has the shell's handler.
 func TestInterruptIsNotLost(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for i := range 20 {
 			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 10 * time.Second, Output: func(session.Stream, []byte) {
@@ -235,6 +242,7 @@ func TestInterruptOnTerminalWithEcho(t *testing.T) {
 
 // TestDeadlineWhileNobodyTakesTheOutput: a caller that is slow is no dead link.
 func TestDeadlineWhileNobodyTakesTheOutput(t *testing.T) {
+	t.Parallel()
 	s := open(t, session.Config{Shell: "sh"})
 	free := make(chan struct{})
 	time.AfterFunc(2500*time.Millisecond, func() { close(free) })
@@ -335,6 +343,7 @@ func TestDeadlineAfterASlowStart(t *testing.T) {
 // TestInterruptedFirstCommand: what the first frame sets up is there, also if a
 // ^C has thrown that frame away.
 func TestInterruptedFirstCommand(t *testing.T) {
+	t.Parallel()
 	const state = "/usr/bin/env | grep -v '^HOME=\\|^_=\\|^GATEWAY_SESSION=' | sort; trap; echo $-"
 	for _, timeout := range []time.Duration{1, time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond} {
 		t.Run(timeout.String(), func(t *testing.T) {
@@ -356,6 +365,7 @@ func TestInterruptedFirstCommand(t *testing.T) {
 // TestInterruptMeetsAHandler: a program that cleans up when it is interrupted is
 // not interrupted in that.
 func TestInterruptMeetsAHandler(t *testing.T) {
+	t.Parallel()
 	const text = `sh -c 'trap "sleep 1; echo clean; exit 42" INT; sleep 0.3; (sleep 0.2; echo up) & sleep 1000; echo no'`
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		var up sync.Once
@@ -379,6 +389,7 @@ func TestInterruptMeetsAHandler(t *testing.T) {
 // moment. One that is signaled between the look for whom to signal and its turn
 // may have started another meanwhile, which nobody waits for.
 func TestInterruptMissesNoChild(t *testing.T) {
+	t.Parallel()
 	const text = `/bin/sh -c 'n=0; while [ $n -lt 20 ]; do /bin/sh -c "echo up; /bin/sleep 987; :" & n=$((n+1)); done; wait'`
 	const deadline session.Level = "deadline"
 	for _, level := range []session.Level{session.Term, session.Kill, deadline} {

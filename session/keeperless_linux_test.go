@@ -54,6 +54,7 @@ func signalKeepers(t *testing.T, dir string, signal syscall.Signal) (pids []int)
 // TestKeeperThatIsKilled: another one takes its place, and what nobody knows is
 // unknown. A frame that holds the streams tells the end over them all the same.
 func TestKeeperThatIsKilled(t *testing.T) {
+	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		for _, shell := range shells {
 			t.Run(shell+map[bool]string{true: " without a terminal"}[plain], func(t *testing.T) {
@@ -162,6 +163,7 @@ func TestKeeperThatDiesOfADeadline(t *testing.T) {
 // TestKeeperThatTakesNoText: a command that is too long to be typed is not begun then, and
 // the session has ended: in the time that it may take, or with the caller's context.
 func TestKeeperThatTakesNoText(t *testing.T) {
+	t.Parallel()
 	for name, length := range map[string]int{"there is room on the way": 5_000, "there is none": 200_000} {
 		for _, patience := range []time.Duration{300 * time.Millisecond, time.Minute} {
 			if patience == time.Minute && length > 5_000 {

@@ -17,6 +17,7 @@ import (
 
 // TestKindsOfPrompts runs programs that ask, and wants to know soon what for.
 func TestKindsOfPrompts(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, needs, text string
 		tty, echo         bool
@@ -92,6 +93,7 @@ func TestPromptIsNoticedSoon(t *testing.T) {
 // TestNoFalsePrompts runs what falls silent, in the middle of a line or behind
 // noise on the terminal, while nobody reads.
 func TestNoFalsePrompts(t *testing.T) {
+	t.Parallel()
 	texts := []string{
 		"set -x; sleep 0.6; set +x",
 		"set -v\nsleep 0.6; set +v",
@@ -121,6 +123,7 @@ func TestNoFalsePrompts(t *testing.T) {
 
 // TestWriterIsNoReader: a command that waits for room on the terminal asks nothing.
 func TestWriterIsNoReader(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, tty := range []bool{false, true} {
 			free := make(chan struct{})
@@ -168,6 +171,7 @@ func (t stallingTerminal) Read(b []byte) (int, error) {
 
 // TestWriterOnALinkThatStalls: the machine shows that it does not read.
 func TestWriterOnALinkThatStalls(t *testing.T) {
+	t.Parallel()
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && os.Geteuid() != 0 && string(scope) != "0\n" {
 		sshdtest.Skip(t, "it does not, to this user")
 	}

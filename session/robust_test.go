@@ -147,6 +147,7 @@ func TestReaderStops(t *testing.T) {
 // TestNobodyReadsTheTerminal: a writer that waits for room on the terminal keeps
 // no deadline from being met.
 func TestNobodyReadsTheTerminal(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		written := make(chan struct{})
 		begun := time.Now()

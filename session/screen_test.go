@@ -51,6 +51,7 @@ func TestScreenAndKeys(t *testing.T) {
 }
 
 func TestReopen(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, _ *session.Session) {
 		shell := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 		s := open(t, session.Config{Shell: strings.ReplaceAll(shell, "_", " "), Reopen: true, Env: map[string]string{"A": "config"}})
@@ -77,6 +78,7 @@ func TestReopen(t *testing.T) {
 // TestReopenAfterAnInterrupt: the interrupt meets the shell while it writes down
 // what is exported. It does that again.
 func TestReopenAfterAnInterrupt(t *testing.T) {
+	t.Parallel()
 	for _, shell := range []string{"bash", "dash"} {
 		t.Run(shell, func(t *testing.T) {
 			word := fmt.Sprintf("word-%d", time.Now().UnixNano())

@@ -162,6 +162,7 @@ func TestStreamsStatusAndDirectory(t *testing.T) {
 // TestDirectoryBeyondPathMax: some shells go on where a path is too long for any system
 // call. The others stay where they are.
 func TestDirectoryBeyondPathMax(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, steps := range []string{"25", "80"} {
 			text := `cd '` + t.TempDir() + `'; d=$(printf %0250d 0); d=$d/$d/$d/$d/$d/$d/$d; i=0; while [ $i -lt ` + steps + ` ]; do mkdir -p $d && cd $d || break; i=$((i+1)); done; printf %s "$PWD"`
@@ -244,6 +245,7 @@ func TestPerCommandDirectoryAndEnvironment(t *testing.T) {
 }
 
 func TestLongTexts(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, size := range []int{500, 899, 900, 901, 3000, 4095, 4096, 20_000, 200_000, 1 << 20} {
 			word := strings.Repeat("x", size)
@@ -259,6 +261,7 @@ func TestLongTexts(t *testing.T) {
 // TestNoticesAreNoOutput ends a job, of which the shell then speaks when it
 // pleases, but never on a later command's streams.
 func TestNoticesAreNoOutput(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		long := " # " + strings.Repeat("x", 20_000)
 		for _, next := range []session.Command{
@@ -282,6 +285,7 @@ func TestNoticesAreNoOutput(t *testing.T) {
 }
 
 func TestShellThatEndsGivesItsStatus(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		text    string
 		verdict session.Verdict
@@ -318,6 +322,7 @@ func TestShellThatEndsGivesItsStatus(t *testing.T) {
 
 // TestShellThatEndsBesideAJob: a subshell that runs on holds the terminal.
 func TestShellThatEndsBesideAJob(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name, says string
 		plain      bool
@@ -408,6 +413,7 @@ func TestStdinIsExactAndEnds(t *testing.T) {
 // TestStdinAfterStdin: what fed one command is not yet gone when the next one's
 // is fed.
 func TestStdinAfterStdin(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for range 20 {
 			want(t, runCommand(t, s, session.Command{Text: "echo unread", Stdin: strings.NewReader("x")}), 0, "unread\n", "")
@@ -427,6 +433,7 @@ func TestMergedStreamsKeepTheirOrder(t *testing.T) {
 }
 
 func TestOutputIsBoundedAndCounted(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		spools := map[session.Stream]*memorySpool{}
 		var streamed int64
@@ -488,6 +495,7 @@ func (m *memorySpool) Close() error { m.closed = true; return nil }
 func (m *memorySpool) Name() string { return m.name }
 
 func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"sleep":             "echo part; sleep 1000",
 		"shell loop":        "echo part; LOOP",
@@ -523,6 +531,7 @@ func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 }
 
 func TestProgramInPlaceOfTheShellTimesOut(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"echo part; exec sleep 1000", `echo part; exec sh -c 'trap "" INT QUIT TERM; while :; do sleep 0.1; done'`} {
 		eachShell(t, func(t *testing.T, s *session.Session) {
 			begun := time.Now()
@@ -592,6 +601,7 @@ func TestCancelInterrupts(t *testing.T) {
 }
 
 func TestBackgroundJobsKeepTheirBytes(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		r := run(t, s, "(sleep 1; echo LATE; sleep 0.3; echo LATER) & echo now")
 		if string(r.Stdout) != "now\n" {
@@ -631,6 +641,7 @@ func TestManyBackgroundJobs(t *testing.T) {
 // busybox ash takes the end of a job for the end of its input, and the fiftieth
 // in a row for good.
 func TestJobsThatEndBetweenCommands(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		ended := filepath.Join(t.TempDir(), "ended")
 		run(t, s, `for i in 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36 37 38 39; do `+
@@ -661,6 +672,7 @@ func TestJobsThatEndBesideAStoppedOne(t *testing.T) {
 // TestCloseLeavesJobs: the end of a session in order leaves the jobs that run,
 // and no job stopped, whether it is in the shell's process group or in its own.
 func TestCloseLeavesJobs(t *testing.T) {
+	t.Parallel()
 	state := func(pid string) string {
 		b, _ := os.ReadFile("/proc/" + pid + "/stat")
 		_, rest, _ := strings.Cut(string(b), ") ")
@@ -692,6 +704,7 @@ func TestCloseLeavesJobs(t *testing.T) {
 }
 
 func TestWaitingForInput(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"prompt on the terminal": `printf "name? " >/dev/tty; read a </dev/tty; echo "got $a"`,
 		"prompt on stderr":       `printf "name? " >&2; read a </dev/tty; echo "got $a"`,
@@ -733,6 +746,7 @@ func TestPromptIsNoNotice(t *testing.T) {
 }
 
 func TestSilenceIsNoPrompt(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, text := range []string{
 			"printf 'working... '; sleep 0.6; echo done",

@@ -67,6 +67,7 @@ func TestDrawnLate(t *testing.T) {
 // they end, is not what a command writes to the terminal. Nor is anything of that
 // lost, where the end of a job meets the engine's own words.
 func TestNoticesOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 			run(t, s, "for i in 0 1 2 3 4 5 6 7 8 9; do for j in 1 3 5 7 9; do sleep 0.00$i$j & done; done >/dev/null 2>&1")
@@ -128,6 +129,7 @@ func TestPromptThatIsLost(t *testing.T) {
 // TestTerminalIsTakenSlowly: what a command has written to the terminal is in its result,
 // however long the caller takes for it, but for who is too slow for a deadline.
 func TestTerminalIsTakenSlowly(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{"printf %03000d 0 >/dev/tty", "T=/dev/tt; printf %03000d 0 >${T}y"} {
 		t.Run(text, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
@@ -161,6 +163,7 @@ func TestTerminalIsNotTaken(t *testing.T) {
 
 // TestTerminalThatIsNeverEmpty: what a job writes there for ever is not waited for.
 func TestTerminalThatIsNeverEmpty(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		run(t, s, "yes >/dev/tty & JOB=$!")
 		if r := run(t, s, "echo fine"); r.Duration > 5*time.Second {

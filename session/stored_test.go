@@ -56,6 +56,7 @@ const keeperOf = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
 done`
 
 func TestKeeperIsKilled(t *testing.T) {
+	t.Parallel()
 	t.Run("stored", func(t *testing.T) { keeperIsKilled(t, nil) })
 	t.Run("typed", func(t *testing.T) { keeperIsKilled(t, map[string]string{"A": "b"}) })
 }
@@ -122,6 +123,7 @@ func TestJobOfAFunction(t *testing.T) {
 
 // A frame leaves its line before it has set the prompt anew: the next one does.
 func TestPromptOfATextThatIsLeft(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		run(t, s, "true")
 		for range 2 {
@@ -151,6 +153,7 @@ func TestFewDescriptors(t *testing.T) {
 // A shell that can no more redirect anything says what it still can, or ends; it
 // never answers wrongly, and nobody waits for it.
 func TestTooFewDescriptors(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		begun := time.Now()
 		r, _ := s.Run(t.Context(), session.Command{Text: "ulimit -n 10; echo set", Timeout: 5 * time.Second})

@@ -13,6 +13,7 @@ import (
 // TestDeadlineAnswersNothing: a program that handles the interrupt, and asks, gets no line
 // that the engine types for the shell.
 func TestDeadlineAnswersNothing(t *testing.T) {
+	t.Parallel()
 	for _, tty := range []bool{true, false} {
 		t.Run(map[bool]string{true: "TTY", false: "dev/tty"}[tty], func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
@@ -38,6 +39,7 @@ func TestDeadlineAnswersNothing(t *testing.T) {
 // TestDeadlineOfAShellThatAsks: what the shell itself reads for the command is no answer
 // either. Where the trap lets nothing end it, the session ends.
 func TestDeadlineOfAShellThatAsks(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
@@ -60,6 +62,7 @@ func TestDeadlineOfAShellThatAsks(t *testing.T) {
 // TestInterruptAnswersNothing: nor does an interrupt answer what the shell reads for the
 // command, whoever sends it.
 func TestInterruptAnswersNothing(t *testing.T) {
+	t.Parallel()
 	interrupts := map[string]func(*session.Session) error{
 		"typed": func(s *session.Session) error { _, err := s.Write([]byte("\x03")); return err },
 		"sent":  func(s *session.Session) error { return s.Interrupt(session.Int) },

@@ -69,6 +69,7 @@ func wantNext(t *testing.T, s *session.Session, dir string) {
 // TestUnreadIsNoCommand: what a command on the terminal left unread is not run by
 // the shell, and nobody sees it.
 func TestUnreadIsNoCommand(t *testing.T) {
+	t.Parallel()
 	for name, typed := range map[string]string{
 		"line":               "touch ran\n",
 		"lines":              strings.Repeat("touch ran\n", 30),
@@ -86,6 +87,7 @@ func TestUnreadIsNoCommand(t *testing.T) {
 
 // TestUnreadInAnyState: whatever state the session is in.
 func TestUnreadInAnyState(t *testing.T) {
+	t.Parallel()
 	for _, setup := range []string{
 		"set -x; set +x", "set -e", "set -u", "set -C", "set -a", "set -f", "IFS=0123456789abcdef", "TMOUT=30",
 		"trap : INT", "trap '' INT", "trap 'echo trapped >/dev/null' EXIT", "grep() { :; }", "alias grep=: command=: break=: while=: do=:",
@@ -102,6 +104,7 @@ func TestUnreadInAnyState(t *testing.T) {
 // TestNoticeIsNobodys: what the shell says when it reads commands again, behind a
 // command on the terminal, is not the next one's.
 func TestNoticeIsNobodys(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for range 3 {
 			runCommand(t, s, session.Command{Text: "sleep 0.05 & sleep 0.3", TTY: true})
@@ -115,6 +118,7 @@ func TestNoticeIsNobodys(t *testing.T) {
 // TestUnreadSecret: a prompt gets more than is read, which the shell takes; nobody
 // is to see what it says of that.
 func TestUnreadSecret(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"printf 'Password: ' >/dev/tty; read p </dev/tty",
 		"printf 'Password: ' >/dev/tty; head -c 4 </dev/tty >/dev/null",

@@ -90,6 +90,7 @@ func TestPromptsOfTerminalPrograms(t *testing.T) {
 }
 
 func TestSecretIsSeenNowhere(t *testing.T) {
+	t.Parallel()
 	const secret = "correct horse"
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, text := range []string{
@@ -120,6 +121,7 @@ func TestSecretIsSeenNowhere(t *testing.T) {
 
 // TestSecretThatBeginsAnother: the second answer is what the first one begins with.
 func TestSecretThatBeginsAnother(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		answers := []string{"release-2024.1-rc1\n", "release-2024.1\n"}
 		r := left(t, s, session.Command{Text: `printf 'Password: ' >/dev/tty; read a </dev/tty; printf 'Password: ' >/dev/tty; read b </dev/tty; printf %s "$b"; sleep 0.2; printf ' %s ' "$a"; printf %s "${a%1}"`}, func(session.Prompt) {
@@ -142,6 +144,7 @@ func (*spoolOf) Close() error { return nil }
 func (*spoolOf) Name() string { return "memory" }
 
 func TestAnsweredPasswordIsSeenNowhere(t *testing.T) {
+	t.Parallel()
 	const secret = "correct horse"
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, tty := range []bool{false, true} {
@@ -173,6 +176,7 @@ func TestAnsweredPasswordIsSeenNowhere(t *testing.T) {
 }
 
 func TestSessionWithoutTerminal(t *testing.T) {
+	t.Parallel()
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			s := open(t, session.Config{Shell: shell, NoTerminal: true})
@@ -197,6 +201,7 @@ func TestSessionWithoutTerminal(t *testing.T) {
 // TestLastBytesAreTakenLate has a reader that is slow: the shell reads the next
 // line by then, and the deadline passes. Neither makes another end of it.
 func TestLastBytesAreTakenLate(t *testing.T) {
+	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, tty := range []bool{false, true} {
 			last := session.Stderr
@@ -230,6 +235,7 @@ func isThere(t *testing.T, path string) {
 
 // An answer that comes when the command has gone on would be the shell's next command.
 func TestLateAnswer(t *testing.T) {
+	t.Parallel()
 	const late = "touch ran\n"
 	check := func(t *testing.T, s *session.Session, r session.Result) {
 		if string(r.Stdout) != "done\n" {
