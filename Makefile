@@ -24,17 +24,20 @@ deps: ## install the servers and shells that the tests need, or say which
 	@scripts/test-deps
 
 # Two packages at a time: half of the time, tests wait. More would share the processors with others, and tests hold the
-# product to its deadlines.
+# product to its deadlines. What takes longest begins first, so that it does not end alone.
+LONGEST = ./integration ./session ./transport/ssh ./daemon ./cmd/gateway
+
 .PHONY: test
 test: deps ## all tests, with the race detector, against real servers
-	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 2 -parallel 4 -timeout 40m -skip '^TestConformance$$' $(TESTFLAGS) ./...
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 2 -parallel 4 -timeout 40m -skip '^TestConformance$$' $(TESTFLAGS) $(LONGEST) ./...
 	@$(MAKE) --no-print-directory conformance MATRIX=bin/conformance.md
 
-# Alone and without the race detector: cases have deadlines, and each shell on each machine takes its time.
+# Alone, as it is released and without the race detector: cases have deadlines, and each shell on each machine takes its
+# time.
 .PHONY: conformance
 conformance: deps ## the conformance matrix: every shell on every transport
 	@mkdir -p $(dir $(MATRIX))
-	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) go test -count 1 -timeout 40m -run '^TestConformance$$' ./integration; \
+	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) CGO_ENABLED=0 go test $(TESTFLAGS) -count 1 -timeout 40m -run '^TestConformance$$' ./integration; \
 		status=$$?; sed '/^## Cases/,$$d' $(MATRIX); exit $$status
 
 .PHONY: microbench
@@ -78,9 +81,10 @@ mcp-compare: deps ## three MCP servers for SSH (npm) and ours on the same storie
 	GWTEST_REQUIRE_SSHD=1 GATEWAY_PEERS=$(CURDIR)/bin/peers GATEWAY_COMPARE_DOC=$(CURDIR)/docs/mcp-compare.md GATEWAY_COMPARE_README=$(CURDIR)/README.md \
 		go test -tags npm -count 1 -timeout 10m -v -run '^TestCompare$$' ./compare
 
+# As released, like the conformance cases and bench-check: what is compiled for one is compiled for all.
 .PHONY: lint
-lint: ## go vet, gofumpt and golangci-lint (its first build takes a minute)
-	go vet -tags npm ./...
+lint: export CGO_ENABLED = 0
+lint: ## gofumpt and golangci-lint, go vet among it (its first build takes a minute)
 	@echo 'gofumpt -d .'; diff=$$($(TOOL) gofumpt -d .) && test -z "$$diff" || { echo "$$diff"; echo 'lint: not formatted; run make format'; exit 1; }
 	$(TOOL) golangci-lint run ./...
 
@@ -92,11 +96,12 @@ format: ## gofumpt -w
 vuln: ## known vulnerabilities in what the gateway calls; asks the public database
 	$(TOOL) govulncheck ./...
 
+# Nobody runs what comes of it: it is not optimized, and of vet, which lint runs, only that the tests compile is wanted.
 .PHONY: cross
-cross: ## go build and go vet for all platforms
+cross: ## programs and tests compile for all platforms
 	@for platform in $(PLATFORMS); do \
-		echo "build and vet for $$platform"; export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		go build ./... && go vet ./... || exit; \
+		echo "compile for $$platform"; export CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
+		go build -gcflags='all=-N -l' ./... && go vet -gcflags='all=-N -l' -buildtag ./... || exit; \
 	done
 
 .PHONY: clean
