@@ -78,23 +78,23 @@ var input = []Case{
 		},
 	}},
 	{ID: "F10", Name: "silence is no question", Steps: []Step{
-		{Text: "sleep 1.1", Unasked: true},
+		{Text: "sleep 0.6", Unasked: true},
 		{Text: "printf 'working... '; sleep 0.3; echo done", Unasked: true, Stdout: "working... done\n"},
 		{Text: "printf 'Password: ' >&2; sleep 0.3 | cat; (exit 3)", Unasked: true, Stderr: "Password: ", Code: 3},
 		{Text: "printf '? '; i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done", Unasked: true, Stdout: "? "},
 	}},
 	{ID: "F61", Name: "what others say on the terminal is no question", Needs: Terminal, Steps: []Step{
-		{Text: `(setsid sh -c 'sleep 0.2; printf "Broadcast message: down for maintenance? " >"$0"' "/dev/$(ps -o tty= -p $$ | tr -d ' ')" &); sleep 1`, Unasked: true, TerminalLike: Like("maintenance")},
-		{Text: "sleep 0.1 & sleep 0.9", Job: true, Unasked: true, TerminalLike: Like("")},
+		{Text: `(setsid sh -c 'sleep 0.2; printf "Broadcast message: down for maintenance? " >"$0"' "/dev/$(ps -o tty= -p $$ | tr -d ' ')" &); sleep 0.8`, Unasked: true, TerminalLike: Like("maintenance")},
+		{Text: "sleep 0.1 & sleep 0.6", Job: true, Unasked: true, TerminalLike: Like("")},
 	}},
 	{ID: "F62", Name: "a trace is no question", Config: &session.Config{}, Steps: []Step{
 		{Text: "set -x", StderrLike: Like("")},
-		{Text: "sleep 0.8", Unasked: true, StderrLike: Like("sleep")},
+		{Text: "sleep 0.6", Unasked: true, StderrLike: Like("sleep")},
 		{Text: "set +x", StderrLike: Like("")},
 	}},
 	{ID: "F63", Name: "a trap that speaks is no question", Config: &session.Config{}, Except: on("dash, mksh, yash, busybox ash", "the shell has no such trap"), Steps: []Step{
 		{Text: "trap 'printf \"trap? \" >&2' DEBUG", StderrLike: Like("")},
-		{Text: "sleep 0.9", Unasked: true, StderrLike: Like("trap\\? "), TerminalLike: Like("")},
+		{Text: "sleep 0.6", Unasked: true, StderrLike: Like("trap\\? "), TerminalLike: Like("")},
 		{Text: "trap - DEBUG", StderrLike: Like(""), TerminalLike: Like("")},
 	}},
 	{ID: "F12", Name: "a pipeline whose head reads the terminal", Needs: Terminal, Steps: []Step{

@@ -24,8 +24,8 @@ var deadlines = []Case{
 	}},
 	{ID: "D17", Name: "a deadline of silence", Steps: []Step{
 		{
-			Text: "for i in 1 2 3 4; do echo $i; sleep 0.4; done; sleep 60", With: session.Command{Idle: ms(1500), Timeout: ms(60_000)},
-			Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", Stdout: "1\n2\n3\n4\n", StderrLike: Like(""), TerminalLike: Without("_gw"), Least: ms(2700), Most: ms(9000),
+			Text: "for i in 1 2 3 4 5; do echo $i; sleep 0.3; done; sleep 60", With: session.Command{Idle: ms(1000), Timeout: ms(60_000)},
+			Verdict: session.TimedOut, Codes: endings, Error: "cmd.timeout", Stdout: "1\n2\n3\n4\n5\n", StderrLike: Like(""), TerminalLike: Without("_gw"), Least: ms(2200), Most: ms(9000),
 		},
 		{Text: "echo on", Stdout: "on\n"},
 	}},
