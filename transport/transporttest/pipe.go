@@ -152,8 +152,8 @@ func pipeCloseTwice(t *testing.T, tr transport.Transport) {
 
 func pipeBackPressure(t *testing.T, tr transport.Transport) {
 	before := heap()
-	pipe := openPipe(t, tr, "head -c 268435456 /dev/zero")
-	checkBackPressure(t, before, pipe.Stdout, 256<<20)
+	pipe := openPipe(t, tr, "head -c 67108864 /dev/zero")
+	checkBackPressure(t, before, pipe.Stdout, 64<<20)
 	wantExit(t, pipe, transport.Exit{})
 }
 
