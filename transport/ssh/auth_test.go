@@ -25,6 +25,7 @@ func secret(text string) func(context.Context, string) (string, error) {
 }
 
 func TestAuthKeys(t *testing.T) {
+	t.Parallel()
 	rsa, ecdsa, other := sshdtest.NewKey(t, "rsa"), sshdtest.NewKey(t, "ecdsa"), sshdtest.NewKey(t, "ed25519")
 	ca, certified := sshdtest.NewKey(t, "ed25519"), sshdtest.NewKey(t, "rsa")
 	caFile := filepath.Join(t.TempDir(), "ca.pub")
@@ -137,6 +138,7 @@ func mustRead(t *testing.T, path string) []byte {
 }
 
 func TestAuthFails(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"PasswordAuthentication no", "KbdInteractiveAuthentication no"}})
 	other := sshdtest.NewKey(t, "ed25519")
 	expired := sshdtest.NewKey(t, "ed25519")
@@ -246,7 +248,7 @@ func TestAuthFails(t *testing.T) {
 func TestUnlockingTakesItsTime(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	c := config(s)
-	c.Identities = []ssh.Identity{{Path: s.Key.Encrypted(t, "right"), Passphrase: secret("right")}}
+	c.Identities = []ssh.Identity{{Path: s.Key.EncryptedWith(t, "right", 16), Passphrase: secret("right")}}
 	var err error
 	for range 5 { // the machine may become slower
 		c.ConnectTimeout = time.Minute
@@ -422,6 +424,7 @@ func TestWarnsOfNoUnconfiguredKey(t *testing.T) {
 
 // Whoever has set a passphrase is not told to set one when it is wrong.
 func TestPassphraseHints(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	for _, test := range []struct {
 		passphrase func(context.Context, string) (string, error)
