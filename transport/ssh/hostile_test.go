@@ -313,6 +313,7 @@ func TestEndWithoutClose(t *testing.T) {
 }
 
 func TestSilentChannel(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	p := netsim.Start(t, s.Addr, 0)
 	c := behind(p, s)

@@ -15,6 +15,7 @@ import (
 
 // What ssh refuses for RevokedHostKeys, is refused here.
 func TestRevokedHostKeysLikeSSH(t *testing.T) {
+	t.Parallel()
 	client, err := exec.LookPath("ssh")
 	if err != nil {
 		sshdtest.Skip(t, "no ssh here: install the package openssh-client")
@@ -53,6 +54,7 @@ func TestRevokedHostKeysLikeSSH(t *testing.T) {
 
 // The verdict on a real server's key must be that of ssh.
 func TestHostKeysLikeSSH(t *testing.T) {
+	t.Parallel()
 	client, err := exec.LookPath("ssh")
 	if err != nil {
 		sshdtest.Skip(t, "no ssh here: install the package openssh-client")

@@ -221,6 +221,7 @@ func TestHostKeyPins(t *testing.T) {
 
 // A pin that is a fingerprint does not say of which of the host's keys it is.
 func TestPinOfAnyKey(t *testing.T) {
+	t.Parallel()
 	type start func(testing.TB, sshdtest.Options) *sshdtest.Server
 	for name, start := range map[string]start{"openssh": sshdtest.Start, "dropbear": sshdtest.StartDropbear} {
 		t.Run(name, func(t *testing.T) {

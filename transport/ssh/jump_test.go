@@ -217,6 +217,7 @@ func TestJumpCancelled(t *testing.T) {
 // Many addresses behind one bastion may be one machine, which turns some away
 // while ten are at its door. All get in, and nobody logs in twice.
 func TestManyBehindOneBastion(t *testing.T) {
+	t.Parallel()
 	const hosts = 500
 	bastion := sshdtest.Start(t, sshdtest.Options{})
 	s := sshdtest.Start(t, sshdtest.Options{Addresses: 16, Config: []string{"MaxStartups 10:30:100"}})

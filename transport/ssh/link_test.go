@@ -83,6 +83,7 @@ func TestCloseWhileDelivering(t *testing.T) {
 // TestRekey: the keys are renewed in mid-session without anyone being asked
 // about the host key again.
 func TestRekey(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"RekeyLimit 1M"}})
 	var asked atomic.Int32
 	c := config(s)
@@ -104,6 +105,7 @@ func TestRekey(t *testing.T) {
 }
 
 func TestLinkLost(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	for _, how := range []netsim.How{netsim.RST, netsim.FIN} {
 		p := netsim.Start(t, s.Addr, 0)

@@ -39,6 +39,7 @@ func TestSecondConnection(t *testing.T) {
 // TestFullConnectionsAreKnown: where the machine allows less than anybody said, only
 // so many connections are asked in vain; see maxRefused.
 func TestFullConnectionsAreKnown(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 2"}})
 	p := netsim.Start(t, s.Addr, 0)
 	tr := dial(t, behind(p, s))
@@ -62,6 +63,7 @@ func TestFullConnectionsAreKnown(t *testing.T) {
 // TestSilentConnection: a flow that a router has forgotten is noticed much later, and is
 // no reason to fail where another connection gets through.
 func TestSilentConnection(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	p := netsim.Start(t, s.Addr, 0)
 	c := behind(p, s)
@@ -301,6 +303,7 @@ func TestNoConnectionInTime(t *testing.T) {
 // TestWaiterOutlivesTheDialler: who waits for a connection that somebody else
 // dials goes on when that one's deadline has come, and has its own time.
 func TestWaiterOutlivesTheDialler(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	for name, open := range map[string]func(*testing.T, *netsim.Proxy) func(context.Context) error{
 		"bastion": func(_ *testing.T, p *netsim.Proxy) func(context.Context) error {
@@ -357,6 +360,7 @@ func TestWaiterOutlivesTheDialler(t *testing.T) {
 }
 
 func TestThrottled(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxStartups 2:50:4"}})
 	var dialling sync.WaitGroup
 	for range 30 {
