@@ -41,6 +41,7 @@ func opens(t *testing.T, c *client.Client, target gateway.Target, caller gateway
 // Whoever comes without a person does not get through a bastion that one has
 // unlocked, whatever is open by then.
 func TestBastionThatAPersonUnlocked(t *testing.T) {
+	t.Parallel()
 	db, web := behindBastion(t)
 	c := start(t, daemon.Config{})("")
 	asked := 0

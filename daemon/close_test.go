@@ -16,6 +16,7 @@ import (
 // A session is closed at any moment of getting a fresh shell: it is over, and
 // nobody waits for ever.
 func TestCloseWhileAFreshShellComes(t *testing.T) {
+	t.Parallel()
 	c := start(t, daemon.Config{})("")
 	for i := range 20 {
 		s := open(t, c, api.Open{Reopen: true})
@@ -103,6 +104,7 @@ var errEnough = errors.New("enough")
 // A reader that stops holds nobody up, and is told what it missed once it goes
 // on.
 func TestReaderThatStops(t *testing.T) {
+	t.Parallel()
 	dial := start(t, daemon.Config{TranscriptLimit: 1 << 20})
 	c := dial("")
 	s := open(t, c, api.Open{})

@@ -278,6 +278,7 @@ func TestCallerMissesNothing(t *testing.T) {
 // TestCallerOfTheNextCommand has the caller of a command read on while another
 // one follows the next.
 func TestCallerOfTheNextCommand(t *testing.T) {
+	t.Parallel()
 	dial := start(t, daemon.Config{})
 	c := dial("")
 	open(t, c, api.Open{Name: "work"})
@@ -423,6 +424,7 @@ func TestSudoIsAnswered(t *testing.T) {
 
 // A password that takes its time is for the prompt that it was looked up for.
 func TestSudoIsAnsweredTooLate(t *testing.T) {
+	t.Parallel()
 	needsRoot(t)
 	const next = `printf 'name? ' >/dev/tty; read -r n </dev/tty; echo "name $n"`
 	for _, test := range []struct{ name, first, second string }{
@@ -961,6 +963,7 @@ func TestEventsOfAllSessions(t *testing.T) {
 }
 
 func TestRequestsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	dial := start(t, daemon.Config{})
 	c := dial("")
 	open(t, c, api.Open{Name: "work"})

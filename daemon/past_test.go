@@ -18,6 +18,7 @@ import (
 
 // What is over is remembered in numbers that memory and disk can bear.
 func TestPastIsBounded(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	long := strings.Repeat("ä", 5000)
 	for i := range 4100 {
@@ -46,6 +47,7 @@ func TestPastIsBounded(t *testing.T) {
 
 // Long texts are in the record; a session keeps few of them.
 func TestLongTexts(t *testing.T) {
+	t.Parallel()
 	c := start(t, daemon.Config{})("")
 	s := open(t, c, api.Open{})
 	for i := range 6 {
