@@ -399,6 +399,7 @@ func TestSessionExecMeansItsCommand(t *testing.T) {
 
 // Who reads slowly is not told that the command is over, and asks.
 func TestEndThatIsMissed(t *testing.T) {
+	t.Parallel()
 	home := daemonHome(t)
 	c := client.New(func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(home, "run", "s"))

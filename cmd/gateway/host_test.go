@@ -142,6 +142,7 @@ func TestUnknownHostKeyIsAsked(t *testing.T) {
 
 // What was typed before a question came up does not answer it.
 func TestQuestionIsNotAnsweredAhead(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	for _, test := range []struct{ name, question, ahead, code string }{
 		{"host key", "no or the fingerprint)? ", "yes", "hostkey.unknown"},

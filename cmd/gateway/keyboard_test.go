@@ -113,6 +113,7 @@ func TestKeyboardBreaksIn(t *testing.T) {
 
 // A paste into a program that does not read, and the ^C behind it.
 func TestAttachInterruptsBehindPaste(t *testing.T) {
+	t.Parallel()
 	home := daemonHome(t)
 	for _, kib := range []int{6, 12, 40} { // what fits the terminal, and what does not
 		for _, how := range [][]string{{"attach", "work"}, {"exec", "--tty", "work", "echo re''ady; sleep 600"}} {

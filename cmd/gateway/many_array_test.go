@@ -133,6 +133,7 @@ func TestArrayNotReadBack(t *testing.T) {
 
 // What could not be kept shows in the status, and the array is whole.
 func TestManyNotKept(t *testing.T) {
+	t.Parallel()
 	inventory := ""
 	for i := range 3 {
 		inventory += fmt.Sprintf("  web%d: {transport: local, shell: sh, env: {NAME: web%[1]d}}\n", i)

@@ -15,6 +15,7 @@ import (
 
 // A run is told from one that is gone, and what it knew is not gone with it.
 func TestRunIsKilled(t *testing.T) {
+	t.Parallel()
 	inventory := "hosts:\n"
 	for i := range 4 {
 		inventory += fmt.Sprintf("  web%02d: {transport: local, shell: sh, env: {NAME: web%02[1]d}}\n", i+1)

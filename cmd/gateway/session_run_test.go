@@ -169,6 +169,7 @@ func TestSessionOutputThatCannotBeKept(t *testing.T) {
 
 // Where none may be started, the daemon that is there may be stuck.
 func TestStuckDaemon(t *testing.T) {
+	t.Parallel()
 	home := madeUp(t, map[string]http.HandlerFunc{"GET /v1/hello": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
 	begun := time.Now()
 	out, errs, status := gatewayOf(t, home, "session", "exec", "work", "--no-daemon", "-o", "json", "--", "true")

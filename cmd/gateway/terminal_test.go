@@ -209,6 +209,7 @@ func TestCommandIsAnsweredAhead(t *testing.T) {
 
 // Wherever a command's question goes, the person sees it, and sees it once.
 func TestQuestionIsSeen(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ name, flags, command string }{
 		{"a terminal", "", `read -p "name? " a </dev/tty; echo "$a"`},
 		{"stdout elsewhere", ">out", `read -p "name? " a </dev/tty; echo "$a"`},
