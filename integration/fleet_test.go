@@ -18,8 +18,12 @@ import (
 
 func TestMain(m *testing.M) {
 	syscall.CloseOnExec(10) // whoever runs the tests may have left it to them; see TestAnySh
+	var err error
+	if programs, err = os.MkdirTemp("", "gateway"); err != nil {
+		panic(err)
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
-		removeBinary()
+		os.RemoveAll(programs)
 		os.Exit(status)
 	}))
 }

@@ -49,7 +49,7 @@ cat $dir/marks; cat $dir/marks >&2
 echo after; echo after >&2
 `
 
-// What comes before the forger that is to know the most, and where it looks.
+// What comes before the forger, so that it knows the most, and where it looks.
 const (
 	exportAll  = "set -a; export -p >/dev/null"
 	everywhere = "environment descriptors parents neighbours terminal files"
@@ -59,36 +59,17 @@ const (
 // for the end of its command or of a later one, and not a byte of what it
 // writes is lost.
 func TestForgedMarks(t *testing.T) {
-	for _, test := range []struct{ name, before, places string }{
-		{"environment", ":", "environment"},
-		{"exported variables", "set -a", "environment"},
-		{"descriptors", ":", "descriptors"},
-		{"parents", ":", "parents"},
-		{"neighbours", ":", "neighbours"},
-		{"terminal", ":", "terminal"},
-		{"files", ":", "files"},
-		{"everything", exportAll, everywhere},
-	} {
+	t.Parallel()
+	for _, machine := range machines(t, t.TempDir()) {
 		for _, shell := range allShells {
-			t.Run(test.name+"/"+shell, func(t *testing.T) {
-				home := t.TempDir()
-				tr := local.New(local.Config{Env: []string{"HOME=" + home, "XDG_RUNTIME_DIR=" + t.TempDir()}})
-				defer tr.Close()
-				forges(t, tr, shell, test.before, test.places)
-			})
-		}
-	}
-	for _, machine := range machines(t, t.TempDir())[1:] {
-		for _, shell := range allShells {
-			t.Run(machine.name+"/"+shell, func(t *testing.T) {
-				forges(t, machine.open(t), shell, exportAll, everywhere)
-			})
+			t.Run(machine.name+"/"+shell, func(t *testing.T) { forges(t, machine.open(t), shell) })
 		}
 	}
 }
 
 // forges runs the forger in a session.
-func forges(t *testing.T, tr transport.Transport, shell, before, places string) {
+func forges(t *testing.T, tr transport.Transport, shell string) {
+	t.Helper()
 	s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
 	if err != nil {
 		t.Fatal(err)
@@ -99,9 +80,9 @@ func forges(t *testing.T, tr transport.Transport, shell, before, places string) 
 	if err := os.WriteFile(program, []byte(forger), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("sh %s %s %s; (exit 7)", program, dir, places)
-	if r, err := s.Run(t.Context(), session.Command{Text: before}); err != nil || r.ExitCode != 0 {
-		t.Fatalf("%s: %d, %v", before, r.ExitCode, err)
+	text := fmt.Sprintf("sh %s %s %s; (exit 7)", program, dir, everywhere)
+	if r, err := s.Run(t.Context(), session.Command{Text: exportAll}); err != nil || r.ExitCode != 0 {
+		t.Fatalf("%s: %d, %v", exportAll, r.ExitCode, err)
 	}
 	for i := range 3 { // typed, stored, and stored again
 		r, err := s.Run(t.Context(), session.Command{Text: text})
@@ -121,6 +102,7 @@ func forges(t *testing.T, tr transport.Transport, shell, before, places string) 
 // were its command's streams and to the terminal, with all that it finds
 // meanwhile. The commands that run beside it have their own outcome.
 func TestForgingJob(t *testing.T) {
+	t.Parallel()
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
 			home, tag := t.TempDir(), tag(t)

@@ -306,7 +306,6 @@ func together(t *testing.T, cases []func(*testing.T)) {
 // than what it is in charge of: what the outcome is. It can't stop the caller,
 // nor take the gateway down.
 func TestLiarRuns(t *testing.T) {
-	t.Parallel() // it waits, mostly
 	end := func(c *liarConn, nonce, payload string) {
 		c.keeper.say(markOf("E", nonce, payload))
 		io.WriteString(c.keeper.Stderr(), markOf("E", nonce, ""))

@@ -50,17 +50,6 @@ func long[T any](quick, long T) T {
 	return quick
 }
 
-// plainBinary builds the command line as people have it, without the race
-// detector, whose shadow memory would be measured too.
-func plainBinary(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "gateway")
-	if out, err := exec.Command("go", "build", "-o", path, "gateway/cmd/gateway").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
-
 // status returns a figure in KiB of /proc/PID/status.
 func status(t *testing.T, pid int, name string) int {
 	t.Helper()
@@ -102,7 +91,11 @@ func written(tag string) (bytes int64, programs int) {
 // reads, the program stands still on its machine; at no time does gateway need
 // more than 32 MiB above what it needs at rest.
 func TestFloodIsBounded(t *testing.T) {
-	path := plainBinary(t)
+	t.Parallel()
+	path, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
 	third := long(time.Second, 20*time.Second)
 	for _, place := range places(t)[:2] {
 		t.Run(place.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ steps:
   - name: before
     run: echo fine
   - name: mishap
-    timeout: 10s
+    timeout: 5s
     run: |
       ` + mishaps + `
   - name: after
@@ -28,7 +28,7 @@ always:
 // step that failed, the verdict and the code of that, and what the view says.
 var scripted = map[string]struct{ outcome, verdict, code, said, summary string }{
 	"web010": {"failed", "exited", "script.failed", "exit status 3", "mishap (line 8)"},
-	"web020": {"timed_out", "timed_out", "cmd.timeout", "after its timeout of 10s", "mishap (line 8), cmd.timeout"},
+	"web020": {"timed_out", "timed_out", "cmd.timeout", "after its timeout of 5s", "mishap (line 8), cmd.timeout"},
 	"web030": {"not_started", "", "tcp.refused", "connection refused", "tcp.refused"},
 	"web040": {"not_started", "", "hostkey.changed", "host key of web040", "hostkey.changed"},
 	"web050": {"not_started", "", "ssh.handshake", "within 1s", "ssh.handshake"},
@@ -84,6 +84,7 @@ func checkScripted(t *testing.T, results []scriptedResult) {
 
 // A script says of a hundred hosts what a command does.
 func TestCrowdRunsScript(t *testing.T) {
+	t.Parallel()
 	c := newCrowd(t)
 	file := c.user.write(t, "crowd.yaml", crowdScript)
 	junit, report := c.user.write(t, "junit.xml", ""), c.user.write(t, "report.json", "")

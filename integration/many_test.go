@@ -112,7 +112,7 @@ func newCrowd(t *testing.T) *crowd {
 // run runs the mishaps as a command.
 func (c *crowd) run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	return c.call(t, append(append([]string{"exec", "web*", "--timeout", "10s"}, args...), "--", mishaps)...)
+	return c.call(t, append(append([]string{"exec", "web*", "--timeout", "5s"}, args...), "--", mishaps)...)
 }
 
 // call calls gateway, and cuts the link of the host that has said that it runs.
@@ -147,6 +147,7 @@ func (c *crowd) call(t *testing.T, args ...string) outcome {
 // A hundred hosts, seven of which fail in seven ways: every view says so, and
 // just so.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	c := newCrowd(t)
 	t.Run("live", func(t *testing.T) {
 		o := c.run(t)

@@ -89,6 +89,7 @@ func (p *line) hear() heard {
 
 // A line that is no message is refused, and the next one is heard.
 func TestAgentSpeaksBadly(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	p := h.line(t)
@@ -140,6 +141,7 @@ func TestAgentSpeaksBadly(t *testing.T) {
 // A client that ends while it waits for commands has not cancelled them: what it
 // asked to keep goes on, the rest for a while.
 func TestAgentEndsWhileItWaits(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	c := h.short(t, time.Minute)
 	p := h.line(t)
@@ -161,6 +163,11 @@ func TestAgentEndsWhileItWaits(t *testing.T) {
 	list, err := c.Sessions(t.Context(), false)
 	if err != nil || len(list) != 2 || list[0].State != api.Running || list[1].State != api.Running {
 		t.Errorf("Sessions = %+v, %v, want two that run something", list, err)
+	}
+	for _, s := range list { // the daemon's end would wait for them
+		if _, err := c.Close(t.Context(), s.ID); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -190,11 +197,16 @@ func much(a *agent) string {
 // while, holds nobody up, and hears of all its calls once it reads: it has asked for
 // more than a server answers at once.
 func TestAgentReadsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := localAgent(t, h)
 	id := much(a)
+	path, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
 	server := h.lasting(t, "mcp", "--hosts", "localhost")
-	server.Path = plainBinary(t)
+	server.Path = path
 	p := lineTo(t, server)
 	const calls = 100
 	said := make(chan error, 1)
@@ -243,6 +255,7 @@ func TestAgentReadsNothing(t *testing.T) {
 
 // The same over HTTP: a hundred connections whose answers nobody reads.
 func TestHTTPClientReadsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	url := h.overHTTP(t, "--hosts", "localhost")

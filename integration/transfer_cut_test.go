@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 // A link that is cut again and again leaves no file under the name, and each
 // time the copy goes on where it was.
 func TestTransferCut(t *testing.T) {
+	t.Parallel()
 	size := long(64<<20, 256<<20) + 4321
 	large := largeFile(t, size)
 	s := sshdtest.Start(t, sshdtest.Options{})
@@ -73,11 +75,8 @@ func TestTransferCut(t *testing.T) {
 
 // A part that is no beginning of the file is used as far as it is one.
 func TestTransferWrongPart(t *testing.T) {
+	t.Parallel()
 	large := largeFile(t, 70<<20)
-	whole, err := os.ReadFile(large)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := sshdtest.Start(t, sshdtest.Options{})
 	far := filesOf(t, s, s.Port)
 	for _, test := range []struct {
@@ -93,14 +92,7 @@ func TestTransferWrongPart(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			there := t.TempDir()
-			part := filepath.Join(there, ".large.gateway-ABCDEFGHIJ.part")
-			b := append([]byte(nil), whole[:66<<20+17]...)
-			if test.damage >= 0 {
-				b[test.damage] ^= 1
-			}
-			if err := os.WriteFile(part, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			damagedPart(t, large, filepath.Join(there, ".large.gateway-ABCDEFGHIJ.part"), 66<<20+17, test.damage)
 			r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: test.to, Paths: []string{large}, Into: there, Resume: true})
 			if r.Resumed != test.resumed {
 				t.Errorf("%d bytes were used, want %d", r.Resumed, test.resumed)
@@ -113,9 +105,35 @@ func TestTransferWrongPart(t *testing.T) {
 	}
 }
 
+// damagedPart makes a part of a file, in which the byte at an offset is another one, if
+// that is not negative.
+func damagedPart(t *testing.T, file, part string, size, at int64) {
+	t.Helper()
+	from, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	if _, err = io.CopyN(to, from, size); err == nil && at >= 0 {
+		var b [1]byte
+		if _, err = to.ReadAt(b[:], at); err == nil {
+			_, err = to.WriteAt([]byte{b[0] ^ 1}, at)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A first try that was cut has left nothing of the name that the copy is to have. Where
 // there is no directory for it, --resume changes nothing about that.
 func TestTransferResumesNewName(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
 		there := t.TempDir()
@@ -139,6 +157,7 @@ func TestTransferResumesNewName(t *testing.T) {
 
 // A file that is resumed has the permissions that it would have had.
 func TestTransferResumedMode(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for _, part := range []os.FileMode{0o600, 0o644} {
 			for _, mode := range []os.FileMode{0o640, 0o755, 0o600, 0o440} {
@@ -160,6 +179,7 @@ func TestTransferResumedMode(t *testing.T) {
 // What is there of a file is compared again where the file is written to after
 // that.
 func TestTransferStalePart(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for name, test := range map[string]struct {
 			at     int64
@@ -217,6 +237,7 @@ func TestTransferStalePart(t *testing.T) {
 
 // A copy that is interrupted leaves nothing but a part worth keeping.
 func TestTransferInterrupted(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, s.Addr, 10*time.Millisecond)
 	for _, test := range []struct {
@@ -262,6 +283,7 @@ func (m *moved) Moved(_ string, bytes int) {
 // its name leaves open whether it has it, and a host that is ended for another
 // one has not failed.
 func TestCpOutcomes(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	near, far := netsim.Start(t, server.Addr, 250*time.Millisecond), netsim.Start(t, server.Addr, 0)
 	host := func(p *netsim.Proxy) string {

@@ -13,6 +13,7 @@ import (
 
 // A disk that is full, and one that is read-only.
 func TestTransferDisk(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		sshdtest.Skip(t, "mounting a small file system needs root")
 	}
@@ -57,6 +58,7 @@ func TestTransferDisk(t *testing.T) {
 
 // More zeros than the target hashes at a time.
 func TestTransferHole(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	for name, head := range map[string]string{"all": "", "behind a head": "head"} {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +75,7 @@ func TestTransferHole(t *testing.T) {
 
 // The disk is told of a large file before all of it has come.
 func TestTransferWrittenEarly(t *testing.T) {
+	t.Parallel()
 	var log string
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp " + logging(t, &log)}})
 	path, there := largeFile(t, 128<<20), t.TempDir()

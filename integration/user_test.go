@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -20,29 +19,29 @@ import (
 	"gateway/internal/sshdtest"
 )
 
+// programs is where the command line is built.
+var programs string
+
 // binary builds the command line once for all tests, with the race detector if
 // the tests have it.
 var binary = sync.OnceValues(func() (path string, err error) {
-	dir, err := os.MkdirTemp("", "gateway")
-	if err != nil {
-		return "", err
-	}
-	path = filepath.Join(dir, "gateway")
-	args := []string{"build", "-o", path}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = append(args, "-race")
-	}
-	if out, err := exec.Command("go", append(args, "gateway/cmd/gateway")...).CombinedOutput(); err != nil {
+	return build("gateway", fmt.Sprintf("-race=%v", raced()))
+})
+
+// plainBinary builds it once as people have it, without the race detector,
+// whose shadow memory would be measured too.
+var plainBinary = sync.OnceValues(func() (path string, err error) {
+	return build("plain", "-race=false", "CGO_ENABLED=0")
+})
+
+func build(name, race string, env ...string) (path string, err error) {
+	path = filepath.Join(programs, name, "gateway")
+	cmd := exec.Command("go", "build", race, "-o", path, "gateway/cmd/gateway")
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
 	return path, nil
-})
-
-// removeBinary leaves nothing behind.
-func removeBinary() {
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
-	}
 }
 
 // A user has a home with an inventory, and calls gateway where nobody is asked.
