@@ -39,7 +39,8 @@ const (
 	maxText   = 4096
 )
 
-func (s *Screen) write(p []byte) {
+// Write takes what the program wrote. It never fails and never blocks.
+func (s *Screen) Write(p []byte) (int, error) {
 	for _, b := range p {
 		switch {
 		case s.state == osc || s.state == other:
@@ -61,6 +62,7 @@ func (s *Screen) write(p []byte) {
 			s.csi(b)
 		}
 	}
+	return len(p), nil
 }
 
 // decode takes a byte of a character beyond ASCII.

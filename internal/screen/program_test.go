@@ -76,7 +76,7 @@ func (w *watched) until(t *testing.T, what string, ok func(screen.Snapshot) bool
 	deadline := time.After(patience)
 	for {
 		w.mu.Lock()
-		s, whole := w.scr.Snapshot(), screen.Render(w.raw, 24, 80)
+		s, whole := w.scr.Snapshot(), render(w.raw, 24, 80)
 		w.mu.Unlock()
 		if !reflect.DeepEqual(s, whole) {
 			t.Fatalf("in pieces:\n%s\nas a whole:\n%s", picture(s), picture(whole))

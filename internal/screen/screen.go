@@ -9,10 +9,7 @@
 // right margins, double-size lines and the scrollback are not kept.
 package screen
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // The largest screen. It bounds what a hostile program can make one byte cost.
 const (
@@ -57,7 +54,6 @@ type Screen struct {
 	top, bottom int       // the scroll region: rows top to bottom-1
 	tabs        []bool    // by column
 	last        rune      // for REP
-	joined      bool      // began in the middle, and no switch of the screens was seen
 
 	insert, newline, hidden bool // IRM, LNM, not DECTCEM
 	application, paste      bool // DECCKM, bracketed paste
@@ -83,49 +79,6 @@ func New(rows, cols int) *Screen {
 	s.tabs = make([]bool, s.cols)
 	s.reset()
 	return s
-}
-
-// Render returns what a terminal shows that got raw, all of it from the start.
-func Render(raw []byte, rows, cols int) Snapshot {
-	s := New(rows, cols)
-	s.write(raw)
-	return s.Snapshot()
-}
-
-// RenderTail is [Render] for bytes whose beginning is lost. What may be the rest
-// of a character or of a sequence shows nothing. Modes that were set in the lost
-// part are unknown; a program that leaves the alternate screen leaves a blank
-// one.
-func RenderTail(raw []byte, rows, cols int) Snapshot {
-	s := New(rows, cols)
-	s.joined = true
-	s.write(fromSync(raw))
-	return s.Snapshot()
-}
-
-// maxRest is how far a sequence may reach behind the lost part. Titles and
-// hyperlinks are the long ones.
-const maxRest = 4096
-
-// fromSync drops what stands before the first control character: every
-// sequence begins or ends with one or holds none, and so it can't be told from
-// text. Where there is none in reach, it must have been text.
-func fromSync(raw []byte) []byte {
-	for i, b := range raw[:min(len(raw), maxRest)] {
-		if b < 0x20 {
-			return raw[i:]
-		}
-	}
-	for n := 0; n < utf8.UTFMax-1 && len(raw) > 0 && !utf8.RuneStart(raw[0]); n++ {
-		raw = raw[1:]
-	}
-	return raw
-}
-
-// Write takes what the program wrote. It never fails and never blocks.
-func (s *Screen) Write(p []byte) (int, error) {
-	s.write(p)
-	return len(p), nil
 }
 
 // Resize gives the screen a new size, with [New]'s limits. Lines are cut, not

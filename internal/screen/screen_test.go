@@ -14,9 +14,16 @@ import (
 	"gateway/internal/screen"
 )
 
+// render returns what a terminal shows that got raw, all of it at once.
+func render(raw []byte, rows, cols int) screen.Snapshot {
+	s := screen.New(rows, cols)
+	_, _ = s.Write(raw)
+	return s.Snapshot()
+}
+
 // show renders on 4 rows of 10 columns and writes the result as one string:
 // rows between bars, and the cursor.
-func show(raw string) string { return brief(screen.Render([]byte(raw), 4, 10)) }
+func show(raw string) string { return brief(render([]byte(raw), 4, 10)) }
 
 func brief(s screen.Snapshot) string {
 	rows := slices.Clone(s.Rows)
@@ -158,7 +165,7 @@ func TestAlternateScreen(t *testing.T) {
 	const before = "shell$ vi\r\n"
 	for _, mode := range []string{"47", "1047", "1049"} {
 		on, off := "\x1b[?"+mode+"h", "\x1b[?"+mode+"l"
-		s := screen.Render([]byte(before+on+"\x1b[2J\x1b[Hedit"), 4, 10)
+		s := render([]byte(before+on+"\x1b[2J\x1b[Hedit"), 4, 10)
 		if got := brief(s); got != "edit @0,4" || !s.Alternate {
 			t.Errorf("mode %s set: got %q, alternate %t", mode, got, s.Alternate)
 		}
@@ -166,11 +173,11 @@ func TestAlternateScreen(t *testing.T) {
 		if mode == "1049" {
 			want = "shell$ vi @1,0" // it brings the cursor back too
 		}
-		s = screen.Render([]byte(before+on+"\x1b[2J\x1b[Hedit"+off), 4, 10)
+		s = render([]byte(before+on+"\x1b[2J\x1b[Hedit"+off), 4, 10)
 		if got := brief(s); got != want || s.Alternate {
 			t.Errorf("mode %s reset: got %q, alternate %t, want %q", mode, got, s.Alternate, want)
 		}
-		s = screen.Render([]byte(on+"old"+off+on), 4, 10)
+		s = render([]byte(on+"old"+off+on), 4, 10)
 		if got := strings.Join(s.Rows, ""); got != "" {
 			t.Errorf("mode %s set again shows %q", mode, got)
 		}
@@ -178,15 +185,15 @@ func TestAlternateScreen(t *testing.T) {
 }
 
 func TestModes(t *testing.T) {
-	s := screen.Render(nil, 2, 10)
+	s := render(nil, 2, 10)
 	if !s.CursorVisible || s.ApplicationCursor || s.BracketedPaste || s.Alternate {
 		t.Errorf("at the start: %+v", s)
 	}
-	s = screen.Render([]byte("\x1b[?1;25;2004h\x1b[?25l"), 2, 10)
+	s = render([]byte("\x1b[?1;25;2004h\x1b[?25l"), 2, 10)
 	if s.CursorVisible || !s.ApplicationCursor || !s.BracketedPaste {
 		t.Errorf("set: %+v", s)
 	}
-	s = screen.Render([]byte("\x1b[?1;2004h\x1b[?25l\x1b[?1;2004l\x1b[?25h"), 2, 10)
+	s = render([]byte("\x1b[?1;2004h\x1b[?25l\x1b[?1;2004l\x1b[?25h"), 2, 10)
 	if !s.CursorVisible || s.ApplicationCursor || s.BracketedPaste {
 		t.Errorf("reset: %+v", s)
 	}
@@ -206,38 +213,8 @@ func TestTitle(t *testing.T) {
 		"\x1b]2;a\a\x1bc":                                   "a",
 		"\x1b]2;" + strings.Repeat("x", 1<<20) + "\a\x1b]2": "",
 	} {
-		if got := screen.Render([]byte(raw), 2, 10).Title; got != want {
+		if got := render([]byte(raw), 2, 10).Title; got != want {
 			t.Errorf("%.40q: got %q, want %q", raw, got, want)
-		}
-	}
-}
-
-// What was cut in two shows nothing, wherever the cut was.
-func TestTail(t *testing.T) {
-	const rest = "\x1b[2;1Htext\x1b[?25l"
-	for _, sequence := range []string{
-		"\x1b[12;34H", "\x1b[?1049h", "\x1b[38;2;1;2;3m", "\x1b(0\x1b(B", "漢", "👩",
-		"\x1b]0;a title\a", "\x1b]0;a title\x1b\\", "\x1b]8;id=1;http://host/path\x1b\\", "\x1bP+q54\x1b\\",
-	} {
-		for cut := 1; cut < len(sequence); cut++ {
-			raw := sequence[cut:] + rest
-			s := screen.RenderTail([]byte(raw), 4, 10)
-			if got := strings.Join(s.Rows, "|"); got != "|text||" || s.CursorVisible {
-				t.Errorf("%q: got %q", raw, got)
-			}
-		}
-	}
-	for raw, want := range map[string]string{
-		"plain":                            "plain @0,5", // without any control: not the rest of a sequence
-		"\xbc\xa2plain":                    "plain @0,5",
-		"\x80\x80\x80\x80":                 "\ufffd @0,1",
-		"top\x1b[?1049lshell":              "shell @0,5", // the alternate screen was in use
-		"\r\x1b[?1049htop\x1b[?1049l":      " @0,0",
-		"\rshell\x1b[?1049htop\x1b[?1049l": "shell @0,5",
-		"":                                 " @0,0",
-	} {
-		if got := brief(screen.RenderTail([]byte(raw), 4, 10)); got != want {
-			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
 	}
 }
@@ -273,7 +250,7 @@ func TestResize(t *testing.T) {
 
 func TestSizes(t *testing.T) {
 	for _, size := range [][4]int{{0, 0, 1, 1}, {-5, 3, 1, 3}, {1 << 40, 1 << 40, screen.MaxRows, screen.MaxCols}} {
-		s := screen.Render([]byte("漢x\x1b[9;9H\t\x1b[Zy\x1b[5L\x1b[5@\x1b[5P\x1b[r\x1bM"), size[0], size[1])
+		s := render([]byte("漢x\x1b[9;9H\t\x1b[Zy\x1b[5L\x1b[5@\x1b[5P\x1b[r\x1bM"), size[0], size[1])
 		if len(s.Rows) != size[2] || s.CursorRow >= size[2] || s.CursorCol >= size[3] {
 			t.Errorf("%v: %d rows, cursor %d,%d", size, len(s.Rows), s.CursorRow, s.CursorCol)
 		}
@@ -310,7 +287,7 @@ func TestHostile(t *testing.T) {
 	for name, unit := range hostile {
 		raw := []byte(strings.Repeat(unit, 1<<17/len(unit)))
 		start := time.Now()
-		screen.Render(raw, screen.MaxRows, screen.MaxCols)
+		render(raw, screen.MaxRows, screen.MaxCols)
 		if took := time.Since(start); took > limit {
 			t.Errorf("%s: %v for 128 KiB, want at most %v", name, took, limit)
 		}
@@ -325,7 +302,7 @@ func BenchmarkRender(b *testing.B) {
 				b.SetBytes(int64(len(raw)))
 				b.ReportAllocs()
 				for b.Loop() {
-					screen.Render(raw, size[0], size[1])
+					render(raw, size[0], size[1])
 				}
 			})
 		}
@@ -341,9 +318,8 @@ func FuzzRender(f *testing.F) {
 	f.Add([]byte("0123456789漢e\u0301\u0302\t\x1b[Z\x1b[3g\x1bH\b\b\x1b[5b"), 2, 3, 7)
 	f.Fuzz(func(t *testing.T, raw []byte, rows, cols, cut int) {
 		rows, cols = min(rows, 60), min(cols, 200) // so that more is tried in the time
-		whole := screen.Render(raw, rows, cols)
+		whole := render(raw, rows, cols)
 		check(t, whole, rows, cols)
-		check(t, screen.RenderTail(raw, rows, cols), rows, cols)
 
 		s := screen.New(rows, cols)
 		for part := range slices.Chunk(raw, max(1, min(cut, 100))) {

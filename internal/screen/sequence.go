@@ -311,10 +311,7 @@ func (s *Screen) alternate(on bool) {
 	case s.grid == &s.alt:
 		s.alt.blankRows(0, s.rows)
 		s.grid = &s.main
-	case s.joined: // it has been the alternate screen all the time
-		s.main.blankRows(0, s.rows)
 	}
-	s.joined = false
 }
 
 // stackTitle is the part of XTWINOPS that keeps a title and brings it back.
