@@ -37,7 +37,7 @@ func whole(t testing.TB, l *transcript.Log) (kept, dropped int64) {
 	t.Helper()
 	var next transcript.Cursor
 	for {
-		page, err := l.Read(next, 1000)
+		page, err := read(l, next, 1000)
 		if err != nil {
 			t.Fatalf("Read = %v", err)
 		}
@@ -204,7 +204,7 @@ func FuzzRecords(f *testing.F) {
 			}
 		}
 		l := reopen(t, dir)
-		page, err := l.Read(0, 1<<20)
+		page, err := read(l, 0, 1<<20)
 		if err != nil || len(transcript.Bytes(page.Chunks)) > len(first)+len(second) {
 			t.Errorf("Read = %v, %v", page, err)
 		}

@@ -55,7 +55,7 @@ func TestUnsafe(t *testing.T) {
 				refused(t, "Create", err, test.want)
 				return
 			}
-			_, err = l.Read(0, 100)
+			_, err = read(l, 0, 100)
 			refused(t, "Read", err, test.want)
 			l.Rest()
 			end, err := l.Append(stdout, []byte("more"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -50,6 +51,11 @@ func add(t testing.TB, l *transcript.Log, from transcript.Stream, text string) t
 		t.Fatalf("Append = %v", err)
 	}
 	return end
+}
+
+// read reads these streams of a log, or all, from a cursor on.
+func read(l *transcript.Log, from transcript.Cursor, limit int, streams ...transcript.Stream) (transcript.Page, error) {
+	return l.View(0, math.MaxInt64, streams...).Read(from, limit)
 }
 
 // show writes a page on one line: what is dropped, the chunks, the next cursor.
@@ -102,7 +108,7 @@ func TestRead(t *testing.T) {
 		{"no limit to speak of", 4, 0, nil, `>4`},
 	} {
 		for name, log := range map[string]*transcript.Log{"closed": l, "opened": opened} {
-			page, err := log.Read(test.from, test.limit, test.streams...)
+			page, err := read(log, test.from, test.limit, test.streams...)
 			if got := show(page); got != test.want || err != nil {
 				t.Errorf("%s, %s: got %s, %v, want %s", test.name, name, got, err, test.want)
 			}
@@ -123,11 +129,11 @@ func TestDropped(t *testing.T) {
 	if n := size(t, dir); n != 250 {
 		t.Errorf("the files have %d bytes, want 250", n)
 	}
-	page, err := l.Read(10, 3)
+	page, err := read(l, 10, 3)
 	if got := show(page); got != `-94 0@104:"eee" >107` || err != nil {
 		t.Errorf("Read = %s, %v", got, err)
 	}
-	if page, err = l.Read(105, 1<<20); len(page.Chunks) != 1 || len(page.Chunks[0].Data) != 129 || page.Dropped != 0 || err != nil {
+	if page, err = read(l, 105, 1<<20); len(transcript.Bytes(page.Chunks)) != 129 || page.Dropped != 0 || err != nil {
 		t.Errorf("Read = %s, %v", show(page), err)
 	}
 }
@@ -170,7 +176,7 @@ func TestClosed(t *testing.T) {
 	if end, err := l.Append(stdout, []byte("x")); end != 10 || !errors.Is(err, transcript.ErrClosed) {
 		t.Errorf("Append = %d, %v, want 10, %v", end, err, transcript.ErrClosed)
 	}
-	if page, err := l.Read(0, 100); show(page) != `0@0:"bytes more" >10` || err != nil {
+	if page, err := read(l, 0, 100); show(page) != `0@0:"bytes more" >10` || err != nil {
 		t.Errorf("Read = %s, %v", show(page), err)
 	}
 	if _, err := l.Append(transcript.Streams, nil); err == nil {
@@ -226,7 +232,7 @@ func follow(t *testing.T, l *transcript.Log, closed *atomic.Bool, whole bool) {
 	var at transcript.Cursor
 	var streams [3][]byte
 	for ; !closed.Load() || at < l.End(); runtime.Gosched() {
-		page, err := l.Read(at, 1000)
+		page, err := read(l, at, 1000)
 		if err != nil {
 			t.Errorf("Read = %v", err)
 			return

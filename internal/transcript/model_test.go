@@ -100,7 +100,7 @@ func (m model) check(t *rapid.T, l *transcript.Log) {
 		rapid.Map(rapid.Int64Range(0, int64(end)+10), func(i int64) transcript.Cursor { return transcript.Cursor(i) }))
 	from := cursor.Draw(t, "from")
 	limit := rapid.OneOf(rapid.IntRange(1, 100), rapid.IntRange(1, 300000)).Draw(t, "limit")
-	page, err := l.Read(from, limit, streams...)
+	page, err := read(l, from, limit, streams...)
 	if err != nil {
 		t.Fatalf("Read = %v", err)
 	}

@@ -5,13 +5,9 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"time"
 )
-
-// forever is a cursor behind every other.
-const forever Cursor = math.MaxInt64
 
 // A Chunk is what one stream wrote at once, or nearly so.
 type Chunk struct {
@@ -205,54 +201,4 @@ func (s *scan) read(b block) error {
 	}
 	s.rest, s.block, s.seek = (*s.buffer)[:n], b, b.end
 	return nil
-}
-
-// A Page is a piece of a log.
-type Page struct {
-	Chunks []Chunk
-	// Next is where to go on reading: Next less Chunks and Dropped is what other
-	// streams wrote.
-	Next Cursor
-	// Dropped is how many bytes, of whatever stream, stood before the first
-	// chunk and are no longer there.
-	Dropped int64
-}
-
-// Read returns up to limit bytes behind a cursor, of these streams or of all. A
-// page has no bytes if there are none yet, and ends where bytes are missing: so
-// Dropped always says what is missing before its chunks.
-//
-// With an error the page has what came before it.
-func (l *Log) Read(from Cursor, limit int, streams ...Stream) (Page, error) {
-	return l.read(from, forever, limit, setOf(streams))
-}
-
-func (l *Log) read(from, to Cursor, limit int, streams set) (Page, error) {
-	s := l.scan(from, to, streams)
-	defer s.close()
-	page := Page{Next: s.at}
-	for limit > 0 {
-		p, err := s.next()
-		if err == io.EOF {
-			page.Next = s.at
-			break
-		}
-		if err != nil {
-			return page, err
-		}
-		if p.dropped > 0 {
-			page.Next = p.At
-			if len(page.Chunks) > 0 {
-				break
-			}
-			page.Dropped += p.dropped
-			page.Next = s.at
-			continue
-		}
-		c := p.Chunk.slice(0, limit)
-		limit -= len(c.Data)
-		page.Chunks = join(page.Chunks, c)
-		page.Next = c.End()
-	}
-	return page, nil
 }

@@ -22,9 +22,50 @@ func (v View) now() View {
 	return v
 }
 
-// Read is [Log.Read] within the view.
+// A Page is a piece of a log.
+type Page struct {
+	Chunks []Chunk
+	// Next is where to go on reading: Next less Chunks and Dropped is what other
+	// streams wrote.
+	Next Cursor
+	// Dropped is how many bytes, of whatever stream, stood before the first
+	// chunk and are no longer there.
+	Dropped int64
+}
+
+// Read returns up to limit bytes of the view behind a cursor. A page has no bytes
+// if there are none yet, and ends where bytes are missing: so Dropped always says
+// what is missing before its chunks.
+//
+// With an error the page has what came before it.
 func (v View) Read(from Cursor, limit int) (Page, error) {
-	return v.log.read(max(from, v.from), v.to, limit, v.streams)
+	s := v.log.scan(max(from, v.from), v.to, v.streams)
+	defer s.close()
+	page := Page{Next: s.at}
+	for limit > 0 {
+		p, err := s.next()
+		if err == io.EOF {
+			page.Next = s.at
+			break
+		}
+		if err != nil {
+			return page, err
+		}
+		if p.dropped > 0 {
+			page.Next = p.At
+			if len(page.Chunks) > 0 {
+				break
+			}
+			page.Dropped += p.dropped
+			page.Next = s.at
+			continue
+		}
+		c := p.Chunk.slice(0, limit)
+		limit -= len(c.Data)
+		page.Chunks = join(page.Chunks, c)
+		page.Next = c.End()
+	}
+	return page, nil
 }
 
 // Count returns how many bytes of the view's streams there are, and how many of
