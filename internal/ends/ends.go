@@ -46,10 +46,10 @@ func (e *Ends) Add(b []byte) {
 func (e *Ends) Total() int64 { return e.total }
 
 // Whole reports whether nothing was left out.
-func (e *Ends) Whole() bool { return e.Fits(0) }
+func (e *Ends) Whole() bool { return e.fits(0) }
 
-// Fits reports whether nothing would be left out with n bytes more.
-func (e *Ends) Fits(n int) bool { return e.total+int64(n) <= int64(e.Head)+int64(e.Tail) }
+// fits reports whether nothing would be left out with n bytes more.
+func (e *Ends) fits(n int) bool { return e.total+int64(n) <= int64(e.Head)+int64(e.Tail) }
 
 // Parts returns copies of the two ends, cut between characters; first is all of
 // it if nothing was left out.

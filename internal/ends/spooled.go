@@ -49,7 +49,7 @@ func (s *Spooled) Add(b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	if s.open != nil && s.ends.Whole() && !s.ends.Fits(len(b)) {
+	if s.open != nil && s.ends.Whole() && !s.ends.fits(len(b)) {
 		if s.spool = s.open(); s.spool != nil {
 			_, _ = s.spool.Write(s.ends.Bytes()) // a spool that fails says so in its Name
 		}
