@@ -115,7 +115,7 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 		if r.Err != nil {
 			what = r.Err.Error()
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s |\n", cell(r.Host), r.Outcome, cell(Count(r)), r.Duration.Round(100*time.Millisecond), cell(what))
+		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s |\n", cell(r.Host), r.Outcome, cell(count(r)), r.Duration.Round(100*time.Millisecond), cell(what))
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "| … | | | | and %d more |\n", left)
@@ -133,8 +133,8 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 	return err
 }
 
-// Count says how many steps of a host went well.
-func Count(r *script.Result) string {
+// count says how many steps of a host went well.
+func count(r *script.Result) string {
 	good, skipped := 0, 0
 	for i := range r.Steps {
 		switch {
