@@ -21,9 +21,8 @@ func (a *app) completionCommand() *cobra.Command {
 		Example: `  source <(gateway completion bash)
   gateway completion zsh > "${fpath[1]}/_gateway"
   gateway completion fish > ~/.config/fish/completions/gateway.fish`,
-		Args:              exactly("SHELL"),
-		ValidArgs:         shells,
-		ValidArgsFunction: nil,
+		Args:      exactly("SHELL"),
+		ValidArgs: shells,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":
@@ -38,19 +37,14 @@ func (a *app) completionCommand() *cobra.Command {
 	}
 }
 
-// completion is what cobra asks for the words that may come next.
-type completion = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
-// completeHosts completes up to most names of hosts. What comes behind them is
-// for the host to know.
-func (a *app) completeHosts(most int) completion {
-	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		names, _ := a.names()
-		return names, cobra.ShellCompDirectiveNoFileComp
+// completeHost completes the name of a host. What comes behind it is for the
+// host to know.
+func (a *app) completeHost(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	names, _ := a.names()
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeSelector completes the last term of a selector.

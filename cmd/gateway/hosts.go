@@ -147,7 +147,7 @@ func (a *app) hostsShowCommand() *cobra.Command {
 		Example: `  gateway hosts show web1
   gateway hosts show web1 --explain`,
 		Args:              plainHost,
-		ValidArgsFunction: a.completeHosts(1),
+		ValidArgsFunction: a.completeHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g, _, err := a.openHosts()
 			if err != nil {

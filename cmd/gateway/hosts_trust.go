@@ -35,7 +35,7 @@ added, and the lines with the old one stay: they are named, for you to remove.`,
   gateway hosts trust web1 \
     --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,
 		Args:              plainHost,
-		ValidArgsFunction: a.completeHosts(1),
+		ValidArgsFunction: a.completeHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.trust(cmd, args[0], f)
 		},

@@ -100,7 +100,7 @@ func (a *app) showSession(s api.Session, format string, args ...any) error {
 
 // completeSessions completes up to most names of open sessions. No daemon is
 // started for it.
-func (a *app) completeSessions(most int) completion {
+func (a *app) completeSessions(most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most || a.load() != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp

@@ -31,7 +31,7 @@ asked for at the terminal, if there is one; else host keys are strict.`,
   gateway session open db1 --sudo=postgres --cwd /var/lib/postgresql --ttl 1h
   s=$(gateway session open web1) && gateway session exec "$s" -- uptime`,
 		Args:              plainHost,
-		ValidArgsFunction: a.completeHosts(1),
+		ValidArgsFunction: a.completeHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.sessionOpen(cmd, args[0], &f)
 		},

@@ -25,7 +25,7 @@ lost, or stdout could not be written to.`,
 		Example: `  gateway shell web1
   gateway shell -u postgres db1`,
 		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     a.completeHosts(1),
+		ValidArgsFunction:     a.completeHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			host, rest, err := a.target(cmd, args)
 			if err != nil || host == "" {
