@@ -27,12 +27,14 @@ type execution struct {
 	wait    time.Duration
 	waits   bool // wait is given
 
-	typing   bool          // the person's keys are the command's
-	keyboard *keyboard     // of who is typing
-	command  *api.Command  // once it has started
-	ask      asker         // nil: nobody
-	asked    func()        // ends the question that is open
-	answers  chan answered // of ask
+	typing   bool             // the person's keys are the command's
+	keyboard *keyboard        // of who is typing
+	command  *api.Command     // once it has started
+	late     <-chan time.Time // when the wait is over
+	stopped  bool             // by a signal, which may come before the command has started
+	ask      asker            // nil: nobody
+	asked    func()           // ends the question that is open
+	answers  chan answered    // of ask
 	refused  *transport.Error
 	prompt   *api.Prompt // the question that was put last
 
@@ -64,43 +66,13 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 	if e.typing {
 		defer e.sit(requests, left)()
 	}
-	events := make(chan api.Event)
-	ended := make(chan error, 1)
-	go func() { // ends with the command, or with requests
-		ended <- e.client.Exec(requests, e.session, e.run, func(event api.Event) error {
-			select {
-			case events <- event:
-				return nil
-			case <-requests.Done():
-				return requests.Err()
-			}
-		})
-	}()
-	var late <-chan time.Time
+	events, ended := e.send(requests)
 	stop := ctx.Done()
-	var interrupt bool // as soon as it has started
 	for {
 		select {
 		case event := <-events:
-			switch event.Event {
-			case "started":
-				e.started(requests, event.Command)
-				if e.waits {
-					late = time.After(e.wait)
-				}
-				if interrupt {
-					e.interrupt(requests)
-				}
-			case "waiting_input":
-				if e.waits {
-					return e.unfinished(requests, event.Command.Prompt)
-				}
-				e.question(requests, event.Command.Prompt)
-			case "result":
-				e.asked()
-				return e.result(event.Command)
-			default:
-				e.output(event)
+			if result, over := e.take(requests, event); over {
+				return result
 			}
 		case answer := <-e.answers:
 			e.answer(requests, answer)
@@ -110,20 +82,58 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 				return e.left(errLeftEarly)
 			}
 			return e.unfinished(requests, nil)
-		case <-late:
+		case <-e.late:
 			return e.unfinished(requests, nil)
 		case <-stop:
 			stop = nil
 			if signal, ok := interrupted(context.Cause(ctx)); ok && signal.signal == syscall.SIGHUP {
 				return e.left(context.Cause(ctx))
 			}
-			if interrupt = true; e.command != nil {
+			if e.stopped = true; e.command != nil {
 				e.interrupt(requests)
 			}
 		case err := <-ended:
 			return e.lost(err)
 		}
 	}
+}
+
+// send has the daemon run the command, and returns what it tells of it, and how
+// that has ended. Both end with the command, or with the context.
+func (e *execution) send(ctx context.Context) (<-chan api.Event, <-chan error) {
+	events := make(chan api.Event)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- e.client.Exec(ctx, e.session, e.run, func(event api.Event) error {
+			select {
+			case events <- event:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	return events, ended
+}
+
+// take takes an event. It reports whether that is the last one for this call, and
+// what is known of the command then.
+func (e *execution) take(ctx context.Context, event api.Event) (result gateway.Result, over bool) {
+	switch event.Event {
+	case "started":
+		e.started(ctx, event.Command)
+	case "waiting_input":
+		if e.waits {
+			return e.unfinished(ctx, event.Command.Prompt), true
+		}
+		e.question(ctx, event.Command.Prompt)
+	case "result":
+		e.asked()
+		return e.result(event.Command), true
+	default:
+		e.output(event)
+	}
+	return result, false
 }
 
 // sit puts the person at the session's terminal, until the returned function is
@@ -174,6 +184,12 @@ func (e *execution) started(ctx context.Context, c *api.Command) {
 	e.show.started()
 	say := func() { e.app.out.say("gateway: the command goes on\nhint: " + e.goOn()) }
 	e.app.parting.Store(&say)
+	if e.waits {
+		e.late = time.After(e.wait)
+	}
+	if e.stopped {
+		e.interrupt(ctx)
+	}
 }
 
 // goOn says how to come back to the command.
@@ -273,64 +289,4 @@ func (e *execution) interrupt(ctx context.Context) {
 	if err := e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int), Command: e.command.ID}); err != nil {
 		e.app.log.Debug("interrupt", "command", e.command.ID, "error", err) // it has ended
 	}
-}
-
-// result returns the command's result.
-func (e *execution) result(c *api.Command) gateway.Result {
-	r := *c.Result
-	if e.refused != nil && r.Verdict == session.Interrupted {
-		r.Err, r.Prompt = e.refused, e.prompt.Text
-	}
-	missing := e.missing()
-	if e.app.config.Output == "json" { // which has what the result has
-		if missing = nil; c.Why != nil && r.Truncated {
-			missing = notKept("some", c.Why)
-		}
-	}
-	switch {
-	case r.Err == nil:
-		r.Err = missing
-	case missing != nil:
-		e.app.warn(missing.Error())
-	}
-	if missing == nil {
-		e.cut(r)
-	}
-	return r
-}
-
-// left returns what is known of a command whose caller's terminal is gone: it
-// goes on.
-func (e *execution) left(err error) gateway.Result {
-	if e.command == nil { // the daemon may have got the request
-		r := notStarted(e.session, e.run.Text, err)
-		r.Verdict = session.Unknown
-		return r
-	}
-	return e.soFar(session.Verdict(api.Running), err)
-}
-
-var errLeftEarly = &transport.Error{
-	Code:    "link.lost",
-	Message: "left before the daemon said that the command has started",
-	Hint:    "look at the session before running it again: gateway session list",
-}
-
-// lost returns what is known when the daemon says no more.
-func (e *execution) lost(err error) gateway.Result {
-	if e.command == nil {
-		r := notStarted(e.session, e.run.Text, err)
-		if err == nil || errors.Is(err, client.ErrLost) { // it may have got the request
-			r.Verdict, r.Err = session.Unknown, lostDaemon(err)
-		}
-		return r
-	}
-	return e.soFar(session.Unknown, lostDaemon(err))
-}
-
-func lostDaemon(err error) error {
-	if err == nil {
-		err = errors.New("its answer has no end")
-	}
-	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: lost while the command ran: %v", err), Err: err, Hint: "what is known of it: gateway session list"}
 }
