@@ -33,27 +33,9 @@ func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
 // waitFor waits for a command, or without one for the session. What others run
 // behind it is not the caller's.
 func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Waited, error) {
-	var match *matcher
-	switch w.Until {
-	case api.UntilExit, api.UntilPrompt:
-	case api.UntilIdle:
-		if w.Idle <= 0 {
-			return api.Waited{}, &transport.Error{Code: "usage", Message: "daemon: wait until idle: for how long?"}
-		}
-	case api.UntilMatch:
-		expression, err := compile(w.Match)
-		if err != nil {
-			return api.Waited{}, err
-		}
-		var begin int64
-		if c != nil { // what others have said before it does not count
-			begin = c.From
-		}
-		if match, err = newMatcher(s.log, expression, begin, w.Since); err != nil {
-			return api.Waited{}, err
-		}
-	default:
-		return api.Waited{}, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: wait until %q: use exit, prompt, match or idle", w.Until)}
+	match, err := s.awaited(c, w)
+	if err != nil {
+		return api.Waited{}, err
 	}
 	if w.Max > 0 {
 		var cancel context.CancelFunc
@@ -99,6 +81,30 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 			return s.withResult(waited, w.Limit), nil
 		}
 	}
+}
+
+// awaited checks what is waited for, and returns what finds it where it is text.
+func (s *live) awaited(c *api.Command, w api.Wait) (*matcher, error) {
+	switch w.Until {
+	case api.UntilExit, api.UntilPrompt:
+		return nil, nil
+	case api.UntilIdle:
+		if w.Idle <= 0 {
+			return nil, &transport.Error{Code: "usage", Message: "daemon: wait until idle: for how long?"}
+		}
+		return nil, nil
+	case api.UntilMatch:
+		expression, err := compile(w.Match)
+		if err != nil {
+			return nil, err
+		}
+		var begin int64
+		if c != nil { // what others have said before it does not count
+			begin = c.From
+		}
+		return newMatcher(s.log, expression, begin, w.Since)
+	}
+	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: wait until %q: use exit, prompt, match or idle", w.Until)}
 }
 
 // withResult gives the command's result its streams.

@@ -49,44 +49,47 @@ func (l *linker) problem(at place, hint, format string, args ...any) {
 	l.problems.Add(&Error{Code: codeInventory, File: at.file, Line: at.line, Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
+// A namespace has what a group may name: hosts, or groups.
+type namespace struct {
+	kind  string
+	index map[string]int
+	names func() []string
+}
+
 // references resolves the names in groups.
 func (l *linker) references() {
 	l.children = make([][]int, len(l.builder.groups))
 	l.parents = make([][]int, len(l.builder.groups))
 	l.direct = make([][]int, len(l.builder.groups))
+	host := namespace{"host", l.inv.index, l.inv.Names}
+	group := namespace{"group", l.inv.groupIndex, l.groupNamesInOrder}
 	for i, g := range l.builder.groups {
 		for _, ref := range g.hosts {
-			host, ok := l.inv.index[ref.name]
-			if !ok && l.problems.Full() {
-				return // to search for what is near takes time
+			if member, ok := l.member(g.name, ref, host, group); ok {
+				l.direct[i] = append(l.direct[i], member)
 			}
-			if !ok {
-				hint := DidYouMean(ref.name, "", l.inv.Names())
-				if _, isGroup := l.inv.groupIndex[ref.name]; isGroup {
-					hint = ref.name + " is a group: list it under groups"
-				}
-				l.problem(ref.place, hint, "group %s: no host %s", g.name, brief(ref.name))
-				continue
-			}
-			l.direct[i] = append(l.direct[i], host)
 		}
 		for _, ref := range g.groups {
-			child, ok := l.inv.groupIndex[ref.name]
-			if !ok && l.problems.Full() {
-				return
+			if child, ok := l.member(g.name, ref, group, host); ok {
+				l.children[i] = append(l.children[i], child)
+				l.parents[child] = append(l.parents[child], i)
 			}
-			if !ok {
-				hint := DidYouMean(ref.name, "", l.groupNamesInOrder())
-				if _, isHost := l.inv.index[ref.name]; isHost {
-					hint = ref.name + " is a host: list it under hosts"
-				}
-				l.problem(ref.place, hint, "group %s: no group %s", g.name, brief(ref.name))
-				continue
-			}
-			l.children[i] = append(l.children[i], child)
-			l.parents[child] = append(l.parents[child], i)
 		}
 	}
+}
+
+// member returns what a group names in one namespace. What stands in the other one
+// is a mistake that is easily made.
+func (l *linker) member(group string, ref reference, want, other namespace) (int, bool) {
+	member, ok := want.index[ref.name]
+	if !ok && !l.problems.Full() { // to search for what is near takes time
+		hint := DidYouMean(ref.name, "", want.names())
+		if _, mistaken := other.index[ref.name]; mistaken {
+			hint = ref.name + " is a " + other.kind + ": list it under " + other.kind + "s"
+		}
+		l.problem(ref.place, hint, "group %s: no %s %s", group, want.kind, brief(ref.name))
+	}
+	return member, ok
 }
 
 func (l *linker) groupNamesInOrder() []string {

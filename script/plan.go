@@ -73,104 +73,115 @@ type PlannedAnswer struct {
 // Plan returns what would run on a host, where a step whose sudo names nobody
 // becomes sudo. It resolves no secret, and connects to nothing.
 func (r *Runner) Plan(host hosts.Host, sudo string) Plan {
-	values := r.Script.values(host.Name, r.Given)
-	p := Plan{Host: host.Name, Vars: map[string]string{}}
+	p := planner{r, host, sudo, r.Script.values(host.Name, r.Given)}
+	plan := Plan{Host: host.Name, Vars: map[string]string{}}
 	for _, v := range r.Script.Vars {
-		p.Vars[v.Name] = values[v.Name]
+		plan.Vars[v.Name] = p.values[v.Name]
 	}
 	for _, secret := range r.Script.Secrets {
-		p.Secrets = append(p.Secrets, secret.Name)
-		values[secret.Name] = redact.Mask
-	}
-	resolve := func(text string) string {
-		return expand(text, func(name string) string {
-			if value, ok := values[name]; ok {
-				return value
-			}
-			return "${{ " + name + " }}"
-		})
+		plan.Secrets = append(plan.Secrets, secret.Name)
+		p.values[secret.Name] = redact.Mask
 	}
 	first := 0
 	if r.StartAt != "" {
 		first, _ = r.Script.Find(r.StartAt, host.Name, r.Given)
 	}
-	add := func(steps []Step, block string) {
-		for i := range steps {
-			s := &steps[i]
-			planned := PlannedStep{
-				Name: resolve(s.Name), Block: block, Line: s.Line, Skipped: block == Steps && i < first,
-				When: s.When, Cwd: resolve(s.Cwd), Expect: planExpect(s.Expect, resolve),
-				Until: s.Until, Retry: s.Retry.Times, Idempotent: s.Idempotent, KeepGoing: s.KeepGoing,
-				Answers: planAnswers(s.Answers, resolve), Register: s.Register, Run: s.Run,
-			}
-			if s.Retry.Delay > 0 {
-				planned.Delay = s.Retry.Delay.String()
-			}
-			if !planned.Skipped {
-				planned.Warning = r.warning(s, planned.Name, host.Shell)
-			}
-			if s.Continue {
-				planned.OnFail = "continue"
-			}
-			if s.Copy != nil {
-				planned.Copy = r.planCopy(s.Copy, resolve)
-			}
-			if s.Sudo.On {
-				planned.Sudo = cmp.Or(resolve(s.Sudo.User), sudo)
-			}
-			if s.Timeout > 0 {
-				planned.Timeout = s.Timeout.String()
-			}
-			if len(s.Env) > 0 {
-				planned.Env = map[string]string{}
-				for name, value := range s.Env {
-					planned.Env[name] = resolve(value)
-				}
-			}
-			p.Steps = append(p.Steps, planned)
+	for i := range r.Script.Steps {
+		plan.Steps = append(plan.Steps, p.step(&r.Script.Steps[i], Steps, i < first))
+	}
+	for i := range r.Script.Always {
+		plan.Steps = append(plan.Steps, p.step(&r.Script.Always[i], Always, false))
+	}
+	return plan
+}
+
+// A planner plans for one host.
+type planner struct {
+	*Runner
+	host   hosts.Host
+	sudo   string
+	values map[string]string // of the variables, as far as they are known
+}
+
+// resolve puts values in the place of their variables.
+func (p *planner) resolve(text string) string {
+	return expand(text, func(name string) string {
+		if value, ok := p.values[name]; ok {
+			return value
+		}
+		return "${{ " + name + " }}"
+	})
+}
+
+func (p *planner) step(s *Step, block string, skipped bool) PlannedStep {
+	planned := PlannedStep{
+		Name: p.resolve(s.Name), Block: block, Line: s.Line, Skipped: skipped,
+		When: s.When, Cwd: p.resolve(s.Cwd), Expect: p.expect(s.Expect),
+		Until: s.Until, Retry: s.Retry.Times, Idempotent: s.Idempotent, KeepGoing: s.KeepGoing,
+		Answers: p.answers(s.Answers), Register: s.Register, Run: s.Run,
+	}
+	if s.Retry.Delay > 0 {
+		planned.Delay = s.Retry.Delay.String()
+	}
+	if !skipped {
+		planned.Warning = p.warning(s, planned.Name)
+	}
+	if s.Continue {
+		planned.OnFail = "continue"
+	}
+	if s.Copy != nil {
+		planned.Copy = p.copy(s.Copy)
+	}
+	if s.Sudo.On {
+		planned.Sudo = cmp.Or(p.resolve(s.Sudo.User), p.sudo)
+	}
+	if s.Timeout > 0 {
+		planned.Timeout = s.Timeout.String()
+	}
+	if len(s.Env) > 0 {
+		planned.Env = map[string]string{}
+		for name, value := range s.Env {
+			planned.Env[name] = p.resolve(value)
 		}
 	}
-	add(r.Script.Steps, Steps)
-	add(r.Script.Always, Always)
-	return p
+	return planned
 }
 
 // warning says what of a step's text would run whole, and which of its tests can't be
 // read.
-func (r *Runner) warning(s *Step, name, shell string) string {
-	warnings := r.Script.unreadable(s, name, shell)
+func (p *planner) warning(s *Step, name string) string {
+	warnings := p.Script.unreadable(s, name, p.host.Shell)
 	if !s.KeepGoing {
-		if unsplit := gateway.Unsplit(r.Script.command(s, name), shell); unsplit != "" {
+		if unsplit := gateway.Unsplit(p.Script.command(s, name), p.host.Shell); unsplit != "" {
 			warnings = append(warnings, unsplit)
 		}
 	}
 	return strings.Join(warnings, "; ")
 }
 
-func planExpect(e Expect, resolve func(string) string) *PlannedExpect {
-	p := PlannedExpect{e.Exit, planMatch(e.Stdout, resolve), planMatch(e.Stderr, resolve)}
-	if p.Exit == nil && p.Stdout == nil && p.Stderr == nil {
+func (p *planner) expect(e Expect) *PlannedExpect {
+	planned := PlannedExpect{e.Exit, p.match(e.Stdout), p.match(e.Stderr)}
+	if planned.Exit == nil && planned.Stdout == nil && planned.Stderr == nil {
 		return nil
 	}
-	return &p
+	return &planned
 }
 
-func planMatch(m Match, resolve func(string) string) *PlannedMatch {
+func (p *planner) match(m Match) *PlannedMatch {
 	if m == (Match{}) {
 		return nil
 	}
-	p := &PlannedMatch{Contains: resolve(m.Contains), Matches: resolve(m.Matches)}
+	planned := &PlannedMatch{Contains: p.resolve(m.Contains), Matches: p.resolve(m.Matches)}
 	if m.Equals != nil {
-		text := resolve(*m.Equals)
-		p.Equals = &text
+		planned.Equals = new(p.resolve(*m.Equals))
 	}
-	return p
+	return planned
 }
 
-func planAnswers(answers []Answer, resolve func(string) string) []PlannedAnswer {
+func (p *planner) answers(answers []Answer) []PlannedAnswer {
 	var planned []PlannedAnswer
 	for _, a := range answers {
-		send := resolve(a.Text)
+		send := p.resolve(a.Text)
 		if a.Secret != "" {
 			send = "secret:" + a.Secret
 		}
@@ -261,38 +272,38 @@ type PlannedCopy struct {
 	Options   []string `json:"options"`
 }
 
-// planCopy resolves the path on this machine to where it is. The one on the host
+// copy resolves the path on this machine to where it is. The one on the host
 // depends on where the session is then.
-func (r *Runner) planCopy(c *Copy, resolve func(string) string) *PlannedCopy {
+func (p *planner) copy(c *Copy) *PlannedCopy {
 	here := func(text string) string {
-		text = resolve(text)
+		text = p.resolve(text)
 		if mention.MatchString(text) {
 			return text // it may begin anywhere
 		}
-		return local(r.Script.dir, text)
+		return local(p.Script.dir, text)
 	}
-	p := &PlannedCopy{Direction: direction(c), Options: []string{}}
+	planned := &PlannedCopy{Direction: direction(c), Options: []string{}}
 	if c.Fetch {
-		p.Src, p.Dst = resolve(c.Src), here(c.Dst)
+		planned.Src, planned.Dst = p.resolve(c.Src), here(c.Dst)
 	} else {
-		p.Src, p.Dst = here(c.Src), resolve(c.Dst)
+		planned.Src, planned.Dst = here(c.Src), p.resolve(c.Dst)
 	}
 	for _, option := range []struct {
 		name string
 		on   bool
 	}{{"recursive", c.Recursive}, {"preserve", c.Preserve}, {"checksum", c.Checksum}, {"resume", c.Resume}} {
 		if option.on {
-			p.Options = append(p.Options, option.name)
+			planned.Options = append(planned.Options, option.name)
 		}
 	}
 	if c.Mode != nil {
-		p.Options = append(p.Options, fmt.Sprintf("mode %04o", *c.Mode))
+		planned.Options = append(planned.Options, fmt.Sprintf("mode %04o", *c.Mode))
 	}
 	if c.Links != transfer.KeepLinks {
-		p.Options = append(p.Options, "links "+c.Links.String())
+		planned.Options = append(planned.Options, "links "+c.Links.String())
 	}
 	for _, pattern := range c.Exclude {
-		p.Options = append(p.Options, "exclude "+resolve(pattern))
+		planned.Options = append(planned.Options, "exclude "+p.resolve(pattern))
 	}
-	return p
+	return planned
 }
