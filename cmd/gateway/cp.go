@@ -242,7 +242,7 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 	begun := time.Now()
 	results, why := c.all(ctx)
 	status := statusOf(ctx, results, func(r *cpResult) fleet.Outcome { return r.Outcome }, why)
-	s := &cpSummary{results: results, took: time.Since(begun), why: why, status: a.out.status(status)}
+	s := &cpSummary{conclusion{took: time.Since(begun), why: why, status: a.out.status(status)}, results}
 	if c.journal != nil {
 		s.run = a.endRun(c.journal, s.status)
 	}

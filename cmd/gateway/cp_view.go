@@ -23,11 +23,8 @@ type cpView interface {
 
 // A cpSummary is what is left to say when all is done.
 type cpSummary struct {
-	run     string // its id; empty if it is not remembered
+	conclusion
 	results []*cpResult
-	took    time.Duration
-	why     error // what kept hosts from being tried, or ended them
-	status  int
 }
 
 func (s *cpSummary) counts() map[string]int {
@@ -248,39 +245,31 @@ func (v *cpText) end(s *cpSummary) {
 	if v.app.config.Quiet || out.failed() != nil {
 		return
 	}
-	var lines []string
+	var text []string
 	if v.copying.fromMany || v.copying.toMany {
-		head := fmt.Sprintf("gateway: %d of %d ok in %s", s.counts()[string(fleet.OK)], len(s.results), lasted(s.took))
-		if s.run != "" {
-			head += ", run " + s.run
-		}
-		lines = append(lines, head)
-		if s.why != nil {
-			lines = append(lines, "  "+visible(s.why.Error()))
-		}
+		text = s.begin(s.counts()[string(fleet.OK)], len(s.results), "")
 		for _, r := range s.results {
-			text := spelled(r.Outcome)
-			if err := r.err(); err != nil {
-				text += ", " + gateway.Code(err)
-			}
-			if r.Outcome == fleet.OK || r.Files > 0 {
-				text += ": " + v.summary(r)
-			}
-			lines = append(lines, "  "+r.Host+"  "+text)
+			text = append(text, "  "+r.Host+"  "+v.line(r))
 		}
 	} else if r := s.results[0]; r.Outcome == fleet.OK || r.Files+r.Dirs+r.Links+r.Unchanged+r.Bytes+r.Failed > 0 {
-		lines = append(lines, "gateway: "+v.summary(r))
+		text = []string{"gateway: " + v.summary(r)}
+	} else {
+		return
 	}
-	if len(lines) > 0 {
-		if out.errColor {
-			color := green
-			if s.status != 0 {
-				color = red
-			}
-			lines[0] = "\x1b[" + color + "m" + lines[0] + "\x1b[0m"
-		}
-		out.say(strings.Join(lines, "\n"))
+	text[0] = out.paintHead(s.status == 0, text[0])
+	out.say(strings.Join(text, "\n"))
+}
+
+// line says how the copy of one host among many has ended.
+func (v *cpText) line(r *cpResult) string {
+	text := spelled(r.Outcome)
+	if err := r.err(); err != nil {
+		text += ", " + gateway.Code(err)
 	}
+	if r.Outcome == fleet.OK || r.Files > 0 {
+		text += ": " + v.summary(r)
+	}
+	return text
 }
 
 // summary says what was done for a host.

@@ -52,14 +52,32 @@ func commandOutcome(r gateway.Result) fleet.Outcome {
 	return outcome
 }
 
+// A conclusion is what exec, run and cp all say when the hosts are done.
+type conclusion struct {
+	run    string // its id; empty if it is not remembered
+	took   time.Duration
+	why    error // what kept hosts from being tried, or ended them
+	status int
+}
+
+// begin is how a summary begins for people: how many are ok, and what kept the others from
+// being tried.
+func (c *conclusion) begin(ok, all int, of string) []string {
+	head := fmt.Sprintf("gateway: %d of %d%s ok in %s", ok, all, of, lasted(c.took))
+	if c.run != "" {
+		head += ", run " + c.run
+	}
+	if c.why == nil {
+		return []string{head}
+	}
+	return []string{head, "  " + visible(c.why.Error())}
+}
+
 // A summary is what is left to say when all hosts are done.
 type summary struct {
-	run     string // its id; empty if it is not remembered
+	conclusion
 	names   []string
 	results []gateway.Result
-	took    time.Duration
-	why     error // see statusOf
-	status  int
 }
 
 // A summaryEvent is the last event of a run.
@@ -93,16 +111,9 @@ func (s *summary) emit(v *eventsView) {
 // say writes the summary for people, on stderr: what is not ok by its outcome,
 // with the hosts folded.
 func (s *summary) say(out *output) {
-	counts := s.counts()
-	ok := counts[string(fleet.OK)]
-	head := fmt.Sprintf("gateway: %d of %d ok in %s", ok, len(s.results), lasted(s.took))
-	if s.run != "" {
-		head += ", run " + s.run
-	}
-	text := []string{head}
-	if s.why != nil {
-		text = append(text, "  "+visible(s.why.Error()))
-	}
+	ok := s.counts()[string(fleet.OK)]
+	text := s.begin(ok, len(s.results), "")
+	text[0] = out.paintHead(ok == len(s.results), text[0])
 	type line struct {
 		outcome fleet.Outcome
 		ending  string
@@ -130,13 +141,6 @@ func (s *summary) say(out *output) {
 	for _, l := range order {
 		entry := fmt.Sprintf("  %4d  %-*s  %s", len(groups[l]), width, l.ending, hosts.FoldNames(groups[l]))
 		text = append(text, entry)
-	}
-	if out.errColor {
-		color := green
-		if ok < len(s.results) {
-			color = red
-		}
-		text[0] = "\x1b[" + color + "m" + text[0] + "\x1b[0m"
 	}
 	out.say(strings.Join(text, "\n"))
 }

@@ -251,8 +251,21 @@ func (o *output) paint(color, text string) string {
 	if !o.color {
 		return text
 	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
+	return painted(color, text)
 }
+
+// paintHead is paint for the first line of what stderr says of a run.
+func (o *output) paintHead(well bool, line string) string {
+	switch {
+	case !o.errColor:
+		return line
+	case well:
+		return painted(green, line)
+	}
+	return painted(red, line)
+}
+
+func painted(color, text string) string { return "\x1b[" + color + "m" + text + "\x1b[0m" }
 
 // printf writes text for people to stdout.
 func (o *output) printf(format string, args ...any) error {

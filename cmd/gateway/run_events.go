@@ -122,11 +122,8 @@ func both(a, b script.Observer) script.Observer {
 
 // A scriptSummary is what is left to say when all hosts are done.
 type scriptSummary struct {
-	run     string // its id; empty if it is not remembered
+	conclusion
 	results []script.Result
-	took    time.Duration
-	why     error // what kept hosts from being tried, or ended them
-	status  int
 }
 
 func (s *scriptSummary) counts() map[string]int {

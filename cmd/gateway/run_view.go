@@ -186,21 +186,8 @@ func (v *scriptText) end(s *scriptSummary) {
 	if v.app.config.Quiet || out.failed() != nil {
 		return
 	}
-	head := fmt.Sprintf("gateway: %d of %d hosts ok in %s", s.ok(), len(s.results), lasted(s.took))
-	if s.run != "" {
-		head += ", run " + s.run
-	}
-	if out.errColor {
-		color := green
-		if s.ok() < len(s.results) {
-			color = red
-		}
-		head = "\x1b[" + color + "m" + head + "\x1b[0m"
-	}
-	text := []string{head}
-	if s.why != nil {
-		text = append(text, "  "+visible(s.why.Error()))
-	}
+	text := s.begin(s.ok(), len(s.results), " hosts")
+	text[0] = out.paintHead(s.ok() == len(s.results), text[0])
 	order := slices.Clone(s.results)
 	slices.SortStableFunc(order, func(a, b script.Result) int {
 		return cmp.Compare(slices.Index(fleet.Outcomes, a.Outcome), slices.Index(fleet.Outcomes, b.Outcome))
