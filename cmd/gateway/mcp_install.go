@@ -8,13 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"gateway/hosts"
 	"gateway/internal/config"
+	"gateway/session"
 )
 
 // A snippet is what a person adds to their client's configuration.
@@ -38,7 +38,7 @@ type launch struct {
 var mcpClients = map[string]func(launch) snippet{
 	"claude": func(l launch) snippet {
 		l.Type = "stdio"
-		return snippet{Where: "run", Text: "claude mcp add-json --scope user gateway " + shellQuote(compact(l))}
+		return snippet{Where: "run", Text: "claude mcp add-json --scope user gateway " + session.Quote(compact(l))}
 	},
 	"cursor": func(l launch) snippet {
 		return snippet{Where: "add to ~/.cursor/mcp.json", Text: indented("mcpServers", l)}
@@ -154,9 +154,7 @@ func (a *app) launch(selector string) (launch, error) {
 // compact returns a value as JSON on one line.
 func compact(value any) string {
 	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
+	if err := writeJSON(&b, value); err != nil {
 		panic(err) // our own types
 	}
 	return strings.TrimSpace(b.String())
@@ -181,9 +179,6 @@ func (l launch) toml() string {
 		pairs = append(pairs, name+" = "+compact(l.Env[name]))
 	}
 	// The agent's socket is not among what it passes on.
-	fmt.Fprintf(&b, "env = { %s }\nenv_vars = [\"SSH_AUTH_SOCK\"]\ntool_timeout_sec = %s", strings.Join(pairs, ", "), strconv.Itoa(60))
+	fmt.Fprintf(&b, "env = { %s }\nenv_vars = [\"SSH_AUTH_SOCK\"]\ntool_timeout_sec = 60", strings.Join(pairs, ", "))
 	return b.String()
 }
-
-// shellQuote quotes a word for sh.
-func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
