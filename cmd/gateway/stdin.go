@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 
@@ -23,4 +24,60 @@ func hasData(f *os.File) bool {
 		return err == nil && n > 0
 	}
 	return false
+}
+
+// maxScript is one more than a session takes: that it is too long is for the
+// session to say.
+const maxScript = 4<<20 + 1
+
+// readScript reads a script, until a signal comes.
+func readScript(ctx context.Context, name string) (string, error) {
+	file := os.Stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", err
+		}
+		defer f.Close()
+		file = f
+	}
+	data, err := readAll(ctx, file, maxScript)
+	return string(data), err
+}
+
+// readAll reads up to a limit, until a signal comes.
+func readAll(ctx context.Context, file *os.File, limit int64) ([]byte, error) {
+	type reading struct {
+		data []byte
+		err  error
+	}
+	read := make(chan reading, 1)
+	go func() { // ends with the file, or with the process
+		data, err := io.ReadAll(io.LimitReader(file, limit))
+		read <- reading{data, err}
+	}()
+	select {
+	case r := <-read:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// unread notices that stdin has something that nobody reads.
+type unread struct {
+	app  *app
+	done bool
+}
+
+func (a *app) unread(f *execFlags) *unread {
+	return &unread{app: a, done: f.stdin || f.tty || f.script == "-"}
+}
+
+// warn warns once.
+func (u *unread) warn() {
+	if !u.done && hasData(os.Stdin) {
+		u.done = true
+		u.app.warn("stdin has data that nobody reads: -i passes it on")
+	}
 }

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/runs"
+	"gateway/transfer"
+)
+
+// A copying is one call of cp.
+type copying struct {
+	app      *app
+	flags    *cpFlags
+	gateway  *gateway.Gateway
+	from, to transfer.Place // from without its path
+	paths    []string
+	// fromMany and toMany: the selector is for many, however many it selects. One
+	// of both at most.
+	fromMany, toMany bool
+	names            []string // of the hosts
+	source           transfer.Machine
+	view             cpView
+	journal          *runs.Journal
+}
+
+// run copies for all hosts, and says how it went.
+func (c *copying) run(ctx context.Context, selector string, args []string) error {
+	a := c.app
+	c.view = a.newCPView(c)
+	c.boundMemory()
+	if !c.flags.dryRun {
+		c.journal = a.beginRun("cp", selector, strings.Join(args, " "), c.names, nil)
+	}
+	begun := time.Now()
+	results, why := c.all(ctx)
+	status := statusOf(ctx, results, func(r *cpResult) fleet.Outcome { return r.Outcome }, why)
+	s := &cpSummary{conclusion{took: time.Since(begun), why: why, status: a.out.status(status)}, results}
+	if c.journal != nil {
+		s.run = a.endRun(c.journal, s.status)
+	}
+	c.view.end(s)
+	return a.parted(c.journal, s.status)
+}
+
+// boundMemory has the memory collected late, which takes less time, but before
+// there is much of it: most is buffers that are soon dropped.
+func (c *copying) boundMemory() {
+	const base, each = 40 << 20, 12 << 20
+	debug.SetGCPercent(800)
+	debug.SetMemoryLimit(int64(base + each*(min(len(c.names), c.flags.plan.Forks)-1)))
+}
+
+// all copies for all hosts. A single source is connected to once for all.
+func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
+	if !c.fromMany {
+		var err error
+		if c.source, err = c.machine(ctx, c.from.Selector); err != nil {
+			var results []*cpResult
+			for host := range c.names {
+				results = append(results, c.done(host, c.unreached(ctx, host, err)))
+			}
+			return results, nil
+		}
+		defer c.source.Close()
+	}
+	return fleet.Run(ctx, len(c.names), c.flags.plan, fleet.Task[*cpResult]{
+		Run: func(ctx context.Context, host int) *cpResult {
+			if c.journal != nil {
+				c.journal.Started(host)
+			}
+			return c.host(ctx, host)
+		},
+		Failed: func(r *cpResult) bool { return r.Outcome != fleet.OK },
+		Skip:   func(host int, why error) *cpResult { return c.failed(host, fleet.Skipped, why) },
+		Crash:  func(host int, err error) *cpResult { return c.failed(host, fleet.Unknown, err) },
+		Done:   c.done,
+	})
+}
+
+// done remembers and shows what became of a host.
+func (c *copying) done(host int, r *cpResult) *cpResult {
+	if c.journal != nil {
+		c.app.began(r.Outcome)
+		c.journal.Done(host, r.remembered())
+	}
+	c.view.done(host, r)
+	c.app.log.Info("cp", "host", r.Host, "outcome", r.Outcome, "code", gateway.Code(r.err()), "files", r.Files, "bytes", r.Bytes, "duration", r.Duration)
+	return r
+}
+
+// machine returns the files of a host, or of this machine.
+func (c *copying) machine(ctx context.Context, name string) (transfer.Machine, error) {
+	if name == "" {
+		return &transfer.Local{}, nil
+	}
+	connection, err := c.gateway.Connect(ctx, name, c.flags.user)
+	if err != nil {
+		return nil, err
+	}
+	return transfer.Open(ctx, connection)
+}
+
+// host copies for one host.
+func (c *copying) host(ctx context.Context, host int) *cpResult {
+	name := c.names[host]
+	begun := time.Now()
+	var err error
+	from, to := c.source, transfer.Machine(nil)
+	target := c.to.Selector
+	if c.toMany {
+		target = name
+	}
+	if c.fromMany {
+		if from, err = c.machine(ctx, name); err == nil {
+			defer from.Close()
+		}
+	}
+	if err == nil {
+		to, err = c.machine(ctx, target)
+	}
+	if err != nil {
+		return c.unreached(ctx, host, err)
+	}
+	defer to.Close()
+	connected := time.Now()
+	f := c.flags
+	job := transfer.Copy{
+		From: from, To: to, Paths: c.paths, Glob: c.from.Remote(), Into: c.to.Path,
+		Recursive: f.recursive, Preserve: f.preserve, Mode: f.mode, Links: f.links, Exclude: f.exclude,
+		Checksum: f.checksum, Resume: f.resume, DryRun: f.dryRun, Watch: c.view.watcher(host),
+	}
+	if c.fromMany {
+		job.Into, job.Several, job.MakeInto = transfer.Join(c.to.Path, name), true, true
+	}
+	c.view.started(host)
+	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
+	switch _, signal := interrupted(r.Err); {
+	case r.Unsure > 0:
+		r.Outcome = fleet.Unknown
+	case signal, errors.Is(r.Err, fleet.ErrStopped):
+		r.Outcome = fleet.Interrupted
+	case !r.OK():
+		r.Outcome = fleet.Failed
+	}
+	return r
+}
+
+// unreached is the result of a host whose machines could not be reached. Where the
+// run's end kept them from that, it was not tried.
+func (c *copying) unreached(ctx context.Context, host int, err error) *cpResult {
+	if ctx.Err() != nil {
+		return c.failed(host, fleet.Skipped, context.Cause(ctx))
+	}
+	return c.failed(host, fleet.NotStarted, err)
+}
+
+// failed is the result of a host for which nothing was copied.
+func (c *copying) failed(host int, outcome fleet.Outcome, err error) *cpResult {
+	r := &cpResult{Host: c.names[host], Outcome: outcome, Report: transfer.Report{Err: err}}
+	r.From.Name, r.To.Name = c.from.Selector, c.to.Selector
+	if c.fromMany {
+		r.From.Name = r.Host
+	}
+	if c.toMany {
+		r.To.Name = r.Host
+	}
+	return r
+}
