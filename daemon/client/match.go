@@ -37,3 +37,17 @@ func (c *Client) isBehind(ctx context.Context, command api.Command, wait api.Wai
 	}
 	return grown && api.Behind(expression, bytes.TrimSuffix(text, []byte("\r")), known)
 }
+
+// Matched is [Client.Wait] for a line of a command that is over, also where its
+// session is.
+func (c *Client) Matched(ctx context.Context, command api.Command, wait api.Wait) (api.Waited, error) {
+	waited := api.Waited{Command: &command}
+	o, err := c.Output(ctx, command.Session, api.Query{Command: command.ID, Since: wait.Since, Grep: wait.Match})
+	for _, p := range o.Pieces {
+		if p.Match && c.isBehind(ctx, command, wait, p) {
+			waited.Met, waited.Line, waited.At = true, string(p.Data), p.At
+			break
+		}
+	}
+	return waited, err
+}

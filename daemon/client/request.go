@@ -1,0 +1,187 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"time"
+
+	"gateway/daemon/api"
+	"gateway/transport"
+)
+
+// How long a daemon may take for what it only has to look up, for a search of all that
+// a session has said, and for what a machine has a part in, whose own timers are
+// shorter. One that was stopped would take for ever. While it takes any other time, it
+// is greeted after each aliveTime.
+const (
+	aliveTime   = time.Second
+	answerTime  = 5 * time.Second
+	grepTime    = 30 * time.Second
+	machineTime = 3 * time.Minute
+)
+
+// ask is call for a request that does not wait for anything at the daemon, or not
+// for longer than the limit.
+func (c *Client) ask(ctx context.Context, limit time.Duration, method, path string, body, answer any) error {
+	ctx, _, cancel := c.within(ctx, limit)
+	defer cancel()
+	return c.call(ctx, method, path, body, answer)
+}
+
+// within returns a context for a request whose answer must come in time; arrived
+// says that it has, or reports false. The time counts from the connection on: for
+// that, a daemon may have to be started.
+func (c *Client) within(ctx context.Context, limit time.Duration) (bound context.Context, arrived func() bool, cancel func()) {
+	bound, end := context.WithCancelCause(ctx)
+	late := time.AfterFunc(startTime+limit, func() {
+		end(&transport.Error{
+			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: what listens on %s does not answer", c.where), Err: ErrLost,
+			Hint: "it may be stopped or stuck: see its log, or end it: gateway serve --stop --force",
+		})
+	})
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { late.Reset(limit) }}
+	return httptrace.WithClientTrace(bound, trace), late.Stop, func() {
+		late.Stop()
+		end(nil)
+	}
+}
+
+// whileAlive returns a context for a request that may take any time. It ends where the
+// daemon does not even greet any more, with the error of that.
+func (c *Client) whileAlive(ctx context.Context) (bound context.Context, cancel func()) {
+	bound, end := context.WithCancelCause(ctx)
+	go func() { // ends with bound
+		for {
+			select {
+			case <-bound.Done():
+				return
+			case <-time.After(aliveTime):
+			}
+			if _, err := c.Hello(bound); errors.Is(err, ErrLost) {
+				end(err)
+			}
+		}
+	}()
+	return bound, func() { end(nil) }
+}
+
+// call sends one request and reads its one answer.
+func (c *Client) call(ctx context.Context, method, path string, body, answer any) error {
+	response, err := c.do(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if answer != nil {
+		err = json.NewDecoder(response.Body).Decode(answer)
+	}
+	if err == nil { // only a connection whose answer was read to its end is used again
+		_, err = io.Copy(io.Discard, response.Body)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return unreadable(response, c.where, err)
+	}
+	return nil
+}
+
+// do sends a request. The error of an answer that is one is returned as such.
+func (c *Client) do(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	var content io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(data)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, content)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set(api.ProtocolHeader, strconv.Itoa(api.Protocol))
+	if c.scope != "" {
+		request.Header.Set(api.ScopeHeader, c.scope)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, unreachable(err)
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, refusal(response, c.where)
+}
+
+// unreadable is the error of an answer that makes no sense. A daemon names its protocol,
+// whatever it says.
+func unreadable(response *http.Response, where string, err error) error {
+	if response.Header.Get(api.ProtocolHeader) != "" {
+		return unreachable(err)
+	}
+	return &transport.Error{
+		Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: what listens on %s is no gateway daemon", where),
+		Hint: "end it, or name another socket, as with GATEWAY_SOCKET", Err: errForeign,
+	}
+}
+
+// errForeign is wrapped by the error of an answer that is no daemon's.
+var errForeign = fmt.Errorf("%w of a daemon's", ErrLost)
+
+// ErrLost is wrapped by the error of a request whose answer did not come: the
+// daemon may have done what was asked.
+var ErrLost = errors.New("no answer")
+
+func unreachable(err error) error {
+	var coded *transport.Error
+	if errors.As(err, &coded) {
+		return coded // of the socket: it names the cause better
+	}
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: %v", err), Hint: "see its log, or start it with gateway serve", Err: fmt.Errorf("%w: %w", ErrLost, err)}
+}
+
+// hold sends a request that lasts until ctx ends, and returns its first line.
+func hold[T any](ctx context.Context, c *Client, path string) (first T, over <-chan struct{}, err error) {
+	ctx, arrived, cancel := c.within(ctx, answerTime)
+	response, err := c.do(ctx, http.MethodPost, path, nil)
+	if err != nil {
+		cancel()
+		return first, nil, err
+	}
+	err = json.NewDecoder(response.Body).Decode(&first)
+	switch {
+	case !arrived() && ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case err != nil:
+		err = unreachable(err)
+	}
+	if err != nil {
+		cancel()
+		response.Body.Close()
+		return first, nil, err
+	}
+	ended := make(chan struct{})
+	go func() { // ends with ctx, or with the request
+		defer close(ended)
+		defer cancel()
+		defer response.Body.Close()
+		_, _ = io.Copy(io.Discard, response.Body) // how it ended makes no difference
+	}()
+	return first, ended, nil
+}
