@@ -127,7 +127,7 @@ func (h *hostRun) transfer(ctx context.Context, shell *shell, s *Step, r *StepRe
 			dir = job.Into
 		}
 		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return false, localProblem("make", dir, err)
+			return false, notMade(dir, err)
 		}
 	}
 	report := job.Run(ctx)
@@ -212,19 +212,18 @@ func onHost(cwd, p string) (string, error) {
 // local returns a path on this machine, where one that is relative begins in
 // dir. A slash or "/." at its end stays: it means something.
 func local(dir, p string) string {
-	whole := p
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/"):
-		whole = home() + p[1:]
+		return home() + p[1:]
 	case !filepath.IsAbs(p):
-		whole = transfer.Join(dir, p)
+		return transfer.Join(dir, p)
 	}
-	return whole
+	return p
 }
 
-// localProblem is the error of a file of this machine.
-func localProblem(doing, p string, err error) error {
-	e := &transport.Error{Code: "file.failed", Message: fmt.Sprintf("script: %s %s: %s", doing, p, reason(err)), Err: err}
+// notMade is the error of a directory of this machine that can't be made.
+func notMade(dir string, err error) error {
+	e := &transport.Error{Code: "file.failed", Message: fmt.Sprintf("script: make %s: %s", dir, reason(err)), Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Code = "file.not_found"

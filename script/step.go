@@ -116,6 +116,12 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult, again boo
 		}
 	}
 	r.Attempts++
+	return h.perform(ctx, shell, s, r)
+}
+
+// perform does what a step is for, and looks whether that was right. It reports
+// what attempt does.
+func (h *hostRun) perform(ctx context.Context, shell *shell, s *Step, r *StepResult) (retry bool, err error) {
 	var result gateway.Result
 	if s.Copy != nil {
 		result.Verdict, err = h.copy(ctx, shell, s, r)
@@ -123,16 +129,16 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult, again boo
 		result = h.run(ctx, shell, s, r)
 		err = h.judge(s, r, result)
 	}
-	if err != nil {
-		if s.Continue && result.Verdict == session.Exited {
-			// What it said is what the next steps go by.
-			return h.again(s, result), errors.Join(err, noted(r, h.register(ctx, s, result.Stdout, result.Truncated)))
-		}
+	if err != nil && !(s.Continue && result.Verdict == session.Exited) {
 		return h.again(s, result) && !(s.Copy != nil && lasting(err)), err
 	}
-	// The test may be about it.
-	if err := noted(r, h.register(ctx, s, result.Stdout, result.Truncated)); err != nil || s.Until == "" {
-		return s.Idempotent && r.Outcome == fleet.Unknown, err
+	// What it said is what its test goes by, and the next steps.
+	unregistered := noted(r, h.register(ctx, s, result.Stdout, result.Truncated))
+	switch {
+	case err != nil:
+		return h.again(s, result), errors.Join(err, unregistered)
+	case unregistered != nil || s.Until == "":
+		return s.Idempotent && r.Outcome == fleet.Unknown, unregistered
 	}
 	yes, err := h.test(ctx, shell, s, r, "until", s.Until)
 	switch {
