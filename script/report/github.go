@@ -105,17 +105,7 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 			left++
 			continue
 		}
-		what := ""
-		if s := r.FirstFailure(); s != nil {
-			what = s.Name
-			if s.Err != nil {
-				what += ": " + s.Err.Error()
-			}
-		}
-		if r.Err != nil {
-			what = r.Err.Error()
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s |\n", cell(r.Host), r.Outcome, cell(count(r)), r.Duration.Round(100*time.Millisecond), cell(what))
+		fmt.Fprintf(&b, "| %s | %s | %s | %v | %s |\n", cell(r.Host), r.Outcome, cell(count(r)), r.Duration.Round(100*time.Millisecond), cell(trouble(r)))
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "| … | | | | and %d more |\n", left)
@@ -131,6 +121,20 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// trouble says what went wrong first on a host; nothing if all went well.
+func trouble(r *script.Result) string {
+	s := r.FirstFailure()
+	switch {
+	case r.Err != nil:
+		return r.Err.Error()
+	case s == nil:
+		return ""
+	case s.Err != nil:
+		return s.Name + ": " + s.Err.Error()
+	}
+	return s.Name
 }
 
 // count says how many steps of a host went well.
