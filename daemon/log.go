@@ -15,18 +15,17 @@ const maxLog = 1 << 20
 type Log struct {
 	mu   sync.Mutex
 	file *os.File
-	max  int64
 }
 
 // NewLog returns the log in a file, which stays the caller's to close.
-func NewLog(file *os.File) *Log { return &Log{file: file, max: maxLog} }
+func NewLog(file *os.File) *Log { return &Log{file: file} }
 
 // Write implements [io.Writer].
 func (l *Log) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// What a panic says goes past this, so the length is the file's.
-	if info, err := l.file.Stat(); err == nil && info.Size()+int64(len(b)) > l.max {
+	if info, err := l.file.Stat(); err == nil && info.Size()+int64(len(b)) > maxLog {
 		if err := l.halve(info.Size()); err != nil {
 			return 0, err
 		}
@@ -36,7 +35,7 @@ func (l *Log) Write(b []byte) (int, error) {
 
 // halve keeps whole lines of the newer half.
 func (l *Log) halve(size int64) error {
-	from := max(0, size-l.max/2)
+	from := max(0, size-maxLog/2)
 	tail, err := io.ReadAll(io.NewSectionReader(l.file, from, size-from))
 	if err != nil {
 		return err

@@ -62,7 +62,6 @@ func (c Config) withDefaults() Config {
 // others. It may serve any number of clients at once.
 type Server struct {
 	config   Config
-	scope    string
 	daemon   *client.Client
 	allowed  map[string]hosts.Host
 	names    []string
@@ -77,7 +76,7 @@ type Server struct {
 // New returns a server for a scope, which must not be empty.
 func New(config Config, scope string) *Server {
 	config = config.withDefaults()
-	s := &Server{config: config, scope: scope, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, schemas: map[string]*jsonschema.Schema{}}
+	s := &Server{config: config, daemon: config.Daemon(scope), allowed: map[string]hosts.Host{}, schemas: map[string]*jsonschema.Schema{}}
 	s.machines.gateway = config.Gateway
 	for _, h := range s.config.Hosts {
 		s.allowed[h.Name] = h

@@ -43,7 +43,6 @@ func (a *app) newView(names []string, f *manyFlags) view {
 // liveView shows lines as they come, each with its host in front.
 type liveView struct {
 	out   *output
-	names []string
 	hosts []liveHost
 
 	// writing is held while lines are written: on a terminal both streams are one.
@@ -64,7 +63,7 @@ const maxLabel = 32
 var hues = []string{"36", "33", "35", "34", "32", "96", "93", "95", "94", "92"}
 
 func newLiveView(out *output, names []string) *liveView {
-	v := &liveView{out: out, names: names, hosts: make([]liveHost, len(names))}
+	v := &liveView{out: out, hosts: make([]liveHost, len(names))}
 	width := 0
 	for _, name := range names {
 		width = max(width, min(runewidth.StringWidth(name), maxLabel))
