@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,39 +108,24 @@ func enterAs(host *hosts.Host, user string) error {
 }
 
 func (g *Gateway) sessionConfig(host hosts.Host, options Options) session.Config {
-	config := session.Config{
+	env := Environment(host)
+	maps.Copy(env, options.Env)
+	return session.Config{
 		ID:    sessionID(),
-		Shell: host.Shell, Login: host.Login || options.Login,
-		Env: Environment(host), Cwd: host.Cwd,
+		Shell: cmp.Or(options.Shell, host.Shell), Login: host.Login || options.Login,
+		Env: env, Cwd: cmp.Or(options.Cwd, host.Cwd),
 		Size: options.Size, Term: options.Term,
 		Ledger: g.ledger,
 	}
-	if options.Shell != "" {
-		config.Shell = options.Shell
-	}
-	if options.Cwd != "" {
-		config.Cwd = options.Cwd
-	}
-	if len(options.Env) > 0 {
-		config.Env = maps.Clone(options.Env)
-		for name, value := range Environment(host) {
-			if _, ours := config.Env[name]; !ours {
-				config.Env[name] = value
-			}
-		}
-	}
-	return config
 }
 
 // Environment returns what a host's sessions start with: its own variables,
-// and those of this process that it asks for.
+// and those of this process that it asks for. The map is the caller's.
 func Environment(host hosts.Host) map[string]string {
-	env := maps.Clone(host.Env)
+	env := make(map[string]string, len(host.Env))
+	maps.Copy(env, host.Env)
 	for _, name := range host.EnvPass {
 		if value, ok := os.LookupEnv(name); ok {
-			if env == nil {
-				env = map[string]string{}
-			}
 			env[name] = value
 		}
 	}
@@ -200,4 +186,4 @@ func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, 
 	return "", errNobody
 }
 
-var errNobody = fmt.Errorf("nobody to ask")
+var errNobody = errors.New("nobody to ask")

@@ -27,9 +27,6 @@ func (c *Client) OpenHost(ctx context.Context, g *gateway.Gateway, name, user st
 	o.Login = o.Login || host.Login
 	o.Cwd = cmp.Or(o.Cwd, host.Cwd)
 	env := gateway.Environment(host)
-	if env == nil {
-		env = map[string]string{}
-	}
 	maps.Copy(env, o.Env)
 	o.Env = env
 	o.SudoPassword = host.Sudo.Password
