@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/printed":        nil,
 	"internal/regular":        nil,
 	"session/conformance":     {"session"},
-	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/ends", "internal/printed", "internal/regular", "internal/statements"},
+	"gateway":                 {"hosts", "session", "transport", "transport/local", "transport/ssh", "internal/ends", "internal/phrase", "internal/printed", "internal/regular", "internal/statements"},
 	"daemon":                  {"daemon/api", "gateway", "hosts", "internal/fdpass", "internal/phrase", "internal/transcript", "session", "transport"},
 	"fleet":                   {"gateway", "session", "transport"},
 	"runs":                    {"internal/phrase", "transport"},

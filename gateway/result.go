@@ -1,13 +1,13 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"time"
 	"unicode/utf8"
 
+	"gateway/internal/phrase"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -115,12 +115,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
 	j.Stderr, j.StderrBase64 = Text(r.Stderr)
 	j.Terminal, j.TermBase64 = Text(r.Terminal)
-	// Not json.Marshal: \u003e for every > is no way to show a command.
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(j)
-	return b.Bytes(), err
+	return phrase.JSON(j)
 }
 
 // UnmarshalJSON reads gateway.result/v1. Err is a *[transport.Error] then.

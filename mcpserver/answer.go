@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -102,14 +101,10 @@ func failure(err error) *mcp.CallToolResult {
 
 // success is the result of a call: the same JSON as text and as structure.
 func success(content any) *mcp.CallToolResult {
-	// Not json.Marshal: \u003e for every > is no way to show output.
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(content); err != nil {
+	text, err := phrase.JSON(content)
+	if err != nil {
 		panic(err) // our own types
 	}
-	text := bytes.TrimSpace(b.Bytes())
 	r := &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}
 	if a, ok := content.(*answer); ok {
 		r.IsError = a.Verdict == string(session.NotStarted) || a.Verdict == string(session.Unknown)

@@ -1,12 +1,11 @@
 package script
 
 import (
-	"bytes"
-	"encoding/json"
 	"time"
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/session"
 )
 
@@ -135,7 +134,7 @@ type jsonStep struct {
 
 // MarshalJSON returns the result as gateway.script/v1.
 func (r Result) MarshalJSON() ([]byte, error) {
-	return encode(jsonResult{
+	return phrase.JSON(jsonResult{
 		Schema: ResultSchema, Script: r.Script, Host: r.Host, User: r.User, Transport: r.Transport,
 		Session: r.Session, Shell: gateway.ShellName(r.Shell), Outcome: r.Outcome,
 		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
@@ -160,14 +159,5 @@ func (s StepResult) MarshalJSON() ([]byte, error) {
 	j.Stdout, j.StdoutBase64 = gateway.Text(s.Stdout)
 	j.Stderr, j.StderrBase64 = gateway.Text(s.Stderr)
 	j.Terminal, j.TermBase64 = gateway.Text(s.Terminal)
-	return encode(j)
-}
-
-// encode is json.Marshal without \u003e for every >.
-func encode(value any) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(value)
-	return b.Bytes(), err
+	return phrase.JSON(j)
 }

@@ -115,11 +115,11 @@ func (v *arrayView) end() error {
 	return v.failed
 }
 
-// encoded returns a result as JSON, without the newline.
+// encoded returns a result as JSON.
 func encoded(r gateway.Result) []byte {
 	text, err := r.MarshalJSON()
 	if err != nil {
 		panic(err) // plain data
 	}
-	return text[:len(text)-1]
+	return text
 }

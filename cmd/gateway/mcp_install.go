@@ -14,6 +14,7 @@ import (
 
 	"gateway/hosts"
 	"gateway/internal/config"
+	"gateway/internal/phrase"
 	"gateway/session"
 )
 
@@ -153,11 +154,11 @@ func (a *app) launch(selector string) (launch, error) {
 
 // compact returns a value as JSON on one line.
 func compact(value any) string {
-	var b bytes.Buffer
-	if err := writeJSON(&b, value); err != nil {
+	text, err := phrase.JSON(value)
+	if err != nil {
 		panic(err) // our own types
 	}
-	return strings.TrimSpace(b.String())
+	return string(text)
 }
 
 // indented returns the entry of a JSON file.

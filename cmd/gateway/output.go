@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +16,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/internal/config"
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -196,13 +195,10 @@ func (o *output) json(value any) error { return writeJSON(o, value) }
 
 // writeJSON writes a value as one line, all at once.
 func writeJSON(w io.Writer, value any) error {
-	var line bytes.Buffer
-	encoder := json.NewEncoder(&line)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		return err
+	line, err := phrase.JSON(value)
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
 	}
-	_, err := w.Write(line.Bytes())
 	return err
 }
 

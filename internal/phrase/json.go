@@ -2,10 +2,21 @@ package phrase
 
 import (
 	"bytes"
+	"encoding/json"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// JSON is [json.Marshal] for what people may read, too: \u003e for every > is no way
+// to show a command.
+func JSON(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
 
 // HalfPair reports whether a string of a JSON text has half a surrogate pair,
 // which is no character (RFC 8259, section 8.2). A decoder puts U+FFFD in its
