@@ -75,7 +75,7 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	s := f.live
 	over := isClosed(s.over) // what it has left is seen below
 	s.mu.Lock()
-	end, wake := int64(s.log.End()), s.changed
+	end, wake := int64(s.log.End()), s.said.next()
 	var next *note
 	missed := max(0, s.forgotten-f.note)
 	f.note += missed

@@ -23,7 +23,7 @@ func TestFollowToTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 10 {
-		s := &live{log: log, over: make(chan struct{}), changed: make(chan struct{})}
+		s := &live{log: log, over: make(chan struct{})}
 		var told []string
 		waits, followed := make(chan struct{}), make(chan error)
 		ctx := waiting{t.Context(), sync.OnceFunc(func() { close(waits) })}

@@ -43,19 +43,21 @@ type live struct {
 	commands  []*api.Command // the last ones; their results hold no streams
 	last      spoken         // by one of them
 	notes     []note
-	forgotten int           // how many notes there were before these
-	changed   chan struct{} // closed and replaced with everything that happens
-	used      time.Time     // [api.Session.UsedAt], by a clock that nobody sets
-	quiet     time.Time     // since when the command that runs has said nothing
-	stop      func()        // ends the command that runs
-	begun     bool          // its shell has it, or it is over
-	answered  bool          // sudo was, by the command that runs
-	sudoAsks  *api.Prompt   // for the password that is being looked up; nil: it does not
-	torn      bool          // the transcript could not be written last time
-	holder    string        // the attachment that may run and type; empty: everybody
-	timer     *time.Timer   // ends the session once it was idle for its TTL
-	closing   string        // why it is being closed, or is over: nothing begins any more
-	ending    bool          // a command has ended the shell, and soon the session is over
+	forgotten int         // how many notes there were before these
+	noted     bell        // rung when something happens
+	changed   bell        // then, and once the shell has the command
+	said      bell        // when something happens, and with output
+	used      time.Time   // [api.Session.UsedAt], by a clock that nobody sets
+	quiet     time.Time   // since when the command that runs has said nothing
+	stop      func()      // ends the command that runs
+	begun     bool        // its shell has it, or it is over
+	answered  bool        // sudo was, by the command that runs
+	sudoAsks  *api.Prompt // for the password that is being looked up; nil: it does not
+	torn      bool        // the transcript could not be written last time
+	holder    string      // the attachment that may run and type; empty: everybody
+	timer     *time.Timer // ends the session once it was idle for its TTL
+	closing   string      // why it is being closed, or is over: nothing begins any more
+	ending    bool        // a command has ended the shell, and soon the session is over
 }
 
 // spoken is all that a command has said, for those who read it at once: little
@@ -122,20 +124,40 @@ func (s *live) use() {
 	s.session.UsedAt = stampOf(s.used)
 }
 
-// happened wakes whoever waits for something to happen. The session is locked.
-func (s *live) happened() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+// A bell wakes those who wait for it, on a processor that the command's shell may need
+// just then: what few wait for has a bell of its own. The zero value is ready.
+type bell chan struct{}
+
+// next returns a channel that is closed when the bell rings.
+func (b *bell) next() <-chan struct{} {
+	if *b == nil {
+		*b = make(bell)
+	}
+	return *b
 }
 
-// until waits until ready, which is called whenever something has happened. The
-// error is the context's. The session is locked, but while it waits.
+func (b *bell) ring() {
+	if *b != nil {
+		close(*b)
+		*b = nil
+	}
+}
+
+// happened wakes whoever waits for something to happen. The session is locked.
+func (s *live) happened() {
+	s.changed.ring()
+	s.noted.ring()
+	s.said.ring()
+}
+
+// until waits until ready, which is called with every ring of changed. The error is the
+// context's. The session is locked, but while it waits.
 func (s *live) until(ctx context.Context, ready func() bool) error {
 	for !ready() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		changed := s.changed
+		changed := s.changed.next()
 		s.mu.Unlock()
 		select {
 		case <-changed:

@@ -94,7 +94,7 @@ func (s *live) started() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begun = true
-	s.happened()
+	s.changed.ring()
 }
 
 // ended notes a command's result. The session is locked.
@@ -147,7 +147,7 @@ func (s *live) output(from session.Stream, b []byte) int64 {
 		s.daemon.config.Log.Warn("transcript", "session", s.session.ID, "error", err)
 	}
 	s.quiet = time.Now()
-	s.happened()
+	s.said.ring()
 	return int64(end)
 }
 

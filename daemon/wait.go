@@ -42,9 +42,13 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(w.Max))
 		defer cancel()
 	}
+	wake := &s.noted
+	if w.Until == api.UntilMatch || w.Until == api.UntilIdle {
+		wake = &s.said
+	}
 	for {
 		s.mu.Lock()
-		changed := s.changed
+		changed := wake.next()
 		info := s.infoLocked()
 		waited := api.Waited{Session: info, Command: s.nowLocked(c)}
 		s.mu.Unlock()
