@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"time"
 
 	"gateway/daemon/api"
 	"gateway/session"
@@ -37,7 +36,7 @@ func (s *live) detach() {
 	}
 	s.use()
 	if !s.runs {
-		s.timer.Reset(time.Duration(s.session.TTL))
+		s.startTimer()
 	}
 	s.daemon.events.publish("state", s.infoLocked())
 }
@@ -110,7 +109,7 @@ func (s *live) replace(fresh *session.Session) {
 	s.engine = fresh
 	s.session.State = api.Idle
 	s.use()
-	s.timer.Reset(time.Duration(s.session.TTL))
+	s.startTimer()
 	s.noteLocked("reopened", nil)
 	s.daemon.events.publish("reopened", s.infoLocked())
 	go s.watch(fresh) // ends with the session

@@ -55,7 +55,7 @@ type live struct {
 	sudoAsks  *api.Prompt // for the password that is being looked up; nil: it does not
 	torn      bool        // the transcript could not be written last time
 	holder    string      // the attachment that may run and type; empty: everybody
-	timer     *time.Timer // ends the session once it was idle for its TTL
+	timer     *time.Timer // closes the transcript of an idle session, and at its TTL the session
 	closing   string      // why it is being closed, or is over: nothing begins any more
 	ending    bool        // a command has ended the shell, and soon the session is over
 }

@@ -110,9 +110,8 @@ func (s *live) ended(c *api.Command, result gateway.Result) {
 		s.session.Cwd = result.Cwd
 	}
 	c.Why = whyDropped(s.log, c.From, c.To)
-	s.log.Rest()
 	s.save(*c)
-	s.timer.Reset(time.Duration(s.session.TTL))
+	s.startTimer()
 	s.noteLocked("result", c)
 	s.daemon.events.publish("state", s.infoLocked())
 	if s.options.Once {

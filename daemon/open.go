@@ -204,6 +204,13 @@ func recordError(err error) error {
 	return &transport.Error{Code: "internal", Message: fmt.Sprintf("daemon: record of the session: %v", err), Hint: "see that the state directory can be written to", Err: err}
 }
 
+// restTime is how long a session keeps its transcript open behind a command: the next
+// one may come at once.
+const restTime = 10 * time.Second
+
+// startTimer comes when a session becomes idle. It is locked.
+func (s *live) startTimer() { s.timer.Reset(min(restTime, time.Duration(s.session.TTL))) }
+
 // expire closes the session once it has been idle for its TTL.
 func (s *live) expire() {
 	reason := fmt.Sprintf("idle for %v", time.Duration(s.session.TTL))
@@ -221,6 +228,7 @@ func (s *live) expired(reason string) bool {
 	case s.runs || s.holder != "" || s.closing != "":
 		return false // their ends set the timer
 	case left > 0:
+		s.log.Rest()
 		s.timer.Reset(left)
 		return false
 	}
