@@ -77,7 +77,7 @@ func sshConfig(server *sshdtest.Server, port int) ssh.Config {
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("not within ten seconds: %s", what)
 			return

@@ -219,8 +219,7 @@ func without(tag, other string) []string {
 // processes returns the command lines of those whose environment matches.
 func processes(matches func(env []string) bool) []string {
 	var found []string
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
+	for _, file := range sshdtest.ProcFiles("environ") {
 		b, _ := os.ReadFile(file)
 		if matches(strings.Split(string(b), "\x00")) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
@@ -233,8 +232,7 @@ func processes(matches func(env []string) bool) []string {
 // keepersOf returns the directories of a connection's keepers.
 func keepersOf(connection string) []string {
 	var found []string
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/8")
-	for _, link := range links {
+	for _, link := range sshdtest.ProcFiles("fd/8") {
 		target, _ := os.Readlink(link)
 		env, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "../environ"))
 		if dir, ok := strings.CutSuffix(target, "/r"); ok && slices.Contains(strings.Split(string(env), "\x00"), connection) {

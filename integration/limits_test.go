@@ -69,8 +69,7 @@ func status(t *testing.T, pid int, name string) int {
 
 // written returns how many bytes the programs that have the tag have written.
 func written(tag string) (bytes int64, programs int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
+	for _, file := range sshdtest.ProcFiles("environ") {
 		env, err := os.ReadFile(file)
 		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), tag) {
 			continue
@@ -320,8 +319,7 @@ func ofSessions(sessions []*session.Session) (pids []string) {
 			ids["GATEWAY_SESSION="+s.ID()] = true
 		}
 	}
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
+	for _, file := range sshdtest.ProcFiles("environ") {
 		env, _ := os.ReadFile(file)
 		for entry := range strings.SplitSeq(string(env), "\x00") {
 			if ids[entry] {

@@ -98,8 +98,7 @@ func noneLeft(t *testing.T, prefix string) {
 
 // withSession returns the processes of sessions whose name starts like this.
 func withSession(prefix string) (pids []string) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
+	for _, file := range sshdtest.ProcFiles("environ") {
 		if env, _ := os.ReadFile(file); bytes.Contains(env, []byte("GATEWAY_SESSION="+prefix+"-")) {
 			pids = append(pids, filepath.Base(filepath.Dir(file)))
 		}

@@ -167,7 +167,7 @@ func tagged(tag string) int { return len(withTag(tag)) }
 
 // withTag finds them, by their directory in /proc.
 func withTag(tag string) []string {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	files := sshdtest.ProcFiles("environ")
 	return slices.DeleteFunc(files, func(file string) bool {
 		env, err := os.ReadFile(file)
 		return err != nil || !slices.Contains(strings.Split(string(env), "\x00"), tag)

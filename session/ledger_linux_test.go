@@ -193,8 +193,7 @@ func TestEndLineEndsKeepers(t *testing.T) {
 
 // programsOf returns how many of a process group are another program than sh.
 func programsOf(group int) (n int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range files {
+	for _, file := range sshdtest.ProcFiles("stat") {
 		text, _ := os.ReadFile(file)
 		_, rest, _ := strings.Cut(string(text), "(")
 		name, rest, _ := strings.Cut(rest, ") ")

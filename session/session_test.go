@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gateway/gateway"
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport/local"
 )
@@ -59,8 +60,9 @@ func open(t *testing.T, config session.Config) *session.Session {
 	t.Cleanup(func() {
 		s.Close()
 		tr.Close()
-		eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
-		for _, pid := range processes(s.ID()) {
+		var left []string
+		eventually(t, "no process left", func() bool { left = processes(s.ID()); return len(left) == 0 })
+		for _, pid := range left {
 			status, _ := os.ReadFile("/proc/" + pid + "/status")
 			line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
 			t.Errorf("left: %q\n%s", line, status)
@@ -71,7 +73,7 @@ func open(t *testing.T, config session.Config) *session.Session {
 
 // processes returns the pids of what carries the session's name.
 func processes(id string) []string {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	files := sshdtest.ProcFiles("environ")
 	var pids []string
 	for _, file := range files {
 		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte("GATEWAY_SESSION="+id)) {
@@ -83,7 +85,7 @@ func processes(id string) []string {
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("not within ten seconds: %s", what)
 			return

@@ -106,8 +106,7 @@ func newDir(t *testing.T) string {
 
 // marked lists the processes of a test.
 func marked(dir string) (pids []int) {
-	files, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, file := range files {
+	for _, file := range sshdtest.ProcFiles("environ") {
 		env, _ := os.ReadFile(file)
 		if slices.Contains(strings.Split(string(env), "\x00"), mark+"="+dir) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))

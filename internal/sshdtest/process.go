@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -85,6 +86,19 @@ func freePort(t testing.TB) int {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// ProcFiles returns the path of a file in /proc of each process, where there is
+// a /proc. The process may have ended, and the file not be there.
+//
+// To find a name behind a pattern, [filepath.Glob] reads the whole directory,
+// which takes the kernel seven times as long.
+func ProcFiles(name string) []string {
+	files, _ := filepath.Glob("/proc/[0-9]*") // the pattern is well-formed
+	for i, dir := range files {
+		files[i] = filepath.Join(dir, name)
+	}
+	return files
 }
 
 // killTree kills the server with that pid and everything that it started:
