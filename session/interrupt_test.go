@@ -81,7 +81,6 @@ func TestDeadlineOfLoopWhoseProgramsIgnoreIt(t *testing.T) {
 // at any time. A trap of a builtin that runs amid another one makes zsh write twice what that
 // one was about to write.
 func TestContinuedWhileItSpeaks(t *testing.T) {
-	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
 		if err != nil {

@@ -94,7 +94,7 @@ func isAnswer(err error) bool {
 	return err == nil || gateway.Code(err) == "daemon.version" || errors.Is(err, errForeign)
 }
 
-// start starts a daemon if none listens or is about to end, and waits until one
+// start starts a daemon where none listens, and none is still ending, and waits until one
 // answers. It needs the lock.
 func (o StartOptions) start(ctx context.Context, c *Client) (api.Hello, error) {
 	var started *child
