@@ -133,7 +133,6 @@ func damagedPart(t *testing.T, file, part string, size, at int64) {
 // A first try that was cut has left nothing of the name that the copy is to have. Where
 // there is no directory for it, --resume changes nothing about that.
 func TestTransferResumesNewName(t *testing.T) {
-	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
 		there := t.TempDir()
@@ -157,7 +156,6 @@ func TestTransferResumesNewName(t *testing.T) {
 
 // A file that is resumed has the permissions that it would have had.
 func TestTransferResumedMode(t *testing.T) {
-	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for _, part := range []os.FileMode{0o600, 0o644} {
 			for _, mode := range []os.FileMode{0o640, 0o755, 0o600, 0o440} {
@@ -179,7 +177,6 @@ func TestTransferResumedMode(t *testing.T) {
 // What is there of a file is compared again where the file is written to after
 // that.
 func TestTransferStalePart(t *testing.T) {
-	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for name, test := range map[string]struct {
 			at     int64

@@ -13,7 +13,6 @@ import (
 
 // A disk that is full, and one that is read-only.
 func TestTransferDisk(t *testing.T) {
-	t.Parallel()
 	if os.Getuid() != 0 {
 		sshdtest.Skip(t, "mounting a small file system needs root")
 	}
@@ -75,7 +74,6 @@ func TestTransferHole(t *testing.T) {
 
 // The disk is told of a large file before all of it has come.
 func TestTransferWrittenEarly(t *testing.T) {
-	t.Parallel()
 	var log string
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp " + logging(t, &log)}})
 	path, there := largeFile(t, 128<<20), t.TempDir()
