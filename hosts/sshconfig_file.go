@@ -221,7 +221,7 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 	for _, path := range paths {
 		applies := *at.applies
 		err := s.file(path, dir, scope{applies: &applies, limit: *at.applies, depth: at.depth + 1})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EISDIR) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.EISDIR) {
 			return err
 		}
 	}

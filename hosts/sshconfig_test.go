@@ -87,6 +87,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"include several", "Include " + dir + "/none/*.conf \"" + dir + "/sub/2.conf\" " + dir + "/sub/1.conf\n", "inc1 inc2 plain"},
 		{"include of what is hidden", "Include " + dir + "/sub/.[!4]*\nInclude " + dir + "/[!t]ub/[!2]*.conf\n", "hidden inc1 inc2"},
 		{"include in a match", "Match host inc2\n Include " + dir + "/sub/*\n", "inc1 inc2 plain"},
+		{"include below files", "Include " + dir + "/sub/*/old\n", "inc1 plain"},
 	}
 	for i, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
