@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -175,6 +177,7 @@ func TestStdinThatIsCut(t *testing.T) {
 // mortal is a machine whose feeders can be killed, and whose link to them can be cut.
 type mortal struct {
 	transport.Transport
+	pid    string // the file that has a feeder's process
 	feeder chan *fragile
 }
 
@@ -184,9 +187,12 @@ type fragile struct {
 }
 
 func (m mortal) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err != nil || fifoOf(command) == "" {
-		return pipe, err
+	if fifoOf(command) == "" {
+		return m.Transport.Pipe(ctx, command)
+	}
+	pipe, err := m.Transport.Pipe(ctx, "echo $$ >"+m.pid+"; "+command)
+	if err != nil {
+		return nil, err
 	}
 	f := &fragile{Program: pipe.Program}
 	pipe.Program = f
@@ -208,7 +214,7 @@ func (f *fragile) Wait() (transport.Exit, error) {
 func TestStdinWhoseFeederDies(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%t", lost), func(t *testing.T) {
-			m := mortal{local.New(local.Config{}), make(chan *fragile, 1)}
+			m := mortal{local.New(local.Config{}), t.TempDir() + "/pid", make(chan *fragile, 1)}
 			s, err := session.Open(t.Context(), m, session.Config{Shell: "bash"})
 			if err != nil {
 				t.Fatal(err)
@@ -222,8 +228,23 @@ func TestStdinWhoseFeederDies(t *testing.T) {
 			}, Output: func(session.Stream, []byte) {
 				once.Do(func() { // it has come through
 					f := <-m.feeder
-					f.lost.Store(lost)
-					f.Close()
+					if lost {
+						f.lost.Store(true)
+						f.Close()
+						return
+					}
+					text, err := os.ReadFile(m.pid)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+					if err == nil {
+						err = syscall.Kill(pid, syscall.SIGKILL)
+					}
+					if err != nil {
+						t.Error(err)
+					}
 				})
 			}})
 			e := new(transport.Error)
