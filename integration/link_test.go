@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,7 +74,8 @@ type running struct {
 	done   chan struct{}
 }
 
-// start runs a command until it has said "up".
+// start runs a command until it has said "up", and "err" if it says that, too: the
+// streams come apart.
 func start(t *testing.T, s *session.Session, command session.Command) *running {
 	t.Helper()
 	return startIn(t, context.WithoutCancel(t.Context()), s, command)
@@ -82,10 +84,20 @@ func start(t *testing.T, s *session.Session, command session.Command) *running {
 func startIn(t *testing.T, ctx context.Context, s *session.Session, command session.Command) *running {
 	t.Helper()
 	up := make(chan struct{})
-	var once sync.Once
+	var mu sync.Mutex
+	missing := []string{"up\n"}
+	if strings.Contains(command.Text, "echo err >&2") {
+		missing = append(missing, "err\n")
+	}
 	command.Output = func(_ session.Stream, b []byte) {
-		if strings.Contains(string(b), "up\n") {
-			once.Do(func() { close(up) })
+		mu.Lock()
+		defer mu.Unlock()
+		if len(missing) == 0 {
+			return
+		}
+		missing = slices.DeleteFunc(missing, func(text string) bool { return strings.Contains(string(b), text) })
+		if len(missing) == 0 {
+			close(up)
 		}
 	}
 	r := &running{done: make(chan struct{})}
@@ -277,7 +289,7 @@ func TestSilentLink(t *testing.T) {
 			}
 			t.Cleanup(func() { tr.Close() })
 			s := open(t, tr)
-			r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; sleep 0.1; echo up; sleep 60"})
+			r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; echo up; sleep 60"})
 			f.link.Stall()
 			result, err := r.wait(t, 3*time.Second)
 			wantUnknown(t, result, err)
