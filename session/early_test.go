@@ -53,6 +53,15 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 							refused = s.Interrupt(test.level)
 						}})
 						cancel()
+						// busybox may be interrupted while it takes memory, and glibc ends it then: once in
+						// some thousand rounds, and what has become of the command is unknown.
+						if r.Ended && r.Verdict == session.Unknown && shell == "busybox ash" {
+							if exit, err := s.Exit(); err != nil || exit.Code != 128+int(syscall.SIGABRT) {
+								t.Fatalf("round %d: the shell has ended: %+v, %v", i, exit, err)
+							}
+							s = open(t, session.Config{Shell: shell, NoTerminal: test.plain})
+							continue
+						}
 						if took := time.Since(begun); r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || took > 5*time.Second || refused != nil || r.Ended {
 							t.Fatalf("round %d: %s after %v, ended %v: %v; Interrupt = %v", i, r.Verdict, took, r.Ended, err, refused)
 						}
