@@ -59,7 +59,6 @@ func (u *user) hints(t *testing.T, args []string, status int, code string, texts
 }
 
 func TestBadInventory(t *testing.T) {
-	t.Parallel()
 	const self = "the message says it all" // no hint is needed
 	tests := []struct {
 		name, inventory string
@@ -99,7 +98,6 @@ func TestBadInventory(t *testing.T) {
 }
 
 func TestBadCredentials(t *testing.T) {
-	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	encrypted := server.Key.Encrypted(t, "right")
 	garbage := filepath.Join(t.TempDir(), "garbage")
@@ -170,7 +168,6 @@ func says(text string, hold bool) func(net.Conn) {
 }
 
 func TestBadPeers(t *testing.T) {
-	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	stalled := netsim.Start(t, server.Addr, 0)
 	stalled.Stall()
@@ -206,7 +203,6 @@ func TestBadPeers(t *testing.T) {
 // TestNoPlaceForSpool has output that is longer than a result holds, and no
 // place for the whole: the result is what it would be, with one warning.
 func TestNoPlaceForSpool(t *testing.T) {
-	t.Parallel()
 	states := map[string]func(*testing.T, *user, *exec.Cmd){
 		"a file in its place": func(t *testing.T, u *user, cmd *exec.Cmd) {
 			cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+u.write(t, "state", ""))

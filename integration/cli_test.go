@@ -242,7 +242,6 @@ func TestGatewayEnds(t *testing.T) {
 // TestEvents reads the events of a command: they are in order, and together
 // they are the result.
 func TestEvents(t *testing.T) {
-	t.Parallel()
 	for _, place := range places(t) {
 		t.Run(place.name, func(t *testing.T) {
 			u := place.user(t)
@@ -285,7 +284,6 @@ func TestEvents(t *testing.T) {
 // TestHostKeys walks through what happens with the key of a machine: nobody
 // knows it, it is trusted, it changes.
 func TestHostKeys(t *testing.T) {
-	t.Parallel()
 	for _, place := range places(t) {
 		if place.server == nil {
 			continue

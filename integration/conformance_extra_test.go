@@ -72,7 +72,6 @@ func TestB50LongestText(t *testing.T) {
 
 // C7: two sessions with the same variable, at the same time.
 func TestC7SessionsApart(t *testing.T) {
-	t.Parallel()
 	tr := here(t)
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
@@ -180,7 +179,6 @@ func TestE24InterruptWithNothingRunning(t *testing.T) {
 // E27: a session that is closed under a flood ends at once, and so does what
 // wrote it.
 func TestE27CloseUnderFlood(t *testing.T) {
-	t.Parallel()
 	for _, place := range machines(t, t.TempDir()) {
 		t.Run(place.name, func(t *testing.T) {
 			tag := tag(t)
@@ -233,7 +231,6 @@ func TestG28StartupFiles(t *testing.T) {
 
 // G28: an rc file that takes the session away is a start that failed, in time.
 func TestG28StartupFileThatTakesTheSession(t *testing.T) {
-	t.Parallel()
 	for name, rc := range map[string]string{"exit": "exit 3\n", "exec": "exec sleep 60\n", "question": "read -r x\n"} {
 		t.Run(name, func(t *testing.T) {
 			server := sshdtest.Start(t, sshdtest.Options{Account: &sshdtest.Account{Shell: "/bin/bash"}})
@@ -257,7 +254,6 @@ func TestG28StartupFileThatTakesTheSession(t *testing.T) {
 
 // H7: the session's shell is another one than the account's login shell.
 func TestH7LoginShells(t *testing.T) {
-	t.Parallel()
 	for _, shell := range []string{"/usr/bin/fish", "/usr/bin/tcsh", "/usr/bin/ksh93", "/usr/bin/mksh", "/usr/bin/yash", "/usr/bin/zsh"} {
 		t.Run(filepath.Base(shell), func(t *testing.T) {
 			if _, err := os.Stat(shell); err != nil {

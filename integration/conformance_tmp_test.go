@@ -99,7 +99,6 @@ func repliesToStdin(t *testing.T, s *session.Session, text, stdout, stderr strin
 // C70: the session finds another place where one is full, read-only or not there
 // for it.
 func TestC70NoRoom(t *testing.T) {
-	t.Parallel()
 	for name, mounts := range map[string]string{
 		"full":      "mount -t tmpfs -o size=16k none $0 && ! dd if=/dev/zero of=$0/x bs=4k 2>/dev/null",
 		"read-only": "mount -t tmpfs -o ro none $0",
@@ -121,7 +120,6 @@ func TestC70NoRoom(t *testing.T) {
 // C70: the place becomes full under a session that lives there. What needs room does
 // not start and says so; all else goes on.
 func TestC70PlaceFills(t *testing.T) {
-	t.Parallel()
 	tr := mounted(t, "mount -t tmpfs -o size=64k none /dev/shm")
 	eachConformantOn(t, func(*testing.T) transport.Transport { return tr }, func(t *testing.T, s *session.Session) {
 		eventually(t, "only this session is in /dev/shm", func() bool {

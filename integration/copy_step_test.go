@@ -87,7 +87,6 @@ steps:
 
 // A script copies to two hosts and back, beside its own file.
 func TestCopySteps(t *testing.T) {
-	t.Parallel()
 	d, _ := copyUser(t)
 	d.mkdir("ci/conf/sub")
 	d.file("ci/app.tgz", "an archive")
@@ -254,7 +253,6 @@ always:
 // A link that is cut while it copies leaves an unknown outcome, and ends the
 // script there; a copy that takes too long has timed out. Nothing has the name.
 func TestCopyStepIsCut(t *testing.T) {
-	t.Parallel()
 	d, s := copyUser(t)
 	proxy := netsim.Start(t, s.Addr, 0)
 	d.mkdir("ci")
@@ -297,7 +295,6 @@ func TestCopyStepIsCut(t *testing.T) {
 // A copy that is told to end as a file gets its name, and whose link is lost then,
 // may have written it.
 func TestCopyIsInterruptedInDoubt(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	renaming := filepath.Join(dir, "renaming")
 	if err := os.WriteFile(filepath.Join(dir, "mv"), []byte("#!/bin/sh\n: >"+renaming+"\nexec sleep 60\n"), 0o700); err != nil {
@@ -344,7 +341,6 @@ func TestCopyIsInterruptedInDoubt(t *testing.T) {
 // A link that is lost while a test of the runner's waits leaves the outcome
 // unknown, whatever the step itself has done, and ends the script there.
 func TestScriptTestIsCut(t *testing.T) {
-	t.Parallel()
 	for key, test := range map[string]string{"until": "run: 'true'\n    retry: {times: 1, delay: 1s}\n    until", "when": "run: 'true'\n    when"} {
 		t.Run(key, func(t *testing.T) {
 			d, s := copyUser(t)
@@ -370,7 +366,6 @@ func TestScriptTestIsCut(t *testing.T) {
 
 // A link that is lost on the way to a step leaves no doubt about the step.
 func TestWayToAStepIsCut(t *testing.T) {
-	t.Parallel()
 	d, s := copyUser(t)
 	proxy := netsim.Start(t, s.Addr, 0)
 	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
@@ -392,7 +387,6 @@ func TestWayToAStepIsCut(t *testing.T) {
 // A step that may run again does so once its host is back, and not only if that is
 // so at once; where it never comes back, the outcome stays unknown.
 func TestStepOutlivesItsLink(t *testing.T) {
-	t.Parallel()
 	for _, comes := range []bool{true, false} {
 		t.Run(fmt.Sprint("comes back: ", comes), func(t *testing.T) {
 			d, s := copyUser(t)
@@ -468,7 +462,6 @@ func follow(t *testing.T, cmd *exec.Cmd) io.Reader {
 
 // A signal ends the copy, and what is under always runs on the same connection.
 func TestCopyStepIsInterrupted(t *testing.T) {
-	t.Parallel()
 	d, s := copyUser(t)
 	proxy := netsim.Start(t, s.Addr, 20*time.Millisecond)
 	d.mkdir("ci")

@@ -61,7 +61,6 @@ func plainDaemon(t *testing.T) (socket string, pid int) {
 // TestHundredSessions: a hundred sessions on twenty hosts, ten callers at once.
 // What each session says is its own, and the daemon stays small.
 func TestHundredSessions(t *testing.T) {
-	t.Parallel()
 	runtime := t.TempDir()
 	config := []string{"SetEnv XDG_RUNTIME_DIR=" + runtime, "MaxStartups 100"}
 	servers := []*sshdtest.Server{sshdtest.Start(t, sshdtest.Options{Config: config}), sshdtest.Start(t, sshdtest.Options{Config: config})}
@@ -194,7 +193,6 @@ func (s *talker) close(ctx context.Context) error {
 // TestReadersThatStop: of a session that floods, of a command, and of all
 // sessions' events. They cost little, and stall neither the command nor others.
 func TestReadersThatStop(t *testing.T) {
-	t.Parallel()
 	socket, pid := plainDaemon(t)
 	c := client.At(socket, "")
 	defer c.Release()

@@ -71,7 +71,6 @@ func openSSH(t *testing.T, options sshdtest.Options) far {
 
 // TestConnectionsAreShared by callers that ask for the same, and by no others.
 func TestConnectionsAreShared(t *testing.T) {
-	t.Parallel()
 	f := openSSH(t, sshdtest.Options{})
 	_, c := inProcess(t, daemon.Config{})
 	same := f.target("web1")
@@ -257,7 +256,6 @@ func TestOpeningOfADeadCaller(t *testing.T) {
 // TestPlacesAreReserved before anything is dialled: of fifty callers at once as
 // many as there are places get one.
 func TestPlacesAreReserved(t *testing.T) {
-	t.Parallel()
 	f := openSSH(t, sshdtest.Options{})
 	d, c := inProcess(t, daemon.Config{MaxPerHost: 10})
 	f.link.SetDelay(20 * time.Millisecond)
@@ -376,7 +374,6 @@ func TestDrainWhileOpening(t *testing.T) {
 // TestCloseOverASilentLink: whoever closes a session does not wait for a machine
 // that answers nothing.
 func TestCloseOverASilentLink(t *testing.T) {
-	t.Parallel()
 	f := openSSH(t, sshdtest.Options{})
 	d, c := inProcess(t, daemon.Config{})
 	target := f.target("web1")

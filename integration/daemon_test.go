@@ -112,7 +112,6 @@ func TestDaemonIsNotStoppedWithSessions(t *testing.T) {
 
 // On TERM a command may end, its session is closed in order, and the status is 0.
 func TestDaemonDrainsOnTerm(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	daemon := h.serve(t)
 	file := filepath.Join(h.home, "done")

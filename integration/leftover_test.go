@@ -37,7 +37,6 @@ func (o oneSided) Pipe(context.Context, string) (*transport.Pipe, error) {
 // TestFailedOpenLeavesNothing: the shell is there, the session does not come
 // about, and the connection lives on.
 func TestFailedOpenLeavesNothing(t *testing.T) {
-	t.Parallel()
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tr := dial(t, f.server, f.link.Port())

@@ -69,7 +69,6 @@ func serveSocket(t testing.TB, handler http.Handler) (path string) {
 // TestExecBorrows: exec works the same over the daemon's connection and without
 // one.
 func TestExecBorrows(t *testing.T) {
-	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	open := dial(t, server, server.Port)
@@ -251,7 +250,6 @@ func TestExecBesideASession(t *testing.T) {
 // TestDaemonEndsBehindExec: a daemon that is told to end lets a borrower's
 // command end first.
 func TestDaemonEndsBehindExec(t *testing.T) {
-	t.Parallel()
 	h := keepHost(t)
 	cmd := h.user.command(t, "exec", "-i", "web1", "--", "echo up; cat; exit 3")
 	in, err := cmd.StdinPipe()

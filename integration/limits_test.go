@@ -90,7 +90,6 @@ func written(tag string) (bytes int64, programs int) {
 // reads, the program stands still on its machine; at no time does gateway need
 // more than 32 MiB above what it needs at rest.
 func TestFloodIsBounded(t *testing.T) {
-	t.Parallel()
 	path, err := plainBinary()
 	if err != nil {
 		t.Fatal(err)

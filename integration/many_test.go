@@ -147,7 +147,6 @@ func (c *crowd) call(t *testing.T, args ...string) outcome {
 // A hundred hosts, seven of which fail in seven ways: every view says so, and
 // just so.
 func TestCrowd(t *testing.T) {
-	t.Parallel()
 	c := newCrowd(t)
 	t.Run("live", func(t *testing.T) {
 		o := c.run(t)

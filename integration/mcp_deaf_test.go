@@ -89,7 +89,6 @@ func (p *line) hear() heard {
 
 // A line that is no message is refused, and the next one is heard.
 func TestAgentSpeaksBadly(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	p := h.line(t)
@@ -141,7 +140,6 @@ func TestAgentSpeaksBadly(t *testing.T) {
 // A client that ends while it waits for commands has not cancelled them: what it
 // asked to keep goes on, the rest for a while.
 func TestAgentEndsWhileItWaits(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	c := h.short(t, time.Minute)
 	p := h.line(t)
@@ -197,7 +195,6 @@ func much(a *agent) string {
 // while, holds nobody up, and hears of all its calls once it reads: it has asked for
 // more than a server answers at once.
 func TestAgentReadsNothing(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	a := localAgent(t, h)
 	id := much(a)
@@ -255,7 +252,6 @@ func TestAgentReadsNothing(t *testing.T) {
 
 // The same over HTTP: a hundred connections whose answers nobody reads.
 func TestHTTPClientReadsNothing(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	url := h.overHTTP(t, "--hosts", "localhost")

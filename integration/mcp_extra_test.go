@@ -40,7 +40,6 @@ func TestAgentReadsResources(t *testing.T) {
 
 // Who asks for it is told that a long call still waits.
 func TestAgentIsToldOfProgress(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	var told atomic.Pointer[string]
@@ -65,7 +64,6 @@ func TestAgentIsToldOfProgress(t *testing.T) {
 // A daemon that dies under a command leaves it open whether that has run: no
 // answer that looks as if it has not, and the next daemon's list has its session.
 func TestAgentLosesDaemon(t *testing.T) {
-	t.Parallel()
 	for _, tool := range []string{"run", "exec"} {
 		t.Run(tool, func(t *testing.T) {
 			h := newHouse(t)

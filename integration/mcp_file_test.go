@@ -52,7 +52,6 @@ func fileServers(t *testing.T) (inventory string, names []string) {
 }
 
 func TestAgentFiles(t *testing.T) {
-	t.Parallel()
 	inventory, names := fileServers(t)
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", inventory)
@@ -212,7 +211,6 @@ func has(t *testing.T, name, content string, perm fs.FileMode) {
 
 // TestAgentFileRules: the inventory says which files an agent may touch.
 func TestAgentFileRules(t *testing.T) {
-	t.Parallel()
 	inventory, names := fileServers(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -310,7 +308,6 @@ func TestAgentFileRules(t *testing.T) {
 // TestAgentFileInput: calls that can't be meant, hosts that a server must not
 // touch, and keys that nobody has accepted.
 func TestAgentFileInput(t *testing.T) {
-	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	h := newHouse(t)
 	known := entry(server, "")

@@ -62,7 +62,6 @@ func agentAt(t *testing.T, url, token, era string) *agent {
 }
 
 func TestAgentOverHTTP(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", aliases(t))
 	h.serves(t)
@@ -104,7 +103,6 @@ func TestAgentOverHTTP(t *testing.T) {
 
 // Nobody comes in without a token, nor from a page of somebody else's.
 func TestHTTPIsGuarded(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	url := h.overHTTP(t, "--hosts", "localhost", "--quiet") // it says where all the same

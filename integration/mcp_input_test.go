@@ -30,7 +30,6 @@ func localAgent(t *testing.T, h *house) *agent {
 }
 
 func TestAgentBadInput(t *testing.T) {
-	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.refused("inventory.unknown_host", "did you mean localhost?", "exec", args{"host": "locahost", "command": "true"})
 	a.refused("session.not_found", "session_open", "run", args{"session": "work", "command": "true"})
@@ -95,7 +94,6 @@ func TestAgentBadInput(t *testing.T) {
 
 // What an answer holds is what a person would have seen.
 func TestAgentSeesText(t *testing.T) {
-	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	run := func(command string, more ...any) said {
@@ -158,7 +156,6 @@ func TestAgentSeesText(t *testing.T) {
 // A password is a person's: the agent is told whose, may only leave, and never
 // sees it.
 func TestAgentGivesNoPassword(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	a := localAgent(t, h)
 	a.do("session_open", args{"host": "localhost", "name": "s"})

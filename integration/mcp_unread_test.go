@@ -12,7 +12,6 @@ import (
 // A program that does not read what an agent types holds up no call, and an
 // interrupt still reaches it; the session goes on.
 func TestAgentTypesToDeaf(t *testing.T) {
-	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	a.do("run", args{"session": "s", "command": "sleep 600", "tty": true, "wait_ms": 300})
@@ -31,7 +30,6 @@ func TestAgentTypesToDeaf(t *testing.T) {
 
 // A line that was shown in part is waited for as a whole.
 func TestAgentMatchesShownPart(t *testing.T) {
-	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	gate := filepath.Join(t.TempDir(), "gate")

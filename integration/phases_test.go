@@ -186,7 +186,6 @@ func (p *trip) run(t *testing.T) (closeAll func()) {
 // outcome says what is known and no more, in time; nothing is sent twice, and
 // nothing of the session stays on the machine.
 func TestLinkBreaksInEveryPhase(t *testing.T) {
-	t.Parallel()
 	for _, f := range phaseMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()

@@ -185,7 +185,6 @@ func (d *deploy) clean(name, sink string) {
 }
 
 func TestDeployment(t *testing.T) {
-	t.Parallel()
 	d := newDeploy(t)
 	args := []string{"run", "deploy.yaml", "--on", "web[1-3]", "--var", "version=1.4.2", "--report", "junit=junit.xml", "--report", "json=report.json", "--report", "jsonl=report.jsonl", "--report", "github"}
 	status, stdout, stderr := d.run(append(args, "-v")...)
@@ -279,7 +278,6 @@ func TestDeployment(t *testing.T) {
 }
 
 func TestScriptCheckLooksAtSudo(t *testing.T) {
-	t.Parallel()
 	d := newDeploy(t)
 	d.file("s.yaml", "secrets: {password: file:password}\nsteps:\n  - {name: a, sudo: true, run: touch /tmp/never, answer: [{prompt: '\\[sudo\\]', send: secret:password}]}\n")
 	if status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1", "--check"); status != 0 || !strings.Contains(stdout, "web1  ok      deploy  bash") {
@@ -299,7 +297,6 @@ func TestScriptCheckLooksAtSudo(t *testing.T) {
 // sshd ends a terminal that no process has open, and sudo has it open only while
 // it asks.
 func TestSudoOverSSH(t *testing.T) {
-	t.Parallel()
 	d := newDeploy(t)
 	d.file("hosts.yaml", strings.ReplaceAll(d.read("hosts.yaml"), "agent: false", "agent: false, sudo: {password: file:password}"))
 	for range 3 {
@@ -360,7 +357,6 @@ func TestSudoFromHome(t *testing.T) {
 
 // The first signal ends the step, and what is under always runs before the end.
 func TestScriptIsInterrupted(t *testing.T) {
-	t.Parallel()
 	d := newDeploy(t)
 	d.file("s.yaml", "steps:\n  - {name: a, run: echo $$ >begun; sleep 1000}\n  - {name: b, run: touch never}\nalways:\n  - {name: c, run: echo always >ended}\n")
 	cmd := d.command("run", "s.yaml", "--on", "web[1-3]", "--report", "junit=junit.xml")
@@ -398,7 +394,6 @@ func TestScriptIsInterrupted(t *testing.T) {
 // The second signal does not wait for what is under always, kills it, and writes
 // what is known.
 func TestScriptIsLeft(t *testing.T) {
-	t.Parallel()
 	d := newDeploy(t)
 	d.file("s.yaml", "steps:\n  - {name: a, run: echo done}\n  - {name: b, run: echo $$ >begun; sleep 1000}\nalways:\n  - {name: c, run: trap '' INT TERM; echo $$ >always; sleep 1000}\n")
 	cmd := d.command("run", "s.yaml", "--on", "web[1-3]", "-o", "json", "--report", "junit=junit.xml", "--report", "json=report.json", "--report", "jsonl=report.jsonl")

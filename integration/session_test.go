@@ -21,7 +21,6 @@ import (
 // A session keeps its shell between calls on every way to a machine, and a
 // person can take it over.
 func TestSessionCommands(t *testing.T) {
-	t.Parallel()
 	for _, place := range places(t) {
 		t.Run(place.name, func(t *testing.T) {
 			u := place.user(t)
@@ -95,7 +94,6 @@ func shownUntil(t *testing.T, terminal *os.File, text string) string {
 // What is more than one object may hold is read on at its next, also where it is
 // the end of much.
 func TestSessionReadsInPieces(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	if o := h.gateway(t, "session", "open", "localhost", "--name", "work"); o.status != 0 {
@@ -135,7 +133,6 @@ func TestSessionReadsInPieces(t *testing.T) {
 // Who watches and reads slowly misses what happened, but no bytes: there is
 // nothing to be told of.
 func TestWatcherThatIsSlow(t *testing.T) {
-	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	c, s := h.session(t, "echo up; read -r x </dev/tty; head -c 4000000 /dev/zero; echo end")

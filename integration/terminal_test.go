@@ -15,7 +15,6 @@ import (
 // command ends. The bytes are in its result; over SSH, those of a program of
 // which nobody could know may be in none. They are never in the next one's.
 func TestTerminalBytesAreTheirCommands(t *testing.T) {
-	t.Parallel()
 	script := filepath.Join(t.TempDir(), "quick")
 	if err := os.WriteFile(script, []byte("printf x >/dev/tty\n"), 0o600); err != nil {
 		t.Fatal(err)

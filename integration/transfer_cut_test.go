@@ -24,7 +24,6 @@ import (
 // A link that is cut again and again leaves no file under the name, and each
 // time the copy goes on where it was.
 func TestTransferCut(t *testing.T) {
-	t.Parallel()
 	size := long(64<<20, 256<<20) + 4321
 	large := largeFile(t, size)
 	s := sshdtest.Start(t, sshdtest.Options{})
@@ -75,7 +74,6 @@ func TestTransferCut(t *testing.T) {
 
 // A part that is no beginning of the file is used as far as it is one.
 func TestTransferWrongPart(t *testing.T) {
-	t.Parallel()
 	large := largeFile(t, 70<<20)
 	s := sshdtest.Start(t, sshdtest.Options{})
 	far := filesOf(t, s, s.Port)
@@ -234,7 +232,6 @@ func TestTransferStalePart(t *testing.T) {
 
 // A copy that is interrupted leaves nothing but a part worth keeping.
 func TestTransferInterrupted(t *testing.T) {
-	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, s.Addr, 10*time.Millisecond)
 	for _, test := range []struct {
@@ -280,7 +277,6 @@ func (m *moved) Moved(_ string, bytes int) {
 // its name leaves open whether it has it, and a host that is ended for another
 // one has not failed.
 func TestCpOutcomes(t *testing.T) {
-	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	near, far := netsim.Start(t, server.Addr, 250*time.Millisecond), netsim.Start(t, server.Addr, 0)
 	host := func(p *netsim.Proxy) string {

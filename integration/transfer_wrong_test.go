@@ -629,7 +629,6 @@ func TestTransferGroupDirectory(t *testing.T) {
 
 // Where programs see other files than the server, what it stored is read back.
 func TestTransferOtherPaths(t *testing.T) {
-	t.Parallel()
 	there := t.TempDir()
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -d " + there}})
 	m, large := filesOf(t, s, s.Port), largeFile(t, 65<<20)
