@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/transport"
 	"gateway/transport/local"
 )
@@ -29,7 +30,7 @@ func TestHashEnds(t *testing.T) {
 		t.Run(sh, func(t *testing.T) {
 			name, _, _ := strings.Cut(sh, " ")
 			if _, err := exec.LookPath(name); err != nil {
-				t.Skip(err)
+				sshdtest.Skip(t, "no shell to hash with: %v", err)
 			}
 			here := local.New(local.Config{})
 			t.Cleanup(func() { here.Close() })
