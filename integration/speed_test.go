@@ -112,8 +112,8 @@ func median(d []time.Duration) float64 {
 }
 
 // TestRoundTrips counts in round trips what a clock alone would blur: through a
-// link that delays, a command costs one, and a session on a warm connection is
-// ready within two and a half.
+// link that delays, a command costs one, a session on a warm connection is
+// ready within two and a half, and its end costs one.
 func TestRoundTrips(t *testing.T) {
 	const delay = 100 * time.Millisecond // each way
 	server := sshdtest.Start(t, sshdtest.Options{})
@@ -128,12 +128,13 @@ func TestRoundTrips(t *testing.T) {
 	defer proxy.SetDelay(0)
 
 	trips := func(f func()) float64 { return fewestTrips(2*delay, f) }
+	var open []*session.Session
 	if got := trips(func() {
 		s, err := session.Open(t.Context(), tr, session.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { s.Close() })
+		open = append(open, s)
 	}); got > 2.5 {
 		t.Errorf("a session took %.2f round trips, want at most 2.5", got)
 	} else {
@@ -147,6 +148,14 @@ func TestRoundTrips(t *testing.T) {
 		t.Errorf("a command took %.2f round trips, want 1", got)
 	} else {
 		t.Logf("a command: %.2f round trips", got)
+	}
+	if got := trips(func() {
+		open[0].Close()
+		open = open[1:]
+	}); got > 1.5 {
+		t.Errorf("the end of a session took %.2f round trips, want 1", got)
+	} else {
+		t.Logf("the end of a session: %.2f round trips", got)
 	}
 }
 
@@ -162,8 +171,8 @@ func fewestTrips(trip time.Duration, f func()) float64 {
 }
 
 // TestBorrowedRoundTrips: a command over a connection of the daemon that its
-// sessions have filled costs the opening, the shell, the command and two for the
-// end, and no connection.
+// sessions have filled costs the opening, the shell, the command and its end, and no
+// connection.
 func TestBorrowedRoundTrips(t *testing.T) {
 	const delay = 100 * time.Millisecond // each way
 	f := openSSH(t, sshdtest.Options{})
@@ -194,8 +203,8 @@ func TestBorrowedRoundTrips(t *testing.T) {
 	// Once, for sshd may still count the channels of an earlier one.
 	begun := time.Now()
 	once()
-	if got := float64(time.Since(begun)) / float64(2*delay); got > 7 { // one with a connection to be made takes 14
-		t.Errorf("it took %.2f round trips, want 5", got)
+	if got := float64(time.Since(begun)) / float64(2*delay); got > 6 { // one with a connection to be made takes 13
+		t.Errorf("it took %.2f round trips, want 4", got)
 	} else {
 		t.Logf("%.2f round trips", got)
 	}

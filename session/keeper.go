@@ -255,13 +255,25 @@ func has(mask string) string {
 // nobody is what gone does where nobody is to be hung up.
 const nobody = "gone() { :; }"
 
-// disarm says that the shell has ended in order: its jobs, if it had any, may go on. A
-// stopped one never would. To look for one takes a look at all processes of the machine.
-func (k *keeper) disarm(jobs bool) error {
+// behindShell returns the control line that waits for the shell, which has been told to
+// exit, and then does as leftJobs says. So the client need not hear of the shell's end
+// before it tells the keeper of its own, which spares a round trip. A shell that takes
+// longer is hung up.
+//
+// The first looks are for a shell that is about to end, and start no program.
+func behindShell(jobs bool) string {
+	return `n=0; while [ -e /proc/$h ] && [ $n -lt 500 ]; do n=$((n+1)); done; ` +
+		`for n in 0.01 0.02 0.04 0.08 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1; do shell 0 || break; sleep $n; done; shell 0 || ` + leftJobs(jobs)
+}
+
+// leftJobs returns the control line that says that the shell has ended in order: its jobs,
+// if it had any, may go on. A stopped one never would. To look for one takes a look at all
+// processes of the machine.
+func leftJobs(jobs bool) string {
 	if !jobs {
-		return k.control(nobody)
+		return nobody
 	}
-	return k.control(`gone() { k=; for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
+	return `gone() { k=; for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
 		`{ read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
-		`[ "$4" = "$s" ] && [ $1 = T ] && [ ${20} -ge ${j:-0} ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`)
+		`[ "$4" = "$s" ] && [ $1 = T ] && [ ${20} -ge ${j:-0} ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`
 }

@@ -11,6 +11,7 @@ package session
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,6 +212,7 @@ func (s *Session) Close() error {
 
 func (s *Session) close() {
 	s.closing.Store(true)
+	var told *dismissal
 	select {
 	case s.turn <- struct{}{}:
 		if !s.lost {
@@ -219,11 +221,23 @@ func (s *Session) close() {
 			}
 			// The second one counts where jobs made the shell refuse the first.
 			s.typeKeys("exit\nexit\n") // the hang-up that follows does it too
-			within(time.Second, s.terminal.Done())
+			told = s.tellOfExit()
+			within(exitGrace, s.terminal.Done())
 		}
 	default:
 	}
-	s.abandon()
+	s.hangUp(told)
+}
+
+// exitGrace is how long a shell that was told to exit may take for it.
+const exitGrace = time.Second
+
+// tellOfExit tells the keepers to end once the shell has, where they can see that.
+func (s *Session) tellOfExit() (told *dismissal) {
+	if s.sid == "" || s.config.Sudo != nil { // another user's shell may be hidden
+		return nil
+	}
+	return s.dismiss(behindShell(s.jobs.Load()))
 }
 
 // within waits for done, but not for longer than d.
@@ -257,39 +271,57 @@ func closed(done <-chan struct{}) bool {
 }
 
 // abandon hangs up and gives everything back.
-func (s *Session) abandon() {
-	s.mu.Lock()
-	keepers := s.retired
-	if s.keeper != nil {
-		keepers = append(keepers, s.keeper)
-	}
-	s.mu.Unlock()
+func (s *Session) abandon() { s.hangUp(nil) }
+
+// hangUp is abandon where the keepers may have been told.
+func (s *Session) hangUp(told *dismissal) {
 	s.holders.stop()
 	orderly := s.endedInOrder()
 	if s.looked != nil { // a short command is over before the machine's processes are looked at
 		within(keeperGrace, s.looked)
 	}
-	var told sync.WaitGroup
-	for _, k := range keepers {
-		told.Go(func() { // ends with the keeper
-			if orderly {
-				_ = k.disarm(s.jobs.Load()) // a keeper that is gone does not hear it
-			}
-			k.release()
-		})
+	if told == nil {
+		last := ":"
+		if orderly {
+			last = leftJobs(s.jobs.Load())
+		}
+		told = s.dismiss(last)
 	}
-	allWithin(keeperGrace, &told) // one that takes nothing any more holds up who tells it
+	allWithin(keeperGrace, &told.done) // one that takes nothing any more holds up who tells it
 	if s.terminal != nil {
 		s.terminal.Close()
 	}
-	for _, k := range keepers {
+	for _, k := range told.keepers {
 		k.close()
 	}
-	s.entry.Close(s.sawEnd(keepers))
+	s.entry.Close(s.sawEnd(told.keepers))
 	s.mu.Lock()
 	s.parted = true
 	s.mu.Unlock()
 	allWithin(drainGrace, &s.pumps) // a caller's Output may never return
+}
+
+// A dismissal is the session's keepers, which are being told to end.
+type dismissal struct {
+	keepers []*keeper
+	done    sync.WaitGroup
+}
+
+// dismiss tells each keeper its last line, behind which nobody listens any more.
+func (s *Session) dismiss(line string) *dismissal {
+	s.mu.Lock()
+	d := &dismissal{keepers: slices.Clone(s.retired)}
+	if s.keeper != nil {
+		d.keepers = append(d.keepers, s.keeper)
+	}
+	s.mu.Unlock()
+	for _, k := range d.keepers {
+		d.done.Go(func() { // ends with the keeper
+			_ = k.control(line) // one that is gone does not hear it
+			k.release()
+		})
+	}
+	return d
 }
 
 // enroll notes a goroutine that Close waits for, and returns what it calls at its
