@@ -281,11 +281,11 @@ func (s *Session) hangUp(told *dismissal) {
 		within(keeperGrace, s.looked)
 	}
 	if told == nil {
-		last := ":"
+		line := ""
 		if orderly {
-			last = leftJobs(s.jobs.Load())
+			line = leftJobs(s.jobs.Load())
 		}
-		told = s.dismiss(last)
+		told = s.dismiss(line)
 	}
 	allWithin(keeperGrace, &told.done) // one that takes nothing any more holds up who tells it
 	if s.terminal != nil {
@@ -307,7 +307,8 @@ type dismissal struct {
 	done    sync.WaitGroup
 }
 
-// dismiss tells each keeper its last line, behind which nobody listens any more.
+// dismiss tells each keeper its last line, if there is one, and that nobody listens any
+// more.
 func (s *Session) dismiss(line string) *dismissal {
 	s.mu.Lock()
 	d := &dismissal{keepers: slices.Clone(s.retired)}
@@ -317,7 +318,9 @@ func (s *Session) dismiss(line string) *dismissal {
 	s.mu.Unlock()
 	for _, k := range d.keepers {
 		d.done.Go(func() { // ends with the keeper
-			_ = k.control(line) // one that is gone does not hear it
+			if line != "" {
+				_ = k.control(line) // one that is gone does not hear it
+			}
 			k.release()
 		})
 	}
