@@ -355,26 +355,37 @@ func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err erro
 	if whole == 0 {
 		return path, 0, nil
 	}
+	at, err = f.rightUntil(ctx, path, whole)
+	return path, at, err
+}
+
+// rightUntil returns up to where a part is a beginning of the file, in whole steps.
+func (f *fileCopy) rightUntil(ctx context.Context, part string, end int64) (at int64, err error) {
+	passes := func(to int64) bool {
+		same := false
+		if err == nil {
+			same, err = f.sameRange(ctx, part, at, to)
+		}
+		if same {
+			at = to
+		}
+		return same
+	}
+	if passes(end) {
+		return at, err
+	}
 	// What was under way when it was cut short may have left a gap before the end.
-	for _, until := range []int64{whole, whole - gap} {
-		if until <= 0 {
-			continue
+	if end <= gap || !passes(end-gap) {
+		for at+segment <= end && passes(at+segment) {
 		}
-		if same, err := f.sameRange(ctx, path, 0, until); err != nil || same {
-			return path, until, err
+		end = min(end, at+segment)
+	}
+	for end-at > step && err == nil {
+		if middle := at + (end-at)/2/step*step; !passes(middle) {
+			end = middle
 		}
 	}
-	for at+segment <= whole {
-		same, err := f.sameRange(ctx, path, at, at+segment)
-		if err != nil {
-			return "", 0, err
-		}
-		if !same {
-			break
-		}
-		at += segment
-	}
-	return path, at, nil
+	return at, err
 }
 
 // gap is how much can have been under way of a part, in whole steps.
