@@ -260,10 +260,11 @@ const nobody = "gone() { :; }"
 // before it tells the keeper of its own, which spares a round trip. A shell that takes
 // longer is hung up.
 //
-// The first looks are for a shell that is about to end, and start no program.
+// The first looks are for a shell that is about to end, and start no program. Not every
+// sleep knows fractions of a second.
 func behindShell(jobs bool) string {
 	return `n=0; while [ -e /proc/$h ] && [ $n -lt 500 ]; do n=$((n+1)); done; ` +
-		`for n in 0.01 0.02 0.04 0.08 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1; do shell 0 || break; sleep $n; done; shell 0 || ` + leftJobs(jobs)
+		`for n in 0.01 0.02 0.04 0.08 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1; do shell 0 || break; sleep $n || { sleep 1; break; }; done; shell 0 || ` + leftJobs(jobs)
 }
 
 // leftJobs returns the control line that says that the shell has ended in order: its jobs,
