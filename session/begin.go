@@ -49,6 +49,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
 		typed: s.left || s.isLimited(command.Text),
 	}
+	if mentions(command.Text, asksStatus, "?", "exit", "return") {
+		f.status = s.status
+	}
 	if joins {
 		r.before = s.asked
 	}

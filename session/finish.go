@@ -38,6 +38,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}
+	if verdict != NotStarted {
+		s.status = max(result.ExitCode, 0)
+	}
 	s.left = verdict != Exited || !p.stdout || r.pressed.Load() || r.keyed.Load()
 	if p.stdout { // else an interrupt may have met the frame before its beginning
 		s.once = ""

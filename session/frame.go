@@ -39,6 +39,8 @@ type frame struct {
 	once string
 	// cwd is where the session is, to come back to after Command.Cwd.
 	cwd string
+	// status is what the text finds in $?.
+	status int
 	// quiet: keep what the shell says of its own off the terminal.
 	quiet bool
 	// traced: the shell may show what it runs.
@@ -212,7 +214,7 @@ func forks(text string) bool { return mentions(text, stays, "&", "(", "coproc") 
 func (f frame) stored() bool {
 	c := f.command
 	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !isSpecial(c.Text) && !forks(c.Text)
-	return plain && !f.typed && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
+	return plain && !f.typed && f.status == 0 && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
 }
 
 // frameFile returns the frame of a plain command whose nonce is in _gwn and

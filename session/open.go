@@ -55,7 +55,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		s.Close()
 		return nil, err
 	}
-	s.origin = s.cwd
+	s.origin, s.status = s.cwd, 0
 	s.endWithShell()
 	return s, nil
 }

@@ -87,6 +87,7 @@ type Session struct {
 	// Used by the holder of the turn only.
 	cwd     string
 	job     string        // $! at the last mark
+	status  int           // $? there
 	once    string        // goes into the frames to come, until one has told its end
 	rotate  bool          // the next command needs a keeper of its own
 	shared  bool          // so does one that is no part of the last one's script: somebody may hold the streams

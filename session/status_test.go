@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,4 +59,47 @@ func exitOf(t *testing.T, shell, text string) int {
 		return exit.ExitCode()
 	}
 	return 0
+}
+
+// TestLastStatus: a text finds in $? what the command before it has left, however it
+// travels and that one ended, and an exit without a number hands that on.
+func TestLastStatus(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		want(t, run(t, s, "echo $?"), 0, "0\n", "")
+		for name, command := range map[string]session.Command{
+			"plain":            {Text: "echo $?"},
+			"in braces":        {Text: `x=${?}; echo "$x"`},
+			"a directory":      {Text: "echo $?", Cwd: "/"},
+			"a variable":       {Text: `echo $?$a`, Env: map[string]string{"a": ""}},
+			"both in one":      {Text: "echo $?", Merge: true},
+			"too long to type": {Text: "echo $? # " + strings.Repeat("x", 5000)},
+			"lines":            {Text: "r=$?\necho $r"},
+			"stdin":            {Text: "echo $?; read x", Stdin: strings.NewReader("x\n")},
+		} {
+			if r := run(t, s, "(exit 7)"); r.ExitCode != 7 {
+				t.Fatalf("(exit 7) = %+v", r)
+			}
+			if zsh := filepath.Base(s.Shell()) == "zsh"; zsh && command.Env != nil {
+				continue // an export stands in front of the text
+			}
+			if r := runCommand(t, s, command); string(r.Stdout) != "7\n" || r.ExitCode != 0 || len(r.Stderr)+len(r.Terminal) > 0 {
+				t.Errorf("%s: got %d, stdout %q, stderr %q, terminal %q", name, r.ExitCode, r.Stdout, r.Stderr, r.Terminal)
+			}
+			want(t, run(t, s, "echo $?"), 0, "0\n", "")
+		}
+		run(t, s, "(exit 7)")
+		if r := runCommand(t, s, session.Command{Text: "echo $?", TTY: true}); strings.TrimSpace(string(r.Stdout)) != "7" {
+			t.Errorf("on the terminal: %q", r.Stdout)
+		}
+		if filepath.Base(s.Shell()) != "busybox" { // behind a trap on INT, its exit gives 130
+			stopped, _ := s.Run(t.Context(), session.Command{Text: "sleep 1000", Timeout: 100 * time.Millisecond})
+			want(t, run(t, s, "echo $?"), 0, fmt.Sprintf("%d\n", stopped.ExitCode), "")
+		}
+		run(t, s, "(exit 7)")
+		run(t, s, "(exit $?)") // which has changed nothing
+		if r, _ := s.Run(t.Context(), session.Command{Text: "exit"}); !r.Ended || r.ExitCode != 7 {
+			t.Errorf("exit: %+v", r)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -61,6 +62,7 @@ func (f frame) run() string {
 	if !f.dialect.speaks || !f.uploaded && !f.sourced() {
 		run += f.redirections()
 	}
+	run = f.lastStatus() + run
 	switch {
 	case f.command.Stdin != nil:
 		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout
@@ -75,6 +77,18 @@ func (f frame) run() string {
 	}
 	return run
 }
+
+// lastStatus sets $? for what follows. In front of || neither errexit nor a trap on ERR
+// heeds it.
+func (f frame) lastStatus() string {
+	if f.status == 0 {
+		return ""
+	}
+	return fmt.Sprintf("(%sexit %d)||", strings.TrimSuffix(f.dialect.eval, "eval"), f.status)
+}
+
+// asksStatus matches the texts that may begin with a look at $?, or hand it on.
+var asksStatus = regexp.MustCompile(`\$\{?\?|\b(exit|return)\b`)
 
 // evaluate returns the eval of the text.
 func (f frame) evaluate() string {
