@@ -452,3 +452,20 @@ func TestEndThatIsMissed(t *testing.T) {
 		t.Errorf("session read: %v", err)
 	}
 }
+
+// TestReadAtTerminal: what has been on a terminal once does not ask the one of who reads
+// it later, whose answer would be typed there.
+func TestReadAtTerminal(t *testing.T) {
+	home := daemonHome(t)
+	gatewayIn(t, home, "session", "open", "localhost", "--name", "work")
+	gatewayIn(t, home, "session", "exec", "work", "--", `printf '\033[6nout\033[?1049h\n'; printf '\033[cerr\n' >&2`)
+	p := atHome(t, home, "session", "read", "work")
+	p.expect("out")
+	p.leaves(0)
+	if got := p.text(); strings.Contains(got, "\x1b") || !strings.Contains(got, "err") {
+		t.Errorf("the terminal shows %q", got)
+	}
+	if got := gatewayIn(t, home, "session", "read", "work", "--stream", "stdout"); got != "\x1b[6nout\x1b[?1049h\n" {
+		t.Errorf("elsewhere: %q", got)
+	}
+}

@@ -1,12 +1,6 @@
 package main
 
-import (
-	"bytes"
-	"regexp"
-	"unicode"
-
-	"gateway/script"
-)
+import "bytes"
 
 // maxPending is how long a line may be before it is shown in pieces.
 const maxPending = 64 << 10
@@ -73,35 +67,4 @@ func (l *lines) line(to []byte) []byte {
 	to = append(append(append(to, l.label...), text...), '\n')
 	l.pending, l.returned = l.pending[:0], false
 	return to
-}
-
-var (
-	controls = regexp.MustCompile(`[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
-	colors   = regexp.MustCompile(`\x1b(\[[0-9;:]*m)?`)
-)
-
-// tame leaves of what acts on a terminal the colours, and ends them.
-func tame(line []byte) []byte {
-	if bytes.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) < 0 {
-		return line
-	}
-	colored := false
-	line = script.Sequences.ReplaceAllFunc(line, func(s []byte) []byte {
-		if colors.FindString(string(s)) == string(s) {
-			return s
-		}
-		return nil
-	})
-	line = colors.ReplaceAllFunc(line, func(s []byte) []byte {
-		if len(s) == 1 {
-			return nil // the beginning of a sequence that has no end
-		}
-		colored = true
-		return s
-	})
-	line = controls.ReplaceAll(line, nil)
-	if colored {
-		line = append(line, "\x1b[0m"...)
-	}
-	return line
 }

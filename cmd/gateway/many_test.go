@@ -110,6 +110,31 @@ func TestTame(t *testing.T) {
 	})
 }
 
+// TestTamer: it does not matter where a stream is cut.
+func TestTamer(t *testing.T) {
+	const text = "1\x1b[6n2\x1b[?1049h\x1b[31mred\x1b[0m\x1b]11;?\x1b\\3\x1bP$qm\x1b\\ü4\x1b]0;t\x07\u009b6n5\r10%\r20%\r\n6\x05\x1b[cé\n\x1b[5"
+	const want = "12red3ü46n5\n10%\n20%\n6é\n5"
+	colours := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	for i := range len(text) {
+		for j := i; j < len(text); j++ {
+			tm := new(tamer)
+			var got []byte
+			for _, piece := range []string{text[:i], text[i:j], text[j:]} {
+				got = append(got, tm.take([]byte(piece))...)
+			}
+			got = append(got, tm.flush()...)
+			if left := colours.ReplaceAllString(string(got), ""); left != want || !strings.Contains(string(got), "\x1b[31mred\x1b[0m") && i == j {
+				t.Fatalf("cut at %d and %d: got %q", i, j, got)
+			}
+		}
+	}
+	tm := new(tamer)
+	endless := tm.take([]byte("\x1b]" + strings.Repeat("x", 2*maxSequence)))
+	if len(tm.rest) > 0 || len(endless) > 0 {
+		t.Errorf("a string without an end: %d bytes shown, %d kept", len(endless), len(tm.rest))
+	}
+}
+
 // A host that is given up may still write.
 func TestOutputAfterTheEnd(t *testing.T) {
 	a := &app{}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,8 +35,10 @@ func (a *app) sessionReadCommand() *cobra.Command {
 		Use:   "read NAME | ID",
 		Short: "Read what a session has said, or one command of it",
 		Long: `Read what a session has said, or with the ID of a command what that has: byte
-for byte, stderr and the terminal on stderr unless --stream picks one. Sessions
-that are over can be read too, as long as their records are kept.
+for byte, stderr and the terminal on stderr unless --stream picks one. At a
+terminal what would draw on it, or make it answer, is left out, but for colours:
+to see what a program draws there is gateway session screen. Sessions that are
+over can be read too, as long as their records are kept.
 
 A cursor counts bytes from the session's beginning. --cursor tells on stderr
 where to go on, and -o json says it in "next"; -o json gives 4 MiB at most, of
@@ -151,6 +154,8 @@ type reader struct {
 	to      int64
 	over    bool // nothing more comes
 
+	tamers map[string]*tamer // by stream, of those that a terminal shows
+
 	next    int64
 	matches int
 	dropped int64
@@ -237,13 +242,11 @@ func (r *reader) write(p api.Piece) error {
 		before, behind := p.Cut.Ellipses()
 		p.Data = slices.Concat([]byte(before), p.Data, []byte(behind+"\n")) // it is a line
 	}
-	switch {
-	case a.config.Output == "text" && (r.one || p.Stream == session.Stdout.String()):
-		_, err := a.out.Write(p.Data)
-		return err
-	case a.config.Output == "text":
-		_, err := a.out.errors().Write(p.Data)
-		return err
+	if a.config.Output == "text" {
+		if t := r.tamer(p.Stream); t != nil {
+			p.Data = t.take(p.Data)
+		}
+		return r.text(p.Stream, p.Data)
 	}
 	if len(p.Data) == 0 && r.query.Grep == "" {
 		return nil
@@ -258,6 +261,34 @@ func (r *reader) write(p api.Piece) error {
 		return errEnough
 	}
 	return nil
+}
+
+// text shows bytes of a stream.
+func (r *reader) text(stream string, b []byte) error {
+	to := r.app.out.errors()
+	if r.isOut(stream) {
+		to = r.app.out
+	}
+	_, err := to.Write(b)
+	return err
+}
+
+// isOut reports whether a stream goes to stdout.
+func (r *reader) isOut(stream string) bool { return r.one || stream == session.Stdout.String() }
+
+// tamer returns that of a stream which goes to a terminal, or nil.
+func (r *reader) tamer(stream string) *tamer {
+	file := r.app.out.stderr
+	if r.isOut(stream) {
+		file = r.app.out.stdout
+	}
+	if r.tamers[stream] == nil && isTerminal(file) {
+		if r.tamers == nil {
+			r.tamers = make(map[string]*tamer)
+		}
+		r.tamers[stream] = new(tamer)
+	}
+	return r.tamers[stream]
 }
 
 // follow shows what comes, until there is no more to come.
@@ -305,6 +336,11 @@ func missing(bytes int64) string {
 // end says what else there is to say.
 func (r *reader) end(cursor bool) error {
 	a := r.app
+	for _, stream := range slices.Sorted(maps.Keys(r.tamers)) {
+		if err := r.text(stream, r.tamers[stream].flush()); err != nil {
+			return err
+		}
+	}
 	if r.dropped > 0 {
 		a.warn(missing(r.dropped))
 	}
