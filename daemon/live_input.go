@@ -58,6 +58,10 @@ func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) er
 		return err
 	}
 	s.pace.hurry()
+	if in.Level == api.End {
+		s.stop()
+		return nil
+	}
 	return s.typing(func() error { return engine.Interrupt(session.Level(in.Level)) })
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/daemon/client"
+	"gateway/session"
 )
 
 // A daemonHome is a home with a daemon of its own, in which a session is open.
@@ -380,7 +381,7 @@ func TestSessionExecMeansItsCommand(t *testing.T) {
 	next := command(api.Run{Text: `read -r x; echo "<$x>"`, TTY: true, Wait: api.Duration(time.Millisecond)})
 	a := newApp(nil)
 	e := &execution{app: a, client: c, session: "work", command: &ended, asked: func() {}}
-	e.interrupt(t.Context())
+	e.interrupt(t.Context(), string(session.Int))
 	if err := e.press(t.Context(), []byte("e")); err == nil {
 		t.Error("a key of the command that has ended is typed")
 	}

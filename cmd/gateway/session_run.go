@@ -31,7 +31,7 @@ type execution struct {
 	keyboard *keyboard        // of who is typing
 	command  *api.Command     // once it has started
 	late     <-chan time.Time // when the wait is over
-	stopped  bool             // by a signal, which may come before the command has started
+	stopped  string           // at which level it was told to end, which may come before it has started; empty: it was not
 	ask      asker            // nil: nobody
 	asked    func()           // ends the question that is open
 	answers  chan answered    // of ask
@@ -86,11 +86,15 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			return e.unfinished(requests, nil)
 		case <-stop:
 			stop = nil
-			if signal, ok := interrupted(context.Cause(ctx)); ok && signal.signal == syscall.SIGHUP {
+			signal, ok := interrupted(context.Cause(ctx))
+			if ok && signal.signal == syscall.SIGHUP {
 				return e.left(context.Cause(ctx))
 			}
-			if e.stopped = true; e.command != nil {
-				e.interrupt(requests)
+			if e.stopped = string(session.Int); !ok { // nobody sees what it says
+				e.stopped = api.End
+			}
+			if e.command != nil {
+				e.interrupt(requests, e.stopped)
 			}
 		case err := <-ended:
 			return e.lost(err)
@@ -187,8 +191,8 @@ func (e *execution) started(ctx context.Context, c *api.Command) {
 	if e.waits {
 		e.late = time.After(e.wait)
 	}
-	if e.stopped {
-		e.interrupt(ctx)
+	if e.stopped != "" {
+		e.interrupt(ctx, e.stopped)
 	}
 }
 
@@ -229,9 +233,12 @@ func streamOf(name string) session.Stream {
 }
 
 // question has somebody answer what the command asks. Where nobody is, the
-// command is interrupted, as it never hangs.
+// command is ended, as it never hangs.
 func (e *execution) question(ctx context.Context, p *api.Prompt) {
 	e.asked()
+	if e.refused != nil { // it asks anew while it is being ended
+		return
+	}
 	e.prompt = p
 	switch {
 	case e.typing: // it is left to who types
@@ -279,14 +286,14 @@ func (e *execution) refuse(ctx context.Context, why error) {
 		e.refused.Message = fmt.Sprintf("session: command draws on the screen, and waits for keys: %v", why)
 		e.refused.Hint = "run it at a terminal, or leave it waiting with --wait, for gateway session attach"
 	}
-	e.interrupt(ctx)
+	e.interrupt(ctx, api.End)
 }
 
-// interrupt does what ^C does, to this command only. How it takes that shows in
-// its result.
-func (e *execution) interrupt(ctx context.Context) {
+// interrupt tells this command, and no other, to end. How it takes that shows in its
+// result.
+func (e *execution) interrupt(ctx context.Context, level string) {
 	e.asked()
-	if err := e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int), Command: e.command.ID}); err != nil {
+	if err := e.client.Interrupt(ctx, e.session, api.Interrupt{Level: level, Command: e.command.ID}); err != nil {
 		e.app.log.Debug("interrupt", "command", e.command.ID, "error", err) // it has ended
 	}
 }

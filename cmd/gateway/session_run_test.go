@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -201,4 +203,51 @@ func TestSessionOutputBeforeTheDaemonIsLost(t *testing.T) {
 	if string(r.Stdout) != "out 1\nout 2\n" || r.StdoutBytes != 12 || string(r.Stderr) != "err\n" || r.StderrBytes != 4 || r.Truncated {
 		t.Errorf("it has %q of %d, %q of %d, truncated %v", r.Stdout, r.StdoutBytes, r.Stderr, r.StderrBytes, r.Truncated)
 	}
+}
+
+// What nobody answers, and what nobody sees any more, is ended also where it ignores an
+// interrupt.
+func TestSessionCommandThatIgnoresInterrupts(t *testing.T) {
+	home := daemonHome(t)
+	in := func(t *testing.T, name, command string) (*exec.Cmd, *bytes.Buffer) {
+		gatewayIn(t, home, "session", "open", "localhost", "--name", name)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		t.Cleanup(cancel)
+		cmd := exec.CommandContext(ctx, "gateway", "session", "exec", name, "--", command)
+		cmd.Env = environ(home)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		return cmd, &stderr
+	}
+	for name, command := range map[string]string{
+		"program": `sh -c 'trap "" INT; read -p "go on? " a </dev/tty; :'`,
+		"anew":    `sh -c 'trap : INT; while :; do read -p "go on? " a </dev/tty; done'`,
+		"shell":   `trap "" INT; read -p "go on? " a </dev/tty`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, stderr := in(t, name, command)
+			_ = cmd.Run() // the status says it
+			if status := cmd.ProcessState.ExitCode(); status != statusNotStarted || !strings.Contains(stderr.String(), `gateway: cmd.needs_input: session: command waits for input at "go on? "`) {
+				t.Errorf("status %d, stderr %q", status, stderr)
+			}
+		})
+	}
+	t.Run("unseen", func(t *testing.T) {
+		cmd, stderr := in(t, "unseen", `sh -c 'trap "" INT; while echo more; do :; done'`)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, len("more\n"))); err != nil {
+			t.Fatal(err)
+		}
+		out.Close()
+		_ = cmd.Wait() // as above
+		if status := cmd.ProcessState.ExitCode(); status != statusPipe {
+			t.Errorf("status %d, want %d; stderr %q", status, statusPipe, stderr)
+		}
+	})
 }

@@ -81,9 +81,13 @@ type Input struct {
 	Command string `json:"id,omitempty"`
 }
 
+// End is the level of an Interrupt that does not ask: the command is ended as at its
+// deadline, with its shell if need be.
+const End = "end"
+
 // Interrupt asks the command that runs to end.
 type Interrupt struct {
-	Level   string `json:"level"`        // int, term or kill
+	Level   string `json:"level"`        // int, term, kill or End
 	Command string `json:"id,omitempty"` // the one that is meant; empty: what runs
 	// Attachment is the caller's, if any. With a scope, others are refused.
 	Attachment string `json:"attachment,omitempty"`
