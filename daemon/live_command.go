@@ -12,10 +12,14 @@ import (
 	"gateway/gateway"
 	"gateway/internal/transcript"
 	"gateway/session"
+	"gateway/transport"
 )
 
 // run starts a command, if none runs. What changes of it is read with now.
 func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
+	if err := checkSize(transport.Size{Cols: r.Cols, Rows: r.Rows}); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.until(ctx, func() bool { return !s.ending }); err != nil {
@@ -58,6 +62,9 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 		paced, cancel = context.WithTimeout(ctx, time.Duration(r.Timeout))
 	}
 	defer cancel()
+	if r.Cols > 0 && r.Rows > 0 {
+		_ = engine.Resize(transport.Size{Cols: r.Cols, Rows: r.Rows}) // a shell that is gone says so elsewhere
+	}
 	command.Output = func(from session.Stream, b []byte) {
 		s.pace.hold(paced, s.output(from, b))
 	}

@@ -470,3 +470,19 @@ func TestReadAtTerminal(t *testing.T) {
 		t.Errorf("elsewhere: %q", got)
 	}
 }
+
+// A command that is refused leaves the terminal to the one that runs.
+func TestRefusedCommandHasNoTerminal(t *testing.T) {
+	home := daemonHome(t)
+	gatewayIn(t, home, "session", "open", "localhost", "--name", "wide", "--cols", "132", "--rows", "50")
+	goOn := filepath.Join(home, "go")
+	gatewayIn(t, home, "session", "exec", "--tty", "--wait", "0", "wide", "--", fmt.Sprintf("until test -e %s; do sleep 0.01; done; stty size", goOn))
+	p := atHome(t, home, "session", "exec", "--tty", "wide", "true")
+	p.expect("gateway: session.busy: ")
+	p.leaves(statusNotStarted)
+	write(t, goOn, "")
+	gatewayIn(t, home, "session", "wait", "wide", "--timeout", "20s")
+	if out := gatewayIn(t, home, "session", "read", "wide"); !strings.HasPrefix(out, "50 132") {
+		t.Errorf("the terminal of the one that runs is %q", out)
+	}
+}

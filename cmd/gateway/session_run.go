@@ -148,7 +148,8 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 		e.run.Env["TERM"] = name
 	}
 	resize := func(size transport.Size) error { return e.client.Resize(ctx, e.session, size) }
-	_ = resize(c.size()) // the command says it better if there is no such session
+	size := c.size() // with the command: one that is refused changes nothing for the one that runs
+	e.run.Cols, e.run.Rows = size.Cols, size.Rows
 	at := &attachment{console: c, resized: make(chan os.Signal, 1), done: make(chan struct{})}
 	if err := c.makeRaw(os.Stdin); err != nil {
 		e.app.warn("the terminal stays as it is: " + err.Error())

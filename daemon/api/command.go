@@ -56,6 +56,9 @@ type Run struct {
 	// Echo gives a TTY command the modes that a person expects.
 	Echo  bool `json:"echo,omitempty"`
 	Merge bool `json:"merge,omitempty"`
+	// Cols and Rows are the size that the session's terminal gets with it; 0: it stays.
+	Cols int `json:"cols,omitempty"`
+	Rows int `json:"rows,omitempty"`
 	// Timeout ends it that long after its start, Idle after a silence.
 	Timeout Duration `json:"timeout_ms,omitempty"`
 	Idle    Duration `json:"idle_ms,omitempty"`
