@@ -52,3 +52,28 @@ func TestRequestThatIsCut(t *testing.T) {
 		})
 	}
 }
+
+// Who follows a session is not told by the end of that that it was all, where the daemon's
+// end has cut it.
+func TestStreamThatIsCut(t *testing.T) {
+	s := open(t)
+	result(t, s, begin(t, s, "true"))
+	requests, cut := context.WithCancel(t.Context())
+	server := httptest.NewUnstartedServer(s.daemon.Handler())
+	server.Config.BaseContext = func(net.Listener) context.Context { return requests }
+	server.Start()
+	defer server.Close()
+	c := client.New(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	}, "")
+	defer c.Release()
+	told := 0
+	err := c.Follow(t.Context(), s.session.ID, 0, func(api.Event) error {
+		told++
+		cut()
+		return nil
+	})
+	if told == 0 || gateway.Code(err) != "daemon.unreachable" || !errors.Is(err, client.ErrLost) {
+		t.Errorf("told %d times, then %v, want that the end did not come", told, err)
+	}
+}

@@ -104,12 +104,10 @@ var statuses = map[string]int{
 func (q *request) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.started {
-		return // the end of the answer says it
-	}
-	if q.context().Err() != nil {
-		// Whoever is still there was cut by the daemon's end. What was asked may have
-		// been done: without an answer they know that they do not know.
+	if q.started || q.context().Err() != nil {
+		// Whoever is still there was cut, as by the daemon's end. What was asked may have
+		// been done, and what was told is not all: without the end of an answer they know
+		// that they do not know.
 		panic(http.ErrAbortHandler)
 	}
 	status, ok := statuses[gateway.Code(err)]

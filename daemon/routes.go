@@ -79,12 +79,16 @@ func (d *Daemon) follow(q *request) error {
 	if err := http.NewResponseController(q.w).Flush(); err != nil {
 		return err
 	}
-	return d.events.follow(q.context(), since, func(e api.Event) error {
+	err = d.events.follow(q.context(), since, func(e api.Event) error {
 		if q.scope != "" && e.Session != nil && e.Session.Scope != q.scope {
 			return nil
 		}
 		return q.line(e)
 	})
+	if q.context().Err() != nil { // they end with the daemon
+		return nil
+	}
+	return err
 }
 
 func (d *Daemon) presence(q *request) error {
