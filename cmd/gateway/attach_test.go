@@ -486,3 +486,19 @@ func TestRefusedCommandHasNoTerminal(t *testing.T) {
 		t.Errorf("the terminal of the one that runs is %q", out)
 	}
 }
+
+// What went wrong before somebody attaches is not told to them as if it did now.
+func TestAttachBehindFailure(t *testing.T) {
+	home := daemonHome(t)
+	gatewayIn(t, home, "session", "exec", "work", "--timeout", "100ms", "--", "sleep 60")
+	p := atHome(t, home, "session", "attach", "work")
+	p.expect("work:")
+	p.press("echo fr''esh\r")
+	p.expect("\r\nfresh\r\n")
+	if shown := p.text(); strings.Contains(shown, "cmd.timeout") {
+		t.Errorf("the terminal shows %q", shown)
+	}
+	p.expect("work:")
+	p.press("\x04")
+	p.leaves(0)
+}

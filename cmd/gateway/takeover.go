@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -28,6 +29,7 @@ type takeover struct {
 	session  api.Session
 	lines    *lineInput
 	keyboard *keyboard
+	joined   time.Time // when the command began that ran then, or was over
 
 	mu      sync.Mutex
 	editor  *term.Terminal // written by prompt only, under mu
@@ -152,7 +154,8 @@ func (t *takeover) ended(c *api.Command) {
 	t.last = c.ID
 	ours := t.command != nil && t.command.ID == c.ID
 	t.mu.Unlock()
-	if r := c.Result; r != nil && r.Err != nil && r.Verdict != session.Interrupted {
+	seen := ours || c.StartedAt.After(t.joined)
+	if r := c.Result; seen && r != nil && r.Err != nil && r.Verdict != session.Interrupted {
 		t.app.out.newLine()
 		t.app.out.fail(r.Err)
 	}
@@ -264,6 +267,9 @@ func (t *takeover) join(ctx context.Context) (since int64, err error) {
 		}
 	}
 	c := s.Command
+	if c != nil {
+		t.joined = c.StartedAt
+	}
 	if c == nil || c.Over() {
 		return s.To, nil
 	}
