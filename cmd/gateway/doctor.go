@@ -238,8 +238,6 @@ func (d *doctor) daemon(ctx context.Context) {
 		d.wrong("daemon", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
 	c := client.At(path, "")
 	defer c.Release()
 	hello, err := c.Hello(ctx)

@@ -251,3 +251,13 @@ func TestSessionCommandThatIgnoresInterrupts(t *testing.T) {
 		}
 	})
 }
+
+// Of a daemon that is stuck the doctor says that, and the remedy.
+func TestDoctorSeesStuckDaemon(t *testing.T) {
+	t.Parallel()
+	home := madeUp(t, map[string]http.HandlerFunc{"GET /v1/hello": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
+	out, errs, status := gatewayOf(t, home, "doctor", "-o", "jsonl")
+	if want := `{"check":"daemon","status":"fail","message":"daemon: what listens on `; status != statusFailed || !strings.Contains(out, want) || !strings.Contains(out, "gateway serve --stop --force") {
+		t.Errorf("status %d, %s, stderr %q, want %s and a remedy", status, out, errs, want)
+	}
+}
