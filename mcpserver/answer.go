@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -146,9 +147,11 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 		a.fill(*command.Result)
 	}
 	bytesOf, lost := map[session.Stream]int64{}, ""
+	rest := maps.Clone(p.rest) // of what is not shown
 	for stream, text := range map[session.Stream]*string{session.Stdout: &a.Stdout, session.Stderr: &a.Stderr, session.Terminal: &a.Terminal} {
 		shown, err := c.excerpt(command, stream.String(), p, limit)
 		if err != nil {
+			p.rest = rest
 			return nil, err
 		}
 		*text, bytesOf[stream], lost = shown.text, shown.bytes, cmp.Or(lost, shown.lost)
