@@ -158,7 +158,10 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 		a.Truncated = a.Truncated || shown.cut
 	}
 	a.StdoutBytes, a.StderrBytes = bytesOf[session.Stdout], bytesOf[session.Stderr]
-	p.cursor, p.over = command.To, p.over || command.Over()
+	p.cursor = command.To
+	if r := command.Result; r != nil && gateway.Code(r.Err) != "daemon.unreachable" { // it may be heard of again
+		p.over = true
+	}
 	a.Next = next(a, command, s, p.timeout)
 	if lost != "" { // and nothing reads it: not in Next
 		c.note("%s", lost)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -181,6 +182,44 @@ func TestExecStartIsLost(t *testing.T) {
 		}
 		if text := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, `"verdict":"unknown"`) || closed.Load() == ran {
 			t.Errorf("ran %v: exec = %s, session closed: %v", ran, text, closed.Load())
+		}
+	}
+}
+
+// A command that the daemon says nothing of for a while is not over: what is told of
+// it then is told once.
+func TestLostForAWhile(t *testing.T) {
+	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now(), To: 4}
+	var answers atomic.Bool
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command, To: 4})
+	})
+	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
+	routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
+	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, _ *http.Request) {
+		if !answers.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		reply(w, api.Waited{Command: &command})
+	})
+	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, r *http.Request) {
+		var q api.Query
+		_ = json.NewDecoder(r.Body).Decode(&q) // as in reply
+		var o api.Output
+		if q.Stream == "stdout" {
+			o.Pieces = []api.Piece{{Stream: q.Stream, Data: []byte("one\n")}}
+		}
+		reply(w, o)
+	})
+	agent := agentOn(t, routes)
+	if said := text(t, agent, "run", map[string]any{"session": "s", "command": "make"}); !strings.Contains(said, `"verdict":"unknown"`) {
+		t.Errorf("run = %s", said)
+	}
+	answers.Store(true)
+	for _, want := range []string{`"stdout":"one\n"`, `"stdout":""`} {
+		if said := text(t, agent, "wait", map[string]any{"id": "s-1.1", "until": "exit"}); !strings.Contains(said, want) || !strings.Contains(said, `"verdict":"running"`) {
+			t.Errorf("wait = %s, want %s", said, want)
 		}
 	}
 }
