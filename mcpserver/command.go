@@ -34,6 +34,9 @@ func (c *call) dial(host string, o api.Open) (api.Session, error) {
 	if errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil {
 		return s, &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no session after %v", h.Name, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
 	}
+	if gateway.Code(err) == "session.limit" && strings.Contains(gateway.Hint(err), "gateway ") { // that is the command line's
+		return s, &transport.Error{Code: "session.limit", Message: err.Error(), Hint: "close some with sessions; what others have open is theirs, or a person's to close", Err: err}
+	}
 	return s, err
 }
 

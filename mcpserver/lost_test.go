@@ -223,3 +223,37 @@ func TestLostForAWhile(t *testing.T) {
 		}
 	}
 }
+
+// What an agent is told to do about a limit, or a session that is closing, is what an
+// agent can do, and true.
+func TestRefusedInTheAgentsWords(t *testing.T) {
+	refuse := func(status int, err *transport.Error) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			reply(w, api.Failure{Error: gateway.NewJSONError(err)})
+		}
+	}
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /v1/clients", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, api.Presence{Client: "c-1"})
+		_ = http.NewResponseController(w).Flush() // as in reply
+		<-r.Context().Done()
+	})
+	routes.HandleFunc("POST /v1/sessions", refuse(http.StatusTooManyRequests, &transport.Error{Code: "session.limit", Message: "daemon: 64 sessions are open on web1", Hint: "close some: gateway session list"}))
+	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Reason: "closed"})
+	})
+	routes.HandleFunc("POST /v1/sessions/s-1/commands", refuse(http.StatusGone, &transport.Error{Code: "session.closed", Message: "daemon: session s is closing: closed", Hint: "open another session"}))
+	agent := agentOn(t, routes)
+	for tool, test := range map[string]struct {
+		arguments    map[string]any
+		want, wanted string
+	}{
+		"session_open": {map[string]any{"host": "web1"}, `"code":"session.limit"`, `"hint":"close some with sessions; `},
+		"run":          {map[string]any{"session": "s", "command": "date"}, `"code":"session.closed"`, "session s is closing"},
+	} {
+		if said := text(t, agent, tool, test.arguments); !strings.Contains(said, test.want) || !strings.Contains(said, test.wanted) {
+			t.Errorf("%s = %s, want %s and %s", tool, said, test.want, test.wanted)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (c *call) sessionError(name string, err error) error {
 	case "session.not_found":
 		return c.noSession(name)
 	case "session.closed":
-		if s, lookErr := c.daemon.Session(c.ctx, name); lookErr == nil {
+		if s, lookErr := c.daemon.Session(c.ctx, name); lookErr == nil && s.State.Over() {
 			return closed(s)
 		}
 	}
