@@ -223,6 +223,7 @@ func TestVerdictWithoutResult(t *testing.T) {
 			s, err := c.Session(t.Context(), s.ID)
 			return err == nil && s.State == api.Closed
 		})
+		_, _ = c.Close(t.Context(), s.ID) // which waits until it is of the past, where its record counts
 		file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
 		data, err := os.ReadFile(file)
 		if err != nil {
