@@ -52,8 +52,9 @@ it asked to keep them. The inventory is read when the server starts; its
 may touch.
 
 Over HTTP every request needs a bearer token; each token sees only the sessions
-of its own. There is no TLS: beyond this machine put a proxy with it in front.
-An address without a host is this machine only.`,
+of its own. There is no TLS: beyond this machine put a proxy with it in front,
+which sends "Host: localhost": a request to this machine by another name is
+refused. An address without a host is this machine only.`,
 		Example: `  gateway mcp
   gateway mcp --hosts '@staging,!db1'
   gateway mcp --http :8765 --token env:GATEWAY_MCP_TOKEN
