@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,21 @@ func TestLiar(t *testing.T) {
 				t.Errorf("%v, %v", found, err)
 			}
 		})
+	}
+}
+
+// TestListsOnce: what is replaced while it is listed, and comes twice, is there once.
+func TestListsOnce(t *testing.T) {
+	l := liar{func(string) []fs.FileInfo {
+		return []fs.FileInfo{entry{"x", 0o644, 4}, entry{"y", 0o644, 4}, entry{"x", 0o600, 5}}
+	}}
+	var names []string
+	err := over(t, sftp.Handlers{FileList: l}).List(t.Context(), "d", func(info Info) error {
+		names = append(names, info.Name)
+		return nil
+	})
+	if err != nil || !slices.Equal(names, []string{"x", "y"}) {
+		t.Errorf("%q, %v", names, err)
 	}
 }
 

@@ -118,6 +118,27 @@ func checkName(machine, dir, name string) error {
 	return nil
 }
 
+// once calls each once for a name in a machine's directory. What is replaced while it is
+// listed may come again, as from a tmpfs. Of two kinds, such as a symlink and a directory,
+// one could lead out of where the copy of the other belongs.
+func once(machine, dir string, each func(Info) error) func(Info) error {
+	seen := make(map[string]fs.FileMode)
+	return func(info Info) error {
+		if err := checkName(machine, dir, info.Name); err != nil {
+			return err
+		}
+		kind, again := seen[info.Name]
+		if again && kind == info.Mode.Type() {
+			return nil
+		}
+		if again {
+			return refuse(codeUnsafe, "", "%s has two entries called %q", Show(machine, dir), info.Name)
+		}
+		seen[info.Name] = info.Mode.Type()
+		return each(info)
+	}
+}
+
 // Join puts an entry's name behind a directory.
 func Join(dir, name string) string {
 	switch {

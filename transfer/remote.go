@@ -100,17 +100,9 @@ func (r *Remote) List(ctx context.Context, dir string, each func(Info) error) er
 	if err != nil {
 		return r.problem("list", dir, err)
 	}
-	seen := make(map[string]bool, len(found))
+	each = once(r.name, dir, each)
 	for _, entry := range found {
-		name := entry.Name()
-		if err := checkName(r.name, dir, name); err != nil {
-			return err
-		}
-		if seen[name] {
-			return refuse(codeUnsafe, "", "%s has two entries called %q", Show(r.name, dir), name)
-		}
-		seen[name] = true
-		if err := each(remoteInfo(name, entry)); err != nil {
+		if err := each(remoteInfo(entry.Name(), entry)); err != nil {
 			return err
 		}
 	}

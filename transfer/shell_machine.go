@@ -243,7 +243,7 @@ else for f do o=$(` + s.stat + ` "$f") && printf "%s\n%s\000" "$o" "$f"; done; f
 	if err != nil {
 		return s.problem("list", dir, err)
 	}
-	seen := make(map[string]bool)
+	each = once(s.name, dir, each)
 	for len(out) > 0 {
 		var infos []Info
 		for len(out) > 0 && out[0] != '.' {
@@ -261,13 +261,6 @@ else for f do o=$(` + s.stat + ` "$f") && printf "%s\n%s\000" "$o" "$f"; done; f
 			}
 			out = rest
 			info.Name = strings.TrimPrefix(string(name), "./")
-			if err := checkName(s.name, dir, info.Name); err != nil {
-				return err
-			}
-			if seen[info.Name] {
-				return refuse(codeUnsafe, "", "%s has two entries called %q", Show(s.name, dir), info.Name)
-			}
-			seen[info.Name] = true
 			if err := each(info); err != nil {
 				return err
 			}
