@@ -68,20 +68,10 @@ func (ms *machines) get(ctx context.Context, host string) (m *machine, fresh boo
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		ms.release(host, m, m.failed())
+		ms.release(host, m, false)
 		return nil, false, err
 	}
 	return m, fresh, nil
-}
-
-// failed reports whether it could not be opened.
-func (m *machine) failed() bool {
-	select {
-	case <-m.opened:
-		return m.err != nil
-	default:
-		return false
-	}
 }
 
 // open ends within openTime.
@@ -101,7 +91,11 @@ func (ms *machines) open(ctx context.Context, m *machine, host string) {
 	if err != nil && ctx.Err() != nil {
 		err = &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no files after %v", host, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
 	}
-	m.err = err
+	if m.err = err; err != nil { // who comes now may do better
+		ms.mu.Lock()
+		defer ms.mu.Unlock()
+		ms.forget(host, m)
+	}
 }
 
 // release gives a machine back. gone: nobody else is to get it.
