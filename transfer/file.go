@@ -215,12 +215,13 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		}
 	}
 	f.checked = f.To.About().Via != viaLocal
-	if err = part.Commit(ctx); unsure(err) {
-		err = mayBeDone(f.To, f.to, err)
-		f.count(&f.report.Unsure)
-	}
+	err = part.Commit(ctx)
 	if committed = err == nil; committed && unreadable {
 		err = hide(ctx, f.To, f.to)
+	}
+	if unsure(err) {
+		err = mayBeDone(f.To, f.to, err)
+		f.count(&f.report.Unsure)
 	}
 	return n, err
 }

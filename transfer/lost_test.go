@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -98,5 +99,27 @@ func TestNamesWhatMayBeThere(t *testing.T) {
 	}
 	if report.Unsure != underWay || report.Failed != underWay+refused {
 		t.Errorf("%d unsure, %d failed", report.Unsure, report.Failed)
+	}
+}
+
+// lostBehind is a machine whose link is lost when a file has got its name.
+type lostBehind struct{ *transfer.Local }
+
+func (lostBehind) Chattr(context.Context, string, transfer.Attr) error {
+	return &transport.Error{Code: "link.lost", Message: "link lost", Err: transport.ErrLost}
+}
+
+// TestLostBehindTheName: a file that is to lose what its owner may read has its name by
+// then, and nobody is told that what was there is untouched.
+func TestLostBehindTheName(t *testing.T) {
+	from, into := tree(t, map[string]string{"f": "new"}), tree(t, map[string]string{"f": "old"})
+	to := lostBehind{&transfer.Local{}}
+	mode := fs.FileMode(0o200)
+	report := (&transfer.Copy{From: &transfer.Local{}, To: to, Paths: []string{from + "/f"}, Into: into, Mode: &mode}).Run(t.Context())
+	if report.Unsure != 1 || len(report.Problems) != 1 || !transfer.MayBeDone(report.Problems[0].Err) {
+		t.Errorf("%+v", report)
+	}
+	if err := transfer.Write(t.Context(), to, into+"/f", []byte("newer"), &mode); !transfer.MayBeDone(err) {
+		t.Errorf("%v", err)
 	}
 }

@@ -93,16 +93,13 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		return context.Cause(ctx)
 	}
 	err = part.Commit(ctx)
-	switch {
-	case unsure(err):
-		return mayBeDone(m, path, err)
-	case err != nil:
-		return err
-	case unreadable:
-		done = true
-		return hide(ctx, m, path)
+	if done = err == nil; done && unreadable {
+		err = hide(ctx, m, path)
 	}
-	return nil
+	if unsure(err) {
+		err = mayBeDone(m, path, err)
+	}
+	return err
 }
 
 // readable returns the permissions that a file has until it has been compared, for
