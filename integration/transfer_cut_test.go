@@ -128,6 +128,36 @@ func damagedPart(t *testing.T, file, part string, size, at int64) {
 	}
 }
 
+// Of the parts that several copies have left, the largest one is used of which something
+// is right, and none is there in the end but what is somebody else's.
+func TestTransferSeveralParts(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
+		there := t.TempDir()
+		for name, text := range map[string]string{
+			"ABCDEFGHIA": strings.Repeat("y", 8<<20), // of what the file was once
+			"ABCDEFGHIB": strings.Repeat("x", 7<<20) + "y",
+			"ABCDEFGHIC": strings.Repeat("x", 6<<20),
+			"ABCDEFGHID": "",
+		} {
+			write(t, there+"/.f.gateway-"+name+".part", text, 0o600)
+		}
+		want := []string{"f"}
+		if os.Getuid() == 0 { // who can give a file away
+			const foreign = ".f.gateway-ABCDEFGHIE.part"
+			if err := os.Chown(write(t, there+"/"+foreign, "x", 0o644), 12345, 12345); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, foreign)
+		}
+		if r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}); r.Resumed != 7<<20 {
+			t.Errorf("%d bytes were used, want 7 MiB", r.Resumed)
+		}
+		sameFiles(t, path, there+"/f")
+		holds(t, there, want...)
+	})
+}
+
 // A first try that was cut has left nothing of the name that the copy is to have. Where
 // there is no directory for it, --resume changes nothing about that.
 func TestTransferResumesNewName(t *testing.T) {

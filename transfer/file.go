@@ -1,11 +1,13 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,6 +146,7 @@ type fileCopy struct {
 	task
 	keep    *fs.FileMode // the permissions of the file that is replaced
 	at      int64        // what was there already
+	others  []string     // parts that are not gone on with
 	stale   bool         // the source has been written to since that was compared with it
 	checked bool
 }
@@ -218,6 +221,9 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	err = part.Commit(ctx)
 	if committed = err == nil; committed && unreadable {
 		err = hide(ctx, f.To, f.to)
+	}
+	if committed {
+		f.sweep(ctx)
 	}
 	if unsure(err) {
 		err = mayBeDone(f.To, f.to, err)
@@ -336,28 +342,43 @@ func (f *fileCopy) hasChanged() error {
 	return refuse(codeChanged, "copy it again when nobody writes to it; a file that the kernel makes up may never have the size it shows", "%s changed while it was read", Show(f.From.About().Name, f.task.from))
 }
 
-// oldPart finds what an earlier copy has left and how much of it is right.
+// oldPart finds what earlier copies have left, and of it the largest part of which
+// something is right, or else the largest one.
 func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err error) {
 	dir, name := split(f.to)
 	left, err := f.left.in(ctx, f.To, dir)
 	if err != nil {
 		return "", 0, err
 	}
-	var size int64
-	for _, info := range left {
-		if isPart(info.Name, name) && info.Size > size {
-			path, size = Join(dir, info.Name), info.Size
+	parts := slices.DeleteFunc(slices.Clone(left), func(info Info) bool { return !isPart(info.Name, name) })
+	slices.SortFunc(parts, func(a, b Info) int { return cmp.Compare(b.Size, a.Size) })
+	for _, info := range parts {
+		part := Join(dir, info.Name)
+		if at == 0 {
+			if whole := min(info.Size, f.info.Size) / step * step; whole > 0 {
+				if at, err = f.rightUntil(ctx, part, whole); err != nil {
+					return "", 0, err
+				}
+			}
+			if path == "" || at > 0 {
+				path, part = part, path
+			}
+		}
+		if part != "" {
+			f.others = append(f.others, part)
 		}
 	}
-	if path == "" {
-		return "", 0, nil
+	return path, at, nil
+}
+
+// sweep removes the other parts, but for those of somebody else: nobody goes on with them
+// any more. One that stays there harms nothing.
+func (f *fileCopy) sweep(ctx context.Context) {
+	for _, old := range f.others {
+		if part, _ := f.To.Create(ctx, Spec{Path: f.to, Perm: onlyOwner, Old: old}); part != nil {
+			part.Abandon(false)
+		}
 	}
-	whole := min(size, f.info.Size) / step * step
-	if whole == 0 {
-		return path, 0, nil
-	}
-	at, err = f.rightUntil(ctx, path, whole)
-	return path, at, err
 }
 
 // rightUntil returns up to where a part is a beginning of the file, in whole steps.
