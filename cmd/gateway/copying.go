@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 
@@ -33,7 +34,7 @@ type copying struct {
 func (c *copying) run(ctx context.Context, selector string, args []string) error {
 	a := c.app
 	c.view = a.newCPView(c)
-	c.boundMemory()
+	defer c.boundMemory()()
 	if !c.flags.dryRun {
 		c.journal = a.beginRun("cp", selector, strings.Join(args, " "), c.names, nil)
 	}
@@ -49,11 +50,34 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 }
 
 // boundMemory has the memory collected late, which takes less time, but before
-// there is much of it: most is buffers that are soon dropped.
-func (c *copying) boundMemory() {
+// there is much of it: most is buffers that are soon dropped. It does so until the
+// returned function is called.
+func (c *copying) boundMemory() (stop func()) {
 	const base, each = 40 << 20, 12 << 20
+	least := int64(base + each*(min(len(c.names), c.flags.plan.Forks)-1))
 	debug.SetGCPercent(800)
-	debug.SetMemoryLimit(int64(base + each*(min(len(c.names), c.flags.plan.Forks)-1)))
+	debug.SetMemoryLimit(least)
+	tick, stopped := time.NewTicker(redraw), make(chan struct{})
+	go func() { // ends with stop
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				limitMemory(least)
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() { close(stopped) }
+}
+
+// limitMemory sets a limit that is far from what is in use. Of a large directory all names
+// are, until it is copied: with a limit below that, memory would be collected all the time.
+func limitMemory(least int64) {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	debug.SetMemoryLimit(max(least, 2*int64(live[0].Value.Uint64())))
 }
 
 // all copies for all hosts. A single source is connected to once for all.

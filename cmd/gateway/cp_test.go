@@ -6,6 +6,8 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,5 +48,23 @@ func TestCopyEndedBeforeItsSourceIsReached(t *testing.T) {
 	}
 	if status, out, errs := call(t, home, "hosts", "list", "run:last/failed"); status != 2 || !strings.Contains(errs, "selector.empty") {
 		t.Errorf("failed are %s, %s, want none", out, errs)
+	}
+}
+
+// TestLimitMemory: what a copy needs all the time does not have its memory collected all
+// the time, and what it needed is collected again.
+func TestLimitMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
+	const least, much = 256 << 20, 400 << 20
+	names := make([]byte, much) // of a directory, say; nothing is written to it
+	for _, want := range []int64{2 * much, least} {
+		runtime.GC()
+		limitMemory(least)
+		if got := debug.SetMemoryLimit(-1); got < want || got > want+least {
+			t.Errorf("the limit is %d MiB, want %d", got>>20, want>>20)
+		}
+		runtime.KeepAlive(names)
+		names = nil
 	}
 }
