@@ -324,12 +324,12 @@ func (c *conn) opened(group string, channel gossh.Channel, requests <-chan *goss
 
 // shut leaves the connection alone for a while, because the peer refused a
 // channel, and until one of its channels ends. It reports whether the peer never
-// allowed any.
+// allowed any, and no answer is on its way that may.
 func (c *conn) shut() (fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.shutBy, c.most = time.Now().Add(refusedFor), c.used
-	return !c.served
+	return !c.served && c.used == 0
 }
 
 // fellSilent reports whether the peer has said nothing since then. If so, the

@@ -409,3 +409,44 @@ func TestHandshakesAtOnce(t *testing.T) {
 		t.Errorf("%d handshakes at once, want %d", n, most)
 	}
 }
+
+// TestRefusedBesideAnOpening: that the machine allows no second channel is not that it
+// allows none, also where the answer to the first opening is still on its way.
+func TestRefusedBesideAnOpening(t *testing.T) {
+	accept := func(channel gossh.NewChannel) {
+		_, requests, err := channel.Accept()
+		if err != nil {
+			return
+		}
+		go func() { // ends with the channel
+			for r := range requests {
+				_ = r.Reply(true, nil)
+			}
+		}()
+	}
+	var seen atomic.Int32
+	held := make(chan gossh.NewChannel, 1)
+	tr := dial(t, serveChannels(t, &gossh.ServerConfig{NoClientAuth: true}, func(channel gossh.NewChannel) {
+		switch seen.Add(1) {
+		case 1:
+			held <- channel
+		case 2:
+			_ = channel.Reject(gossh.ResourceShortage, "open failed")
+		default: // on another connection
+			accept(<-held)
+			accept(channel)
+		}
+	}))
+	var opening sync.WaitGroup
+	for range 2 {
+		opening.Go(func() {
+			pipe, err := tr.Pipe(t.Context(), "cat")
+			if err != nil {
+				t.Errorf("Pipe = %v", err)
+				return
+			}
+			pipe.Close()
+		})
+	}
+	within(t, patience, "opening", opening.Wait)
+}
