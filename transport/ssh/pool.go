@@ -110,13 +110,12 @@ func (t *Transport) Close() error {
 	return nil
 }
 
-// maxRefused is on how many connections in use an opening may be refused before
-// it fails, or find nobody; a fresh connection's refusal is final.
-const maxRefused = 4
+// maxDied is on how many connections an opening may find nobody before it fails.
+const maxDied = 4
 
 // start launches something on a connection that has a channel for it.
 func (t *Transport) start(ctx context.Context, l launch, spare bool, streams func(*program)) (*program, error) {
-	refused, died := 0, 0
+	died := 0
 	for {
 		c, err := t.acquire(ctx, spare)
 		if err != nil {
@@ -125,16 +124,15 @@ func (t *Transport) start(ctx context.Context, l launch, spare bool, streams fun
 		begun := time.Now()
 		p, err := c.start(ctx, l, streams)
 		var refusal *gossh.OpenChannelError
-		unopened := err != nil && code(err) == codeClosed && died < maxRefused // nothing was started
+		unopened := err != nil && code(err) == codeClosed && died < maxDied // nothing was started
 		switch {
 		case errors.As(err, &refusal):
 			// sshd says "open failed" for what is over MaxSessions, where RFC 4254
 			// section 5.1 has "resource shortage": the machine is well, and needs
-			// another connection.
-			if fresh := c.shut(); fresh || refused == maxRefused {
+			// another connection, as often as others get the place there.
+			if fresh := c.shut(); fresh {
 				return nil, t.limit(refusal)
 			}
-			refused++
 		case unopened && !c.alive(): // since when, nobody has noticed
 			died++
 		case unopened && ctx.Err() == nil && c.fellSilent(begun):

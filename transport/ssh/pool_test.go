@@ -37,7 +37,7 @@ func TestSecondConnection(t *testing.T) {
 }
 
 // TestFullConnectionsAreKnown: where the machine allows less than anybody said, only
-// so many connections are asked in vain; see maxRefused.
+// so many connections are asked in vain.
 func TestFullConnectionsAreKnown(t *testing.T) {
 	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 2"}})
@@ -446,6 +446,26 @@ func TestRefusedBesideAnOpening(t *testing.T) {
 				return
 			}
 			pipe.Close()
+		})
+	}
+	within(t, patience, "opening", opening.Wait)
+}
+
+// TestManyOpeningsAtOnce: a machine that allows few channels on a connection gets as
+// many connections as it takes, also where all openings come at once.
+func TestManyOpeningsAtOnce(t *testing.T) {
+	t.Parallel()
+	const programs = 12
+	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 1"}})))
+	var opening sync.WaitGroup
+	for range programs {
+		opening.Go(func() {
+			pipe, err := tr.Pipe(t.Context(), "exec cat")
+			if err != nil {
+				t.Errorf("Pipe = %v", err)
+				return
+			}
+			t.Cleanup(func() { pipe.Close() })
 		})
 	}
 	within(t, patience, "opening", opening.Wait)
