@@ -338,13 +338,15 @@ func (c *conn) shut() (fresh bool) {
 func (c *conn) fellSilent(since time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	heard := c.wire.heard.Load()
-	if heard >= since.UnixNano() {
+	if c.heardSince(since) {
 		return false
 	}
-	c.unheard = heard
+	c.unheard = c.wire.heard.Load()
 	return true
 }
+
+// heardSince reports whether the peer has said something since then.
+func (c *conn) heardSince(then time.Time) bool { return c.wire.heard.Load() >= then.UnixNano() }
 
 // speaks reports whether the link is up and the peer answers, as far as anyone knows.
 func (c *conn) speaks() bool {

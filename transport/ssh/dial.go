@@ -39,19 +39,26 @@ const (
 // dialHop connects to one machine, through its bastions if it has any, whose
 // time does not count for this one.
 func dialHop(ctx context.Context, config Config) (*conn, error) {
-	var bastion *conn
-	var leave func()
-	if config.Jump != nil {
-		var err error
-		if bastion, leave, err = config.joinJump(ctx); err != nil {
+	if config.Jump == nil {
+		return dialThrough(ctx, config, nil, nil)
+	}
+	for {
+		begun := time.Now()
+		bastion, leave, err := config.joinJump(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := dialThrough(ctx, config, bastion, leave)
+		if err == nil {
+			return c, nil
+		}
+		leave()
+		// A connection to the bastion may be gone without anyone having noticed;
+		// another one, if this one was there before, may get through.
+		if ctx.Err() != nil || bastion.speaks() || bastion.heardSince(begun) {
 			return nil, err
 		}
 	}
-	c, err := dialThrough(ctx, config, bastion, leave)
-	if err != nil && leave != nil {
-		leave()
-	}
-	return c, err
 }
 
 // dialThrough connects to one machine over bastion, or directly if it is nil.

@@ -65,13 +65,13 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 			return nil, nil, fmt.Errorf("ssh: %s: connecting: %w", config.where(), ctx.Err())
 		}
 		switch {
-		case s.err == nil && s.conn.alive():
+		case s.err == nil && s.conn.speaks():
 			return s.conn, sync.OnceFunc(func() { r.leave(key, s) }), nil
 		case s.err == nil && mine:
 			r.leave(key, s)
 			return nil, nil, s.conn.closedError()
 		case s.err == nil:
-			r.forget(key, s) // it died; dial anew
+			r.forget(key, s) // it died, or fell silent; dial anew
 			r.leave(key, s)
 		case mine:
 			return nil, nil, s.err
@@ -181,6 +181,9 @@ func (c *Config) identity() string {
 // tunnel opens a connection from the bastion to a machine (RFC 4254 section
 // 7.2, direct-tcpip).
 func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
+	if !c.speaks() { // whoever has waited for a turn need not find out as well
+		return nil, target.tunnelError(ctx, c, c.closedError())
+	}
 	payload := gossh.Marshal(struct {
 		Host       string
 		Port       uint32
@@ -190,8 +193,15 @@ func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
 	c.mu.Lock()
 	c.used++ // sshd limits sessions, not tunnels
 	c.mu.Unlock()
+	begun := time.Now()
+	// A bastion that waits for the machine has nothing to say unless it is asked.
+	probe := time.AfterFunc(target.ConnectTimeout/2, func() { c.spawn(func() { _ = c.askForLife() }) })
+	defer probe.Stop()
 	remote, requests, err := c.open(ctx, target.ConnectTimeout, "direct-tcpip", payload)
 	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			c.fellSilent(begun)
+		}
 		return nil, target.tunnelError(ctx, c, err)
 	}
 	ch := newChannel(c, remote, "")

@@ -46,8 +46,14 @@ func (p *pulse) beat(c *conn) {
 	// Without a timer of its own: a dead connection lets go of it. Failure is an
 	// answer too; servers that know nothing of the request send that.
 	c.spawn(func() {
-		if _, _, err := c.mux.SendRequest("keepalive@openssh.com", true, nil); err == nil {
+		if c.askForLife() == nil {
 			p.answered <- struct{}{}
 		}
 	})
+}
+
+// askForLife returns once the peer has answered, or the connection has ended.
+func (c *conn) askForLife() error {
+	_, _, err := c.mux.SendRequest("keepalive@openssh.com", true, nil)
+	return err
 }
