@@ -87,7 +87,8 @@ type Config struct {
 	// drops it.
 	Warn func(message string)
 
-	at string // what to dial in place of Addr and Port, if not empty
+	at   string // what to dial in place of Addr and Port, if not empty
+	kind string // the type of host key to ask for first; empty: what is known decides
 }
 
 // An Identity is a private key, or the public half of one that an agent holds.

@@ -20,6 +20,7 @@ import (
 type conn struct {
 	config Config
 	key    string // fingerprint of the host key
+	kind   string // the key's type
 	mux    gossh.Conn
 	wire   *wire
 	under  func() // gives back what carries the connection: a share in a bastion, a command

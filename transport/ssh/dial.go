@@ -80,7 +80,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		return nil, config.crowded(ctx)
 	}
 	defer free()
-	pins := &pinSearch{keys: config.HostKeys}
+	pins := &pinSearch{keys: config.HostKeys, first: config.kind}
 	backoff := firstBackoff
 	for try := 0; ; try++ {
 		raw, err := config.carrier(ctx, clock, bastion)
@@ -179,6 +179,7 @@ type handshake struct {
 
 	trusted atomic.Bool // the host key was accepted
 	key     string      // its fingerprint
+	kind    string      // its type
 }
 
 func (h *handshake) phase() string {
@@ -219,7 +220,7 @@ func (h *handshake) run(ctx context.Context, under func()) (*conn, error) {
 		h.wire.join(negotiated.Write.Cipher)
 	}
 	established := newConn(*c, mux, channels, requests, h.wire, under)
-	established.key = h.key
+	established.key, established.kind = h.key, h.kind
 	return established, nil
 }
 
@@ -263,7 +264,7 @@ func (h *handshake) checker(check gossh.HostKeyCallback) gossh.HostKeyCallback {
 			return err
 		}
 		accepted = key.Marshal()
-		h.key = gossh.FingerprintSHA256(plainKey(key))
+		h.key, h.kind = gossh.FingerprintSHA256(plainKey(key)), plainKey(key).Type()
 		h.config.trace("hostkey", "%s %s", key.Type(), gossh.FingerprintSHA256(key))
 		h.trusted.Store(true)
 		return nil

@@ -38,6 +38,17 @@ var certAlgorithms = []keyAlgorithm{
 	{gossh.CertAlgoRSASHA256v01, gossh.KeyAlgoRSA},
 }
 
+// keyTypeOf returns the type of the keys that sign with an algorithm, by themselves
+// or in a certificate.
+func keyTypeOf(algorithm string) string {
+	for _, a := range slices.Concat(keyAlgorithms, certAlgorithms) {
+		if a.algorithm == algorithm {
+			return a.keyType
+		}
+	}
+	return ""
+}
+
 // Algorithms returns the value for gossh.ClientConfig.HostKeyAlgorithms. What
 // is known about the host comes first, so that a server with several keys shows
 // the known one (go.dev/issue/29286). The others follow, as with ssh: a server

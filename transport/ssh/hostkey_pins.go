@@ -8,6 +8,7 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -17,6 +18,7 @@ import (
 // been sent when a key turns out not to be pinned.
 type pinSearch struct {
 	keys  *HostKeys
+	first string            // the type to ask for first; empty: what is known decides
 	shown []gossh.PublicKey // of different types, none of them pinned
 }
 
@@ -27,11 +29,9 @@ func (notPinned) Error() string { return "not a pinned key" }
 
 // algorithms are those for the types that were not shown yet. They may be none.
 func (s *pinSearch) algorithms() []string {
-	return slices.DeleteFunc(s.keys.Algorithms(), func(algorithm string) bool {
-		return slices.ContainsFunc(slices.Concat(keyAlgorithms, certAlgorithms), func(a keyAlgorithm) bool {
-			return a.algorithm == algorithm && s.has(a.keyType)
-		})
-	})
+	left := slices.DeleteFunc(s.keys.Algorithms(), func(algorithm string) bool { return s.has(keyTypeOf(algorithm)) })
+	first := slices.DeleteFunc(slices.Clone(left), func(algorithm string) bool { return keyTypeOf(algorithm) != s.first })
+	return phrase.Unique(append(first, left...))
 }
 
 func (s *pinSearch) has(keyType string) bool {

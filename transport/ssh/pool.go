@@ -257,7 +257,7 @@ func (t *Transport) connect(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(t.ends, cancel)()
 	config := t.config
-	config.at = t.address()
+	config.at, config.kind = t.known()
 	c, err := dialHop(ctx, config)
 	if t.ends.Err() != nil && err != nil {
 		err = fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
@@ -288,16 +288,23 @@ func (t *Transport) connect(ctx context.Context) error {
 	return nil
 }
 
-// address returns where the living connections lead, if that is known here. A name
-// may stand for several machines, and a session's programs belong on one.
-func (t *Transport) address() string {
+// known returns where the living connections lead, if that is known here, and the
+// type of the host key there. A name may stand for several machines, and a session's
+// programs belong on one. A machine has several keys, too, and shows the one that it
+// is asked for: were that another one, because known_hosts has got more of them
+// meanwhile, it would look like another machine.
+func (t *Transport) known() (address, kind string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	i := slices.IndexFunc(t.conns, (*conn).alive)
-	if i < 0 || t.config.Jump != nil || t.config.ProxyCommand != "" {
-		return ""
+	if i < 0 {
+		return "", ""
 	}
-	return t.conns[i].wire.RemoteAddr().String()
+	c := t.conns[i]
+	if t.config.Jump == nil && t.config.ProxyCommand == "" {
+		address = c.wire.RemoteAddr().String()
+	}
+	return address, c.kind
 }
 
 // idle has a connection that nobody uses closed after a while, if there is

@@ -3,8 +3,10 @@ package ssh_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -156,6 +158,24 @@ func TestOneMachineOfSeveral(t *testing.T) {
 		term.Close()
 		tr.Close()
 	})
+}
+
+// TestMoreHostKeysKnown: the machine of a further connection is told by the key that it
+// showed first, also where known_hosts has got others of its keys since.
+func TestMoreHostKeysKnown(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{HostKeys: []string{"ed25519", "rsa"}})
+	line := func(key gossh.PublicKey) string { return fmt.Sprintf("[%s]:%d %s\n", s.Host, s.Port, keyLine(key)) }
+	file := knownFile(t, line(s.HostKeys[1]))
+	c := config(s)
+	c.MaxSessions, c.HostKeys.Files = 1, []string{file}
+	tr := dial(t, c)
+	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	if err := os.WriteFile(file, []byte(line(s.HostKeys[0])+line(s.HostKeys[1])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, tr, "echo in"); got != "in\n" {
+		t.Errorf("output = %q", got)
+	}
 }
 
 // TestUnreadConnectionStays: a further connection is closed once nobody uses it, but not
