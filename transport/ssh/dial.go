@@ -110,7 +110,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		select {
 		case <-time.After(backoff):
 		case <-ctx.Done():
-			return nil, err
+			return nil, h.failure(ctx, err)
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}

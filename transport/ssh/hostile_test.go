@@ -178,6 +178,31 @@ func TestNotReached(t *testing.T) {
 	})
 }
 
+// TestCancelledBeforeTheNextTry: who gives up while a server that turns connections away
+// is left alone for a moment has given up, and was not turned away.
+func TestCancelledBeforeTheNextTry(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	c := listen(t, say("Exceeded MaxStartups\r\n", nothing))
+	c.ConnectTimeout = time.Hour
+	failed := make(chan error, 1)
+	go func() {
+		_, err := ssh.Dial(ctx, c)
+		failed <- err
+	}()
+	within(t, patience, "Dial", func() {
+		for !waitsForNextTry.MatchString(stacks()) {
+			runtime.Gosched()
+		}
+		cancel()
+		if err := <-failed; !errors.Is(err, context.Canceled) {
+			t.Errorf("Dial = %v, want %v", err, context.Canceled)
+		}
+	})
+}
+
+var waitsForNextTry = regexp.MustCompile(`\[select\]:\n.*\.dialThrough\(`)
+
 // TestWriteUnderWay closes a program whose server takes no more: what was being
 // sent may have been, and is not said to be unsent.
 func TestWriteUnderWay(t *testing.T) {
