@@ -113,5 +113,5 @@ func (c *Config) shownKey(ctx context.Context, bastion *conn, algorithms []strin
 	if key != nil {
 		return key, nil
 	}
-	return nil, h.failure(ctx, err)
+	return nil, h.explained(h.failure(ctx, err))
 }

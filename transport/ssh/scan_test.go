@@ -1,6 +1,7 @@
 package ssh_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -37,6 +38,15 @@ func TestScanFails(t *testing.T) {
 		wantCode(t, err, "proxy.failed", "bastion forbids")
 		if tries := strings.Count(bastion.Log(), "port forward"); tries > 1 {
 			t.Errorf("tried %d times, want once:\n%s", tries, bastion.Log())
+		}
+	})
+	t.Run("proxy command", func(t *testing.T) {
+		ran := filepath.Join(t.TempDir(), "ran")
+		c := ssh.Config{Name: "web1", User: "u", HostKeys: &ssh.HostKeys{Name: "web1"}, ProxyCommand: "echo x >>" + ran + "; echo no such tunnel >&2; exit 1"}
+		_, err := ssh.ScanHostKeys(t.Context(), c)
+		wantCode(t, err, "proxy.failed", "no such tunnel")
+		if tries := strings.Count(string(mustRead(t, ran)), "x"); tries != 1 {
+			t.Errorf("tried %d times, want once", tries)
 		}
 	})
 }
