@@ -59,8 +59,8 @@ func ScanHostKeys(ctx context.Context, config Config) ([]gossh.PublicKey, error)
 		switch {
 		case key != nil:
 			keys = append(keys, key)
-		case ctx.Err() != nil || len(keys) == 0 && unreached(err):
-			return nil, err
+		case ctx.Err() != nil || unreached(err):
+			return nil, err // some of the keys would look like all
 		case failed == nil || lacksKey(failed):
 			failed = err // dropbear dies of a request for a key that it lacks
 		}
@@ -78,11 +78,11 @@ func lacksKey(err error) bool {
 	return errors.As(err, &none) && none.What == "host key"
 }
 
-// unreached reports whether an error is about the way to a machine: the next
-// connection would meet it again.
+// unreached reports whether an error is about the way to a machine, or that it is
+// busy, and not about the key that it was asked for.
 func unreached(err error) bool {
 	layer, _, _ := strings.Cut(code(err), ".")
-	return layer == "dns" || layer == "tcp" || layer == "proxy"
+	return layer == "dns" || layer == "tcp" || layer == "proxy" || code(err) == codeThrottled || errors.Is(err, context.DeadlineExceeded)
 }
 
 var errSeen = errors.New("the key was seen")
