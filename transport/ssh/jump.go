@@ -62,7 +62,7 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 		case <-s.ready:
 		case <-ctx.Done():
 			go func() { <-s.ready; r.leave(key, s) }() // ends with the other one's dial
-			return nil, nil, fmt.Errorf("ssh: %s: connecting: %w", config.where(), ctx.Err())
+			return nil, nil, config.unconnected(ctx)
 		}
 		switch {
 		case s.err == nil && s.conn.speaks():

@@ -313,3 +313,30 @@ func TestSilentBastion(t *testing.T) {
 		t.Errorf("%d connections to the bastion, want 2", p.Conns())
 	}
 }
+
+// Who waits for a bastion that somebody else dials, and has a deadline, has not been
+// interrupted.
+func TestNoBastionInTime(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	bastion := listen(t, func(conn net.Conn) { arrived <- struct{}{}; hold(conn) })
+	bastion.Name, bastion.ConnectTimeout = "bastion", time.Hour
+	c := listen(t, hold)
+	c.Jump = &bastion
+	first, cancel := context.WithCancel(t.Context())
+	var dialling sync.WaitGroup
+	dialling.Go(func() {
+		if _, err := ssh.Dial(first, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("Dial = %v, want %v", err, context.Canceled)
+		}
+	})
+	defer dialling.Wait()
+	defer cancel()
+	<-arrived
+	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer stop()
+	_, err := ssh.Dial(ctx, c)
+	wantCode(t, err, "ssh.closed", "bastion", "deadline")
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Dial = %v, want %v", err, context.DeadlineExceeded)
+	}
+}
