@@ -138,3 +138,41 @@ func TestScriptEndedWhileConnecting(t *testing.T) {
 		t.Errorf("failed are %s, want localhost alone", out)
 	}
 }
+
+// One event may send its signal twice: timeout does, and the end of a terminal, of which
+// the shell there tells as well as the kernel. What is under always runs all the same.
+func TestSignalSentTwice(t *testing.T) {
+	for _, test := range []struct {
+		name, before string
+		send         func(p *person) error
+	}{
+		{"by timeout", "exec timeout 60 ", func(p *person) error { return p.cmd.Process.Signal(syscall.SIGTERM) }},
+		{"as the terminal goes", "", func(p *person) error { return errors.Join(p.terminal.Close(), p.far.Close()) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			home := t.TempDir()
+			up, ended := filepath.Join(home, "up"), filepath.Join(home, "ended")
+			write(t, filepath.Join(home, "s.yaml"), "steps:\n  - {name: one, run: ': >"+up+"; sleep 60'}\nalways:\n  - {name: two, run: 'sleep 0.2; : >"+ended+"'}\n")
+			p := starts(t, home, "bash", "--norc", "-i")
+			p.press(test.before + "gateway run " + filepath.Join(home, "s.yaml") + " --on localhost\r")
+			appears(t, up)
+			if err := test.send(p); err != nil {
+				t.Fatal(err)
+			}
+			appears(t, ended)
+		})
+	}
+}
+
+// appears waits for a file.
+func appears(t *testing.T, path string) {
+	t.Helper()
+	for begun := time.Now(); ; <-time.After(time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("there is no %s", path)
+		}
+	}
+}

@@ -52,12 +52,19 @@ func (a *app) watchSignals() (stop func()) {
 			return
 		}
 		a.cancel(first)
-		select {
-		case s := <-signals:
-			first = a.received(s)
-		case <-time.After(time.Duration(a.patience.Load())):
-		case <-done:
-			return
+		begun, over := time.Now(), time.After(time.Duration(a.patience.Load()))
+		for waiting := true; waiting; {
+			select {
+			case s := <-signals:
+				if sameEvent(first.signal, s, time.Since(begun)) {
+					continue
+				}
+				first, waiting = a.received(s), false
+			case <-over:
+				waiting = false
+			case <-done:
+				return
+			}
 		}
 		a.leave(first.status(), signals, done)
 	}()
@@ -65,6 +72,16 @@ func (a *app) watchSignals() (stop func()) {
 		signal.Stop(signals)
 		close(done)
 	}
+}
+
+// sameEvent reports whether a signal that comes so long behind the first one tells of
+// nothing new. timeout(1) sends its own to the program, and at once to the group that
+// this is in. Of a terminal's end the shell tells, and with the shell's end the kernel.
+func sameEvent(first syscall.Signal, s os.Signal, behind time.Duration) bool {
+	if s == syscall.SIGHUP {
+		return first == syscall.SIGHUP && behind < time.Second
+	}
+	return s == first && behind < 10*time.Millisecond
 }
 
 // received notes a signal. The terminal shows ^C where the cursor was.
