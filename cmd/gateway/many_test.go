@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/creack/pty"
 	"pgregory.net/rapid"
 
 	"gateway/gateway"
@@ -315,6 +316,22 @@ func TestProgress(t *testing.T) {
 			t.Errorf("progress and output on one line: %q", line)
 		}
 	}
+}
+
+// In a terminal that has become narrower the line is shorter: what goes on in a second
+// one would stay there.
+func TestProgressInNarrowTerminal(t *testing.T) {
+	home := homeWith(t, manyHosts)
+	goOn := filepath.Join(home, "go")
+	p := atHome(t, home, "exec", "web*", "--", "until test -e "+goOn+"; do sleep 0.01; done")
+	p.expect("[0/2 done, 2 running, 0 failed, slowest web0")
+	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: 20}); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("\r[0/2 done, 2 runni…\x1b[K")
+	write(t, goOn, "")
+	p.expect("2 of 2 ok")
+	p.leaves(0)
 }
 
 // A script has the line, too.

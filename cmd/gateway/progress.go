@@ -15,7 +15,6 @@ import (
 // written to the terminal erases it first; a while later it is back.
 type progress struct {
 	out   *output
-	width int
 	names []string
 
 	mu      sync.Mutex
@@ -40,7 +39,7 @@ func (a *app) showProgress(names []string) *progress {
 		return nil
 	}
 	p := &progress{
-		out: a.out, width: a.console.size().Cols, names: names, since: make(map[int]time.Time),
+		out: a.out, names: names, since: make(map[int]time.Time),
 		stopped: make(chan struct{}), over: make(chan struct{}),
 	}
 	a.out.progress.Store(p)
@@ -56,7 +55,8 @@ func (p *progress) draw() {
 	for {
 		select {
 		case <-tick.C:
-			text := runewidth.Truncate(p.text(time.Now()), max(p.width-1, 0), "…")
+			// A line that has no room goes on in the next one, which nothing erases.
+			text := runewidth.Truncate(p.text(time.Now()), max(p.out.console.size().Cols-1, 0), "…")
 			p.out.screen.Lock()
 			_, _ = fmt.Fprintf(p.out.stderr, "\r%s\x1b[K", text)
 			p.shown = true
