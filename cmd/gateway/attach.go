@@ -35,15 +35,19 @@ func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
 		if err := a.console.makeRaw(os.Stdin); err != nil {
 			a.warn("the terminal stays as it is: " + err.Error())
 		}
-		at.follow(live.Resize)
+		at.follow(c.Size, live.Resize)
 		go forward(os.Stdin, live.Write)
 	}
 	return at
 }
 
-// follow tells about every change of the terminal's size, until stop.
-func (at *attachment) follow(resize func(transport.Size) error) {
+// follow tells about every change of the terminal's size, until stop. told is the size
+// that is known: on the way to a host it may have changed already.
+func (at *attachment) follow(told transport.Size, resize func(transport.Size) error) {
 	signal.Notify(at.resized, syscall.SIGWINCH)
+	if size := at.console.size(); size != told {
+		_ = resize(size) // as below
+	}
 	go func() {
 		for {
 			select {

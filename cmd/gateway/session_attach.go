@@ -17,6 +17,7 @@ import (
 	"gateway/daemon/client"
 	"gateway/gateway"
 	"gateway/internal/statements"
+	"gateway/transport"
 )
 
 func (a *app) sessionAttachCommand() *cobra.Command {
@@ -141,8 +142,7 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	if err != nil {
 		return err
 	}
-	t.resize(ctx)
-	at.follow(t.resized(ctx))
+	at.follow(transport.Size{}, t.resized(ctx))
 	go func() { // ends with the session, or with ctx
 		err := t.client.Follow(ctx, s.ID, since, func(e api.Event) error {
 			t.event(ctx, e)

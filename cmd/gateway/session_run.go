@@ -154,7 +154,7 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 	if err := c.makeRaw(os.Stdin); err != nil {
 		e.app.warn("the terminal stays as it is: " + err.Error())
 	}
-	at.follow(resize)
+	at.follow(size, resize)
 	e.keyboard = newKeyboard(func(b []byte) error { return e.press(ctx, b) })
 	e.keyboard.interrupt = func() { // its command has begun: it was typed to
 		_ = e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int), Command: e.command.ID}) // it may have ended

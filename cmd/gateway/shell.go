@@ -59,20 +59,22 @@ func (a *app) shell(cmd *cobra.Command, host, user string) error {
 	g := a.open(inv, a.asker(), policyAsk)
 	defer g.Close()
 	ctx := cmd.Context()
-	t, err := g.Shell(ctx, host, gateway.ShellOptions{Size: a.console.size(), Term: os.Getenv("TERM"), User: user})
+	size := a.console.size()
+	t, err := g.Shell(ctx, host, gateway.ShellOptions{Size: size, Term: os.Getenv("TERM"), User: user})
 	if err != nil {
 		return err
 	}
 	defer t.Close()
 	a.ran = true
-	return a.converse(ctx, t)
+	return a.converse(ctx, t, size)
 }
 
 // errLeft: the person typed ~. .
 var errLeft = errors.New("left")
 
-// converse passes bytes both ways until the shell ends.
-func (a *app) converse(ctx context.Context, t transport.Terminal) error {
+// converse passes bytes both ways until the shell ends. size is what it was told of the
+// terminal's.
+func (a *app) converse(ctx context.Context, t transport.Terminal, size transport.Size) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
@@ -80,7 +82,7 @@ func (a *app) converse(ctx context.Context, t transport.Terminal) error {
 		return err
 	}
 	defer at.stop()
-	at.follow(t.Resize)
+	at.follow(size, t.Resize)
 	var keys escapes
 	go forward(os.Stdin, func(b []byte) (int, error) {
 		typed, left := keys.filter(b)

@@ -161,6 +161,24 @@ func TestCommandOnTerminal(t *testing.T) {
 	p.leaves(5)
 }
 
+// A terminal that changes its size while the host is being reached has that size there.
+func TestResizedWhileConnecting(t *testing.T) {
+	home := t.TempDir()
+	up, goOn, shell := filepath.Join(home, "up"), filepath.Join(home, "go"), filepath.Join(home, "sh")
+	write(t, shell, "#!/bin/sh\n: >"+up+"\nuntil [ -e "+goOn+" ]; do sleep 0.01; done\nexec /bin/sh \"$@\"\n")
+	if err := os.Chmod(shell, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := atHome(t, home, "exec", "-t", "--shell", shell, "localhost", "stty size")
+	appears(t, up)
+	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}); err != nil {
+		t.Fatal(err)
+	}
+	write(t, goOn, "")
+	p.expect("50 132\r\n")
+	p.leaves(0)
+}
+
 func TestKeysGoToTheCommandOnTerminal(t *testing.T) {
 	p := at(t, "exec", "-t", "localhost", "echo ready; cat")
 	p.expect("ready\r\n")
