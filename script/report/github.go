@@ -42,7 +42,7 @@ func (g *GitHub) Annotate(results []script.Result) error {
 	var b strings.Builder
 	for i := range results {
 		r := &results[i]
-		if r.Err != nil {
+		if r.Err != nil && r.Outcome != fleet.Skipped {
 			fmt.Fprintf(&b, "::error file=%s,title=%s::%s\n", property(g.File), property(r.Host), data(plain(r.Err.Error())))
 		}
 		for j := range r.Steps {

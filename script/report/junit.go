@@ -117,7 +117,13 @@ func suiteOf(r *script.Result) suite {
 	undotted := strings.NewReplacer(".", "_")
 	class := undotted.Replace(plain(r.Script)) + "." + undotted.Replace(r.Host)
 	if r.Err != nil {
-		s.Cases = append(s.Cases, testcase{Name: "connect", Class: class, Time: seconds(r.Connect), Error: endingOf(r.Err, "")})
+		c := testcase{Name: "connect", Class: class, Time: seconds(r.Connect)}
+		if why := endingOf(r.Err, ""); r.Outcome == fleet.Skipped {
+			c.Skipped = why
+		} else {
+			c.Error = why
+		}
+		s.Cases = append(s.Cases, c)
 	}
 	for i := range r.Steps {
 		s.Cases = append(s.Cases, caseOf(&r.Steps[i], class))

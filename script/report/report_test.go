@@ -138,6 +138,33 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
+// A host that was never tried is none on which anything went wrong.
+func TestNeverTried(t *testing.T) {
+	all := append(results(), script.Result{
+		Script: "deploy.v2", Host: "web4", Outcome: fleet.Skipped, Err: &transport.Error{Code: "cmd.interrupted", Message: "stopped: a host failed"},
+		Steps: []script.StepResult{{Name: "fine", Outcome: fleet.Skipped, Reason: "not tried"}},
+	})
+	var b bytes.Buffer
+	if err := report.JUnit(&b, "deploy", all); err != nil {
+		t.Fatal(err)
+	}
+	if err := conform(b.Bytes()); err != nil {
+		t.Errorf("%v in\n%s", err, b.Bytes())
+	}
+	for _, want := range []string{
+		`<testsuite name="web4" tests="2" failures="0" errors="0" skipped="2"`,
+		`<skipped message="stopped: a host failed" type="cmd.interrupted">`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := (&report.GitHub{W: &b, File: "deploy.yaml"}).Annotate(all); err != nil || strings.Contains(b.String(), "web4") {
+		t.Errorf("%v, got\n%s\nwant nothing of web4", err, b.String())
+	}
+}
+
 func TestGitHub(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.Mask(&b, map[string]string{"a": "100%\nsecond line\nxyz\n four\r"}); err != nil {
