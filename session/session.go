@@ -278,9 +278,6 @@ func (s *Session) abandon() { s.hangUp(nil) }
 func (s *Session) hangUp(told *dismissal) {
 	s.holders.stop()
 	orderly := s.endedInOrder()
-	if s.looked != nil { // a short command is over before the machine's processes are looked at
-		within(keeperGrace, s.looked)
-	}
 	if told == nil {
 		line := ""
 		if orderly {
@@ -309,8 +306,11 @@ type dismissal struct {
 }
 
 // dismiss tells each keeper its last line, if there is one, and that nobody listens any
-// more.
+// more. What one still has to say might not come then: it reads its streams itself.
 func (s *Session) dismiss(line string) *dismissal {
+	if s.looked != nil { // a short command is over before the machine's processes are looked at
+		within(keeperGrace, s.looked)
+	}
 	s.mu.Lock()
 	d := &dismissal{keepers: slices.Clone(s.retired)}
 	if s.keeper != nil {

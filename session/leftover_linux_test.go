@@ -1,0 +1,53 @@
+package session_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gateway/session"
+	"gateway/transport/local"
+)
+
+// beyond is this machine as one whose programs outlive the link to them.
+type beyond struct{ *local.Transport }
+
+func (beyond) Account() string { return "somebody@somewhere" }
+
+// given is a ledger with an entry that was given up, of a session that has ended since. It
+// tells whether that was seen.
+type given struct{ seen chan bool }
+
+func (g given) Enter(string) session.Entry       { return given{make(chan bool, 1)} }
+func (g given) Abandoned(string) []session.Entry { return []session.Entry{g} }
+func (g given) Note([]string)                    {}
+func (g given) Names() []string                  { return []string{"0123456789abcdef"} }
+func (g given) Close(ended bool) {
+	select {
+	case g.seen <- ended:
+	default: // the first call counts
+	}
+}
+
+// TestLookOfAShortSession: a session that is closed at once has seen what became of those
+// that were given up, so that nobody has to look again.
+func TestLookOfAShortSession(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir() // where looking takes its time
+	if err := os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\nsleep 0.1\nexec /bin/grep \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
+	defer tr.Close()
+	for range 10 { // some answers come although the keeper has been told of the end
+		ledger := given{make(chan bool, 1)}
+		s, err := session.Open(t.Context(), beyond{tr}, session.Config{Ledger: ledger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		if !<-ledger.seen {
+			t.Error("it has ended before it had the answer")
+		}
+	}
+}
