@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -145,6 +147,29 @@ func TestCloseWhileAnUploadIsStuck(t *testing.T) {
 	closeInTime(t, s)
 	if err := <-ran; !errors.Is(err, session.ErrClosed) {
 		t.Errorf("Run = %v, want %v", err, session.ErrClosed)
+	}
+	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
+}
+
+// TestCloseWithoutFractionsOfASecond: where sleep(1) takes whole seconds only, as OpenWrt's
+// does, the keeper waits for a shell that takes its time to end, too.
+func TestCloseWithoutFractionsOfASecond(t *testing.T) {
+	t.Parallel()
+	bin, dir := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\ncase $1 in *.*) exit 1;; esac\nexec /bin/sleep \"$1\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
+	defer tr.Close()
+	s, err := session.Open(t.Context(), tr, session.Config{Shell: "dash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, s, "cd "+dir+"; { : >up; while [ -e up ]; do /bin/sleep 0.05; done; : >done; } & while ! [ -e up ]; do /bin/sleep 0.01; done; trap '/bin/sleep 0.5; : >trapped' EXIT")
+	s.Close()
+	os.Remove(filepath.Join(dir, "up"))
+	for _, left := range []string{"trapped", "done"} {
+		eventually(t, left+" is there", func() bool { _, err := os.Stat(filepath.Join(dir, left)); return err == nil })
 	}
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }

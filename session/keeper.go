@@ -238,7 +238,7 @@ func (k *keeper) arm(pid int, sid string) error {
 		`missed() { q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*\) } && [ "$4" = "$s" ]; do ` +
 		`has "[CI]" $q && return 1; q=$2; b=${20}; done; [ $q = $h ] || [ $b -le $t ]; }; ` +
 		`shell() { x=$1; read -r l </proc/$h/stat && set -- ${l##*\) } && [ $1 != Z ] && [ "${20}" = "$j" ] && kill -$x $h; }; ` +
-		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
+		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n || sleep 1; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
 		`for i in ` + listed("[0-9]*/stat", ofSession("$s", ".")) + `; do i=${i%/*}; { read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && [ ${20} -ge ${j:-0} ] || continue; { [ $1 = Z ] && [ ${18} -lt 2 ]; } || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
 		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$f" ] || break; f=$y; ` +
@@ -260,11 +260,14 @@ const nobody = "gone() { :; }"
 // before it tells the keeper of its own, which spares a round trip. A shell that takes
 // longer is hung up.
 //
-// The first looks are for a shell that is about to end, and start no program. Not every
-// sleep knows fractions of a second.
+// The first looks are for a shell that is about to end, and start no program. There are
+// more of them where sleep takes whole seconds only, as OpenWrt's does.
 func behindShell(jobs bool) string {
-	return `n=0; while [ -e /proc/$h ] && [ $n -lt 500 ]; do n=$((n+1)); done; ` +
-		`for n in 0.01 0.02 0.04 0.08 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1; do shell 0 || break; sleep $n || { sleep 1; break; }; done; shell 0 || ` + leftJobs(jobs)
+	looks := func(times int) string {
+		return fmt.Sprintf(`n=0; while [ -e /proc/$h ] && [ $n -lt %d ]; do n=$((n+1)); done; `, times)
+	}
+	return looks(500) +
+		`for n in 0.01 0.02 0.04 0.08 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1; do shell 0 || break; sleep $n || { ` + looks(5000) + `shell 0 && sleep 1; break; }; done; shell 0 || ` + leftJobs(jobs)
 }
 
 // leftJobs returns the control line that says that the shell has ended in order: its jobs,

@@ -691,26 +691,6 @@ func TestCloseLeavesJobs(t *testing.T) {
 		}
 		exec.Command("kill", job).Run()
 	})
-	t.Run("where sleep knows no fractions, and the shell takes its time", func(t *testing.T) {
-		bin := t.TempDir()
-		script := "#!/bin/sh\ncase $1 in *.*) exit 1;; esac\nexec /bin/sleep \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
-		defer tr.Close()
-		s, err := session.Open(t.Context(), tr, session.Config{Shell: "dash"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		job := strings.TrimSpace(string(run(t, s, "trap '/bin/sleep 0.3' EXIT; /bin/sleep 1000 >/dev/null 2>&1 & echo $!").Stdout))
-		s.Close()
-		eventually(t, "nothing else is left", func() bool { return len(processes(s.ID())) == 1 })
-		if got := state(job); got != "S" {
-			t.Errorf("the job that runs is %q", got)
-		}
-		exec.Command("kill", job).Run()
-	})
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		r := run(t, s, "for m in + -; do set ${m}m; sleep 1000 >/dev/null 2>&1 & kill -STOP $!; echo $!; done 2>/dev/null")
 		jobs := strings.Fields(string(r.Stdout))
