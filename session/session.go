@@ -222,13 +222,19 @@ func (s *Session) close() {
 			}
 			// The second one counts where jobs made the shell refuse the first.
 			s.typeKeys("exit\nexit\n") // the hang-up that follows does it too
-			told = s.tellOfExit()
-			within(exitGrace, s.terminal.Done())
+			if within(nearby, s.terminal.Done()); !closed(s.terminal.Done()) {
+				told = s.tellOfExit()
+				within(exitGrace, s.terminal.Done())
+			}
 		}
 	default:
 	}
 	s.hangUp(told)
 }
+
+// nearby is how long the end of a shell takes most times, and its way here where that is
+// short. A keeper that looks for it has to pause, and takes the processor that it needs.
+const nearby = 2 * time.Millisecond
 
 // exitGrace is how long a shell that was told to exit may take for it.
 const exitGrace = time.Second
