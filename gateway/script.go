@@ -182,7 +182,7 @@ func (run *scriptRun) add(ctx context.Context, r Result) {
 		run.begun = true
 		sum.Duration = time.Since(sum.Started)
 	}
-	if r.Verdict == session.TimedOut && Code(r.Err) == "cmd.timeout" && ctx.Err() == nil { // else it is the caller's time
+	if sum.Verdict == session.TimedOut && Code(sum.Err) == "cmd.timeout" && ctx.Err() == nil { // else it is the caller's time
 		sum.Err = &transport.Error{Code: "cmd.timeout", Message: fmt.Sprintf("session: command ended after its timeout of %v", run.command.Timeout), Err: r.Err}
 	}
 }
@@ -195,6 +195,8 @@ func broken(ctx context.Context, err error) (session.Verdict, error) {
 		return session.TimedOut, &transport.Error{Code: "cmd.timeout", Message: err.Error(), Err: err}
 	case ctx.Err() != nil:
 		return session.Interrupted, &transport.Error{Code: "cmd.interrupted", Message: err.Error(), Err: err}
+	case Code(err) == "cmd.timeout": // its own: nobody takes what came before it
+		return session.TimedOut, err
 	}
 	return session.Unknown, &transport.Error{
 		Code: "link.lost", Message: "gateway: the script broke off: " + err.Error(),

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -222,6 +224,30 @@ func TestScriptCut(t *testing.T) {
 	})
 	if r.Verdict != session.TimedOut || len(r.Stdout) == 0 || r.StdoutBytes != int64(len(r.Stdout)) || !r.Truncated || !r.Cut {
 		t.Errorf("got %s, %d of %d bytes, truncated %v, cut %v, %v, want timed_out and truncated", r.Verdict, len(r.Stdout), r.StdoutBytes, r.Truncated, r.Cut, r.Err)
+	}
+}
+
+// A timeout ends a script whose output nobody takes, also where that is what a job has
+// said between two statements.
+func TestScriptThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	g := gateway.New(gateway.Config{})
+	defer g.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // longer than the script
+	defer cancel()
+	var between atomic.Bool
+	r := g.Exec(t.Context(), "localhost", gateway.Command{
+		Script: true, Shell: "dash", Timeout: 500 * time.Millisecond,
+		Text: "while :; do echo job; done &\n" + strings.Repeat(":\n", 5000),
+		Output: func(session.Stream, []byte) {
+			if strings.Contains(string(debug.Stack()), ").inherit.") { // else a statement runs
+				between.Store(true)
+				<-ctx.Done()
+			}
+		},
+	})
+	if !between.Load() || r.Verdict != session.TimedOut || gateway.Code(r.Err) != "cmd.timeout" || !strings.Contains(r.Err.Error(), "timeout of 500ms") {
+		t.Errorf("got %s on line %d, %v, between two: %v; want timed_out", r.Verdict, r.Line, r.Err, between.Load())
 	}
 }
 

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"fmt"
+
+	"gateway/transport"
 )
 
 // between is what the jobs of a script write while none of its commands runs. It is the
@@ -38,7 +40,9 @@ func (r *run) inherit(ctx context.Context, b between) error {
 	}
 	if r.command.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.command.Timeout)
+		ctx, cancel = context.WithTimeoutCause(ctx, r.command.Timeout, &transport.Error{
+			Code: "cmd.timeout", Message: fmt.Sprintf("its timeout of %v is over", r.command.Timeout), Err: context.DeadlineExceeded,
+		})
 		defer cancel()
 	}
 	taken := make(chan struct{})
