@@ -31,12 +31,15 @@ const feederReady = "ready"
 // openFeeder starts a feeder and waits until its FIFO is there. Each try has its
 // own: one whose channel has ended may still be about to remove it.
 func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
+	bounded, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
 	defer cancel()
 	for range 3 { // see renewKeeper: dropbear ends new channels now and then
-		if f, err = tryFeeder(ctx, s.transport, k.stdin(newNonce())); err == nil || ctx.Err() != nil {
+		if f, err = tryFeeder(bounded, s.transport, k.stdin(newNonce())); err == nil || bounded.Err() != nil {
 			break
 		}
+	}
+	if err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("session: %w", context.Cause(ctx))
 	}
 	return f, err
 }

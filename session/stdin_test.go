@@ -254,3 +254,35 @@ func TestStdinWhoseFeederDies(t *testing.T) {
 		})
 	}
 }
+
+// hesitant is a machine whose feeders never say that they are ready.
+type hesitant struct {
+	transport.Transport
+	asked func()
+}
+
+func (m hesitant) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	if fifoOf(command) == "" {
+		return m.Transport.Pipe(ctx, command)
+	}
+	defer m.asked()
+	return m.Transport.Pipe(ctx, "cat")
+}
+
+// TestStdinThatIsGivenUp: a command that its caller gives up while its stdin is made says
+// so, and not what was missing.
+func TestStdinThatIsGivenUp(t *testing.T) {
+	t.Parallel()
+	why := errors.New("told to stop")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s, err := session.Open(t.Context(), hesitant{local.New(local.Config{}), func() { cancel(why) }}, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Run(ctx, session.Command{Text: "cat", Stdin: strings.NewReader("x")})
+	if r.Verdict != session.NotStarted || !errors.Is(err, why) || !strings.Contains(err.Error(), why.Error()) {
+		t.Errorf("got %s, %v; want not_started, because it was %v", r.Verdict, err, why)
+	}
+	want(t, run(t, s, "echo on"), 0, "on\n", "")
+}
