@@ -85,10 +85,10 @@ func (d *Daemon) follow(q *request) error {
 		}
 		return q.line(e)
 	})
-	if q.context().Err() != nil { // they end with the daemon
-		return nil
+	if q.context().Err() == nil { // else they end with the daemon
+		return err
 	}
-	return err
+	return nil
 }
 
 func (d *Daemon) presence(q *request) error {
