@@ -26,19 +26,11 @@ func TestRequestThatIsCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
-			requests, cut := context.WithCancel(t.Context())
 			entered := make(chan struct{})
-			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			c, cut := cuttable(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				close(entered)
 				s.daemon.Handler().ServeHTTP(w, r)
 			}))
-			server.Config.BaseContext = func(net.Listener) context.Context { return requests }
-			server.Start()
-			defer server.Close()
-			c := client.New(func(ctx context.Context) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
-			}, "")
-			defer c.Release()
 			_ = slowly(t, s, func(next *api.Command) { // which its shell has not got yet
 				answered := make(chan error)
 				go func() { answered <- call(c, next) }()
@@ -58,15 +50,7 @@ func TestRequestThatIsCut(t *testing.T) {
 func TestStreamThatIsCut(t *testing.T) {
 	s := open(t)
 	result(t, s, begin(t, s, "true"))
-	requests, cut := context.WithCancel(t.Context())
-	server := httptest.NewUnstartedServer(s.daemon.Handler())
-	server.Config.BaseContext = func(net.Listener) context.Context { return requests }
-	server.Start()
-	defer server.Close()
-	c := client.New(func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
-	}, "")
-	defer c.Release()
+	c, cut := cuttable(t, s.daemon.Handler())
 	told := 0
 	err := c.Follow(t.Context(), s.session.ID, 0, func(api.Event) error {
 		told++
@@ -76,4 +60,19 @@ func TestStreamThatIsCut(t *testing.T) {
 	if told == 0 || gateway.Code(err) != "daemon.unreachable" || !errors.Is(err, client.ErrLost) {
 		t.Errorf("told %d times, then %v, want that the end did not come", told, err)
 	}
+}
+
+// cuttable is a client of a daemon, and what ends all that it has under way there.
+func cuttable(t *testing.T, daemon http.Handler) (c *client.Client, cut func()) {
+	t.Helper()
+	requests, cut := context.WithCancel(t.Context())
+	server := httptest.NewUnstartedServer(daemon)
+	server.Config.BaseContext = func(net.Listener) context.Context { return requests }
+	server.Start()
+	t.Cleanup(server.Close)
+	c = client.New(func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	}, "")
+	t.Cleanup(c.Release)
+	return c, cut
 }

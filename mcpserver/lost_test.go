@@ -203,15 +203,7 @@ func TestLostForAWhile(t *testing.T) {
 		}
 		reply(w, api.Waited{Command: &command})
 	})
-	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, r *http.Request) {
-		var q api.Query
-		_ = json.NewDecoder(r.Body).Decode(&q) // as in reply
-		var o api.Output
-		if q.Stream == "stdout" {
-			o.Pieces = []api.Piece{{Stream: q.Stream, Data: []byte("one\n")}}
-		}
-		reply(w, o)
-	})
+	routes.HandleFunc("POST /v1/sessions/s-1/output", onStdout("one\n"))
 	agent := agentOn(t, routes)
 	if said := text(t, agent, "run", map[string]any{"session": "s", "command": "make"}); !strings.Contains(said, `"verdict":"unknown"`) {
 		t.Errorf("run = %s", said)

@@ -48,15 +48,7 @@ func TestResultBySession(t *testing.T) {
 		}
 		reply(w, c)
 	})
-	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, r *http.Request) {
-		var q api.Query
-		_ = json.NewDecoder(r.Body).Decode(&q) // as in reply
-		var o api.Output
-		if q.Stream == "stdout" {
-			o.Pieces = []api.Piece{{Stream: q.Stream, Data: []byte("hi\n")}}
-		}
-		reply(w, o)
-	})
+	routes.HandleFunc("POST /v1/sessions/s-1/output", onStdout("hi\n"))
 	for tool, more := range map[string]map[string]any{"wait": {"until": "exit"}, "send": {}} {
 		t.Run(tool, func(t *testing.T) {
 			agent := agentOn(t, routes)
@@ -77,5 +69,18 @@ func TestResultBySession(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// onStdout is the output of a session that has said something on stdout alone.
+func onStdout(said string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q api.Query
+		_ = json.NewDecoder(r.Body).Decode(&q) // as in reply
+		var o api.Output
+		if q.Stream == "stdout" {
+			o.Pieces = []api.Piece{{Stream: q.Stream, Data: []byte(said)}}
+		}
+		reply(w, o)
 	}
 }

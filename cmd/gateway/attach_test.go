@@ -458,7 +458,6 @@ func TestEndThatIsMissed(t *testing.T) {
 // it later, whose answer would be typed there.
 func TestReadAtTerminal(t *testing.T) {
 	home := daemonHome(t)
-	gatewayIn(t, home, "session", "open", "localhost", "--name", "work")
 	gatewayIn(t, home, "session", "exec", "work", "--", `printf '\033[6nout\033[?1049h\n'; printf '\033[cerr\n' >&2`)
 	p := atHome(t, home, "session", "read", "work")
 	p.expect("out")

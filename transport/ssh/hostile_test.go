@@ -203,6 +203,13 @@ func TestCancelledBeforeTheNextTry(t *testing.T) {
 
 var waitsForNextTry = regexp.MustCompile(`\[select\]:\n.*\.dialThrough\(`)
 
+// grant says yes to all requests, until the channel ends.
+func grant(requests <-chan *gossh.Request) {
+	for r := range requests {
+		_ = r.Reply(true, nil)
+	}
+}
+
 // TestWriteUnderWay closes a program whose server takes no more: what was being
 // sent may have been, and is not said to be unsent.
 func TestWriteUnderWay(t *testing.T) {
@@ -212,11 +219,7 @@ func TestWriteUnderWay(t *testing.T) {
 		if err != nil {
 			return
 		}
-		go func() { // ends with the channel
-			for r := range requests {
-				_ = r.Reply(true, nil)
-			}
-		}()
+		go grant(requests)
 	}))
 	pipe, err := tr.Pipe(t.Context(), "cat")
 	if err != nil {
@@ -252,11 +255,7 @@ func TestWriteCutOff(t *testing.T) {
 		if err != nil {
 			return
 		}
-		go func() { // ends with the channel
-			for r := range requests {
-				_ = r.Reply(true, nil)
-			}
-		}()
+		go grant(requests)
 		go func() { // ends with the test
 			<-hangUp
 			remote.Close()

@@ -438,11 +438,7 @@ func TestRefusedBesideAnOpening(t *testing.T) {
 		if err != nil {
 			return
 		}
-		go func() { // ends with the channel
-			for r := range requests {
-				_ = r.Reply(true, nil)
-			}
-		}()
+		go grant(requests)
 	}
 	var seen atomic.Int32
 	held := make(chan gossh.NewChannel, 1)
