@@ -307,6 +307,7 @@ func (m *moved) Moved(_ string, bytes int) {
 // its name leaves open whether it has it, and a host that is ended for another
 // one has not failed.
 func TestCpOutcomes(t *testing.T) {
+	t.Parallel() // it waits, mostly
 	server := sshdtest.Start(t, sshdtest.Options{})
 	near, far := netsim.Start(t, server.Addr, 250*time.Millisecond), netsim.Start(t, server.Addr, 0)
 	host := func(p *netsim.Proxy) string {
