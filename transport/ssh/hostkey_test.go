@@ -43,9 +43,10 @@ func keyLine(key gossh.PublicKey) string {
 func hostCert(t testing.TB, ca gossh.Signer, edit func(*gossh.Certificate)) *gossh.Certificate {
 	t.Helper()
 	c := &gossh.Certificate{
-		Key:         signerOf(1).PublicKey(),
-		CertType:    gossh.HostCert,
-		ValidBefore: gossh.CertTimeInfinity,
+		Key:             signerOf(1).PublicKey(),
+		CertType:        gossh.HostCert,
+		ValidPrincipals: []string{"web1", "10.0.0.7"},
+		ValidBefore:     gossh.CertTimeInfinity,
 	}
 	if edit != nil {
 		edit(c)
@@ -53,6 +54,21 @@ func hostCert(t testing.TB, ca gossh.Signer, edit func(*gossh.Certificate)) *gos
 	if err := c.SignCert(rand.Reader, ca); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// certForNobody has no principals. ssh-keygen makes such a certificate, and SignCert
+// does not.
+func certForNobody(t testing.TB, ca gossh.Signer) *gossh.Certificate {
+	t.Helper()
+	c := hostCert(t, ca, nil)
+	c.ValidPrincipals, c.Signature = nil, nil
+	text := c.Marshal()
+	signature, err := ca.Sign(rand.Reader, text[:len(text)-4]) // without the signature's length
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Signature = signature
 	return c
 }
 
@@ -135,6 +151,7 @@ func TestHostKeyVerdict(t *testing.T) {
 		{name: "authority under the plain address", host: same2222, text: "@cert-authority 10.0.0.7 " + caLine, key: hostCert(t, ca, nil)},
 		{name: "principal of another name than the authority's", host: web, text: "@cert-authority web1 " + caLine, key: hostCert(t, ca, only("10.0.0.7")), want: unknown},
 		{name: "certificate for another host", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, only("web2")), want: unknown},
+		{name: "certificate for nobody", host: web, text: "@cert-authority * " + caLine, key: certForNobody(t, ca), want: unknown},
 		{name: "principals have no wildcards", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, only("*")), want: unknown},
 		{name: "user certificate", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, func(c *gossh.Certificate) { c.CertType = gossh.UserCert }), want: unknown},
 		{name: "expired", host: web, text: "@cert-authority * " + caLine, key: hostCert(t, ca, func(c *gossh.Certificate) { c.ValidBefore = 1000 }), want: unknown},
