@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -147,8 +148,27 @@ func standard(r *syntax.Redirect) bool {
 
 func offset(node syntax.Node) int { return int(node.Pos().Offset()) }
 
+// parse tells where the statements stand. The parser takes UTF-8 only and shells take
+// any bytes, as in a comment of ISO 8859-1: those that are no character become a letter
+// of a shell's words that nobody writes.
 func parse(text, shell string) (*syntax.File, error) {
+	if !utf8.ValidString(text) {
+		text = asUTF8(text)
+	}
 	return syntax.NewParser(syntax.Variant(variant(shell))).Parse(strings.NewReader(text), "")
+}
+
+// asUTF8 returns text of the same length that is UTF-8.
+func asUTF8(text string) string {
+	b := []byte(text)
+	for at := 0; at < len(b); {
+		char, size := utf8.DecodeRune(b[at:])
+		if char == utf8.RuneError && size == 1 {
+			b[at] = 1
+		}
+		at += size
+	}
+	return string(b)
 }
 
 func parseError(text string, err error) error {

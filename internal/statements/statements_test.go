@@ -60,6 +60,8 @@ func TestSplit(t *testing.T) {
 		{name: "a descriptor of its own", text: "exec 3>x 9<y\n(exec >x)\na=$(exec 2>x)\nexec b >x\nc", want: []Statement{{"exec 3>x 9<y\n", 1}, {"(exec >x)\n", 2}, {"a=$(exec 2>x)\n", 3}, {"exec b >x\n", 4}, {"c", 5}}},
 		{name: "streams elsewhere at the end", text: "a\nexec >x", want: []Statement{{"a\n", 1}, {"exec >x", 2}}},
 		{name: "busybox", shell: "/usr/bin/busybox", text: "echo $'it\\'s'\nfalse\necho it\\'s\n", want: []Statement{{"echo $'it\\'s'\n", 1}, {"false\n", 2}, {"echo it\\'s\n", 3}}},
+		{name: "another encoding", text: "echo 'Gr\xfc\xdfe' # \xe4\nmake \xfc; cat <<X\n\xe9\nX\nb\n", want: []Statement{{"echo 'Gr\xfc\xdfe' # \xe4\n", 1}, {"make \xfc; ", 2}, {"cat <<X\n\xe9\nX\n", 2}, {"b\n", 5}}},
+		{name: "half a character", text: "echo \xe2\x82\nb", want: []Statement{{"echo \xe2\x82\n", 1}, {"b", 2}}},
 		{name: "many lines", text: strings.Repeat("\n", maxText-1) + "x", want: []Statement{{"x", maxText}}},
 	}
 	for _, test := range tests {
