@@ -67,7 +67,7 @@ func (a *app) runsListCommand() *cobra.Command {
 				return err
 			}
 			if limit > 0 {
-				ids = ids[:min(len(ids), int(limit))]
+				ids = ids[:min(uint(len(ids)), limit)]
 			}
 			var entries []runEntry
 			rows := [][]string{{"ID", "STARTED", "HOSTS", "NOT OK", "STATUS", "SELECTOR", "COMMAND"}}
