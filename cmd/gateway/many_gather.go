@@ -221,6 +221,8 @@ func tameLines(text []byte) []byte {
 func ending(r gateway.Result) string {
 	outcome := fleet.OutcomeOf(r)
 	switch {
+	case r.Verdict == session.Exited && r.Err != nil:
+		return fmt.Sprintf("exit status %d, %s", r.ExitCode, gateway.Code(r.Err))
 	case r.Verdict == session.Exited:
 		return fmt.Sprintf("exit status %d", r.ExitCode)
 	case r.Verdict == session.Signaled:
