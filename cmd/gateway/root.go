@@ -220,8 +220,8 @@ func (a *app) load() error {
 // tryLoad is load for a command that works with broken settings as well.
 func (a *app) tryLoad() error {
 	err := a.load()
-	if output := a.source.Flags.Lookup("output"); err != nil && output.Changed {
-		a.out.format = output.Value.String()
+	if err != nil {
+		a.out.format = a.formatFor(nil, err)
 	}
 	return err
 }
