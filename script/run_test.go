@@ -707,9 +707,11 @@ steps:
 func TestReadSecrets(t *testing.T) {
 	t.Setenv("GOOD", "long enough")
 	t.Setenv("SHORT", "abc")
+	t.Setenv("ENDED", "\nabc\r\n\n") // of which a mask counts three
 	for reference, want := range map[string]string{
 		"env:GOOD":    "",
 		"env:SHORT":   "s.yaml:1:14: secret p: shorter than 4 bytes",
+		"env:ENDED":   "s.yaml:1:14: secret p: shorter than 4 bytes",
 		"env:MISSING": "s.yaml:1:14: secret p: env:MISSING: the variable is not set",
 		"file:nope":   "s.yaml:1:14: secret p: file:" + mustAbs(t, "nope") + ": no such file or directory",
 		"cmd:false":   "s.yaml:1:14: secret p: cmd:…: exit status 1",

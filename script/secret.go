@@ -10,8 +10,8 @@ import (
 	"gateway/transport"
 )
 
-// ReadSecrets resolves the script's secrets. One that is shorter than four bytes
-// is refused: it could not be masked.
+// ReadSecrets resolves the script's secrets. One that is too short is refused: it
+// could not be masked.
 func (s *Script) ReadSecrets(ctx context.Context) (map[string]string, error) {
 	values := make(map[string]string, len(s.Secrets))
 	for _, secret := range s.Secrets {
@@ -26,7 +26,7 @@ func (s *Script) ReadSecrets(ctx context.Context) (map[string]string, error) {
 		switch {
 		case err != nil:
 			return fail("see that the reference leads to it: env:NAME, file: and a regular file, or cmd:COMMAND", "%s", strings.TrimPrefix(err.Error(), "gateway: secret "))
-		case len(value) < redact.Min:
+		case !redact.Maskable(value):
 			return fail("so short a text can't be masked: use a longer one, or a variable", "shorter than %d bytes", redact.Min)
 		case strings.ContainsRune(value, 0):
 			return fail("", "holds a NUL byte, which no shell can read")

@@ -20,6 +20,12 @@ const Mask = "********"
 // second line has a "y".
 const Min = 4
 
+// bare is a secret as it is looked for: without the line ends around it.
+func bare(secret string) string { return strings.Trim(secret, "\r\n") }
+
+// Maskable reports whether a text is long enough to be taken for a secret.
+func Maskable(secret string) bool { return len(bare(secret)) >= Min }
+
 // A Set is the secrets that are known. Its methods may be called concurrently;
 // the zero value has none.
 type Set struct {
@@ -35,14 +41,14 @@ func New(secrets ...string) *Set {
 	return s
 }
 
-// Add adds secrets. Those shorter than [Min] are left out. What streams hold
+// Add adds secrets. Those that are not [Maskable] are left out. What streams hold
 // back is looked through for them as well.
 func (s *Set) Add(secrets ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	added := false
 	for _, secret := range secrets {
-		if secret = strings.Trim(secret, "\r\n"); len(secret) < Min || s.secrets[secret] {
+		if secret = bare(secret); !Maskable(secret) || s.secrets[secret] {
 			continue
 		}
 		if s.secrets == nil {
