@@ -1,6 +1,9 @@
 package main
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // maxPending is how long a line may be before it is shown in pieces.
 const maxPending = 64 << 10
@@ -27,9 +30,8 @@ func (l *lines) take(b []byte) []byte {
 			end = len(b)
 		}
 		if room := maxPending - len(l.pending); end > room {
-			end = room
-			l.pending = append(l.pending, b[:end]...)
-			whole, b = l.line(whole), b[end:]
+			l.pending = append(l.pending, b[:room]...)
+			whole, b = l.part(whole), b[room:]
 			continue
 		}
 		l.pending = append(l.pending, b[:end]...)
@@ -56,6 +58,17 @@ func (l *lines) flush(to []byte) []byte {
 		return to
 	}
 	return l.line(to)
+}
+
+// part appends what is pending of a line that is too long, but for the character or
+// the sequence that it ends within: that begins the next piece.
+func (l *lines) part(to []byte) []byte {
+	cut := len(l.pending) - incomplete(l.pending)
+	next := slices.Clone(l.pending[cut:])
+	l.pending = l.pending[:cut]
+	to = l.line(to)
+	l.pending = append(l.pending, next...)
+	return to
 }
 
 // line appends the pending line.

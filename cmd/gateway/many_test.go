@@ -47,6 +47,9 @@ func TestLines(t *testing.T) {
 		{"a\r\n\r\nb\r\n", "a | a\na | \na | b\n"},
 		{"\r10%\r\r20%\r\ndone\r", "a | 10%\na | 20%\na | done\n"},
 		{strings.Repeat("x", maxPending+3) + "\n", "a | " + strings.Repeat("x", maxPending) + "\na | xxx\n"},
+		{strings.Repeat("x", maxPending-1) + "€\n", "a | " + strings.Repeat("x", maxPending-1) + "\na | €\n"},
+		{strings.Repeat("x", maxPending-3) + "\x1b[31mred", "a | " + strings.Repeat("x", maxPending-3) + "\na | \x1b[31mred\n"},
+		{strings.Repeat("x", maxPending) + "\r\n", "a | " + strings.Repeat("x", maxPending) + "\n"},
 	} {
 		if got := all([]byte(test.text)); got != test.want {
 			t.Errorf("%.40q: got %.80q, want %.80q", test.text, got, test.want)
