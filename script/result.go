@@ -26,7 +26,7 @@ type Result struct {
 	Started  time.Time
 	Duration time.Duration
 	Connect  time.Duration
-	// Err says why no step was run; nil if some were.
+	// Err says why no step was run, or no further one; nil if a step says that.
 	Err   error
 	Steps []StepResult
 }

@@ -147,7 +147,10 @@ func (h *hostRun) steps(ctx context.Context) {
 		left := h.Script.Steps[i+1:]
 		switch {
 		case ctx.Err() != nil && len(left) > 0:
-			h.fail(fleet.Interrupted)
+			if h.result.Outcome == fleet.OK { // no step says so
+				h.fail(fleet.Interrupted)
+				h.result.Err = h.masked(context.Cause(ctx))
+			}
 			h.skip(left, Steps, "interrupted")
 			return
 		case r.Failed():

@@ -386,6 +386,23 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// Where the interrupt meets no step, the host has the error.
+func TestInterruptBetweenSteps(t *testing.T) {
+	r := runner(t, "steps:\n  - {name: a, run: 'true'}\n  - {name: b, run: 'true'}\nalways:\n  - {name: c, run: 'true'}\n", nil)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("told to stop")
+	r.Observe.End = func(_ string, s *script.StepResult) {
+		if s.Name == "a" {
+			cancel(why)
+		}
+	}
+	result := r.Host(ctx, "localhost")
+	want := "a: ok\nb: skipped (interrupted)\nc: ok\ninterrupted"
+	if got := summary(result); got != want || result.Err == nil || result.Err.Error() != why.Error() {
+		t.Errorf("got\n%s, %v, want\n%s, %v", got, result.Err, want, why)
+	}
+}
+
 // What the interrupted step itself ends the shell for is still cleaned up behind.
 func TestInterruptEndsTheShell(t *testing.T) {
 	r := runner(t, "vars: {v: x}\nsteps:\n  - {name: a, run: \"trap 'exit 130' INT; echo begun; while :; do sleep 0.05; done\"}\nalways:\n  - {name: b, run: 'echo $v'}\n", nil)

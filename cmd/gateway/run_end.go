@@ -53,7 +53,7 @@ func rememberedScript(r *script.Result) runs.Host {
 		Host: r.Host, Outcome: string(r.Outcome), Verdict: "not_started",
 		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
 	}
-	err := r.Err
+	var err error
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Attempts == 0 || err != nil {
@@ -69,6 +69,9 @@ func rememberedScript(r *script.Result) runs.Host {
 	}
 	if failed := r.FirstFailure(); err == nil && failed != nil {
 		err = failed.Err
+	}
+	if r.Err != nil {
+		err = r.Err
 	}
 	if err != nil {
 		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,13 +118,7 @@ func suiteOf(r *script.Result) suite {
 	undotted := strings.NewReplacer(".", "_")
 	class := undotted.Replace(plain(r.Script)) + "." + undotted.Replace(r.Host)
 	if r.Err != nil {
-		c := testcase{Name: "connect", Class: class, Time: seconds(r.Connect)}
-		if why := endingOf(r.Err, ""); r.Outcome == fleet.Skipped {
-			c.Skipped = why
-		} else {
-			c.Error = why
-		}
-		s.Cases = append(s.Cases, c)
+		s.Cases = append(s.Cases, hostCase(r, class))
 	}
 	for i := range r.Steps {
 		s.Cases = append(s.Cases, caseOf(&r.Steps[i], class))
@@ -140,6 +135,20 @@ func suiteOf(r *script.Result) suite {
 		}
 	}
 	return s
+}
+
+// hostCase is what kept steps from being run and is no step's.
+func hostCase(r *script.Result, class string) testcase {
+	c := testcase{Name: "connect", Class: class, Time: seconds(r.Connect)}
+	if slices.ContainsFunc(r.Steps, func(s script.StepResult) bool { return s.Outcome != fleet.Skipped }) {
+		c.Name, c.Time = string(r.Outcome), 0 // it did
+	}
+	if why := endingOf(r.Err, ""); r.Outcome == fleet.Skipped {
+		c.Skipped = why
+	} else {
+		c.Error = why
+	}
+	return c
 }
 
 func caseOf(s *script.StepResult, class string) testcase {

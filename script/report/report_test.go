@@ -165,6 +165,33 @@ func TestNeverTried(t *testing.T) {
 	}
 }
 
+// A host that was interrupted between two of its steps has an error, and did connect.
+func TestInterruptedBetweenSteps(t *testing.T) {
+	between := []script.Result{{
+		Script: "deploy", Host: "web1", Outcome: fleet.Interrupted, Err: &transport.Error{Code: "cmd.interrupted", Message: "told to stop"},
+		Steps: []script.StepResult{
+			{Name: "fine", Outcome: fleet.OK, Attempts: 1},
+			{Name: "left", Outcome: fleet.Skipped, Reason: "interrupted"},
+		},
+	}}
+	var b bytes.Buffer
+	if err := report.JUnit(&b, "deploy", between); err != nil {
+		t.Fatal(err)
+	}
+	if err := conform(b.Bytes()); err != nil {
+		t.Errorf("%v in\n%s", err, b.Bytes())
+	}
+	for _, want := range []string{
+		`<testsuite name="web1" tests="3" failures="0" errors="1" skipped="1"`,
+		`<testcase name="interrupted" classname="deploy.web1" time="0.000">`,
+		`<error message="told to stop" type="cmd.interrupted">`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+}
+
 func TestGitHub(t *testing.T) {
 	var b bytes.Buffer
 	if err := report.Mask(&b, map[string]string{"a": "100%\nsecond line\nxyz\n four\r"}); err != nil {
