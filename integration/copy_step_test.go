@@ -179,7 +179,11 @@ func TestCopyStepsAreLookedAtBefore(t *testing.T) {
 		{"directory", "copy: {src: dir, dst: x}", "ci/copy.yaml:5:17: step b: copy: src: " + d.dir + "/ci/dir is a directory"},
 		{"special", "copy: {src: /dev/null, dst: x}", "/dev/null is neither a file nor a directory"},
 		{"secret", "copy: {src: \"${{ token }}\", dst: x}", d.dir + "/ci/********: no such file or directory"},
-		{"same place", "fetch: {src: x, dst: logs/}", "ci/copy.yaml:5:26: step b: fetch: dst: what comes from web1 and from web2 would go to the same place, " + d.dir + "/ci/logs"},
+		{"same place", "fetch: {src: x, dst: logs/}", "ci/copy.yaml:5:26: step b: fetch: dst: what comes from web1 and from web2 would go to the same place, " + d.dir + "/ci/logs/x"},
+		{"same directory", "fetch: {src: 'x*', dst: logs/}", "would go to the same place, " + d.dir + "/ci/logs"},
+		{"same contents", "fetch: {src: '${{ host }}/.', dst: dir, recursive: true}", "would go to the same place, " + d.dir + "/ci/dir"},
+		{"same file, whatever it is", "run: echo x\n    register: r\n  - fetch: {src: '${{ r }}', dst: logs/x}", "would go to the same place, " + d.dir + "/ci/logs/x"},
+		{"same file", "fetch: {src: '${{ host }}', dst: logs/x}", "would go to the same place, " + d.dir + "/ci/logs/x"},
 	} {
 		for _, args := range [][]string{nil, {"--check"}} {
 			status, _, stderr := d.copies("secrets: {token: file:../token}\nsteps:\n  - run: touch begun\n  - name: b\n    "+test.step+"\n", args...)
@@ -191,8 +195,18 @@ func TestCopyStepsAreLookedAtBefore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(d.home(1), "begun")); err == nil {
 		t.Error("a step has run")
 	}
+	// Files of different names go into one directory.
+	status, _, stderr := d.copies("steps:\n  - run: echo one >web1; echo two >web2\n  - fetch: {src: \"./${{ host }}\", dst: logs/}\n  - fetch: {src: \"${{ host }}\", dst: dir}\n")
+	if status != 0 {
+		t.Errorf("status %d: %s", status, stderr)
+	}
+	for _, dir := range []string{"logs/", "dir/"} {
+		if one, two := d.read("ci/"+dir+"web1"), d.read("ci/"+dir+"web2"); one != "one\n" || two != "two\n" {
+			t.Errorf("%s has %q and %q", dir, one, two)
+		}
+	}
 	// What an earlier step brings, or registers, is not known.
-	status, _, stderr := d.copies("steps:\n  - run: echo x >x; echo dir\n    register: r\n  - fetch: {src: x, dst: \"got/${{ host }}\"}\n  - copy: {src: \"got/${{ host }}\", dst: y}\n  - run: cmp x y\n  - copy: {src: \"${{ r }}\", dst: z, recursive: true}\n")
+	status, _, stderr = d.copies("steps:\n  - run: echo x >x; echo dir\n    register: r\n  - fetch: {src: x, dst: \"got/${{ host }}\"}\n  - copy: {src: \"got/${{ host }}\", dst: y}\n  - run: cmp x y\n  - copy: {src: \"${{ r }}\", dst: z, recursive: true}\n")
 	if status != 0 {
 		t.Errorf("status %d: %s", status, stderr)
 	}

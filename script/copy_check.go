@@ -2,6 +2,8 @@ package script
 
 import (
 	"fmt"
+	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -66,11 +68,19 @@ func (c *copyCheck) step(host string, values map[string]string, s *Step) error {
 		c.unknown = true
 		return nil
 	}
-	path = filepath.Clean(local(c.Script.dir, path))
-	c.fetched = append(c.fetched, path)
+	path = local(c.Script.dir, path)
+	c.fetched = append(c.fetched, filepath.Clean(path))
 	if s.When != "" {
 		return nil // it may be for one of the hosts
 	}
+	if isDirectory(path) && !s.Copy.glob() {
+		src, ok := known(s.Copy.Src, values)
+		if !ok {
+			return nil // it may have another name on each host
+		}
+		path = named(path, src)
+	}
+	path = filepath.Clean(path)
 	if c.taken[s.Copy] == nil {
 		c.taken[s.Copy] = map[string]string{}
 	}
@@ -79,6 +89,23 @@ func (c *copyCheck) step(host string, values map[string]string, s *Step) error {
 	}
 	c.taken[s.Copy][path] = host
 	return nil
+}
+
+// isDirectory reports whether what is fetched goes into path, and not in its place.
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return strings.HasSuffix(path, "/") || err == nil && info.IsDir()
+}
+
+// named returns where in a directory the copy of src goes. The contents of one have no
+// name of their own.
+func named(dir, src string) string {
+	switch name := path.Base(src); name {
+	case ".", "..", "/":
+		return dir
+	default:
+		return filepath.Join(dir, name)
+	}
 }
 
 // source looks at what is to be copied.
