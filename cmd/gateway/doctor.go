@@ -61,6 +61,9 @@ check). The status is 1 if something is broken.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := &doctor{app: a}
 			d.examine(cmd.Context())
+			if err := context.Cause(cmd.Context()); err != nil {
+				return err // what it has cut short is no finding
+			}
 			return d.report()
 		},
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -259,5 +260,30 @@ func TestDoctorSeesStuckDaemon(t *testing.T) {
 	out, errs, status := gatewayOf(t, home, "doctor", "-o", "jsonl")
 	if want := `{"check":"daemon","status":"fail","message":"daemon: what listens on `; status != statusFailed || !strings.Contains(out, want) || !strings.Contains(out, "gateway serve --stop --force") {
 		t.Errorf("status %d, %s, stderr %q, want %s and a remedy", status, out, errs, want)
+	}
+}
+
+// What was looked at when a signal came is no finding.
+func TestDoctorIsToldToEnd(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 1)
+	home := madeUp(t, map[string]http.HandlerFunc{"GET /v1/hello": func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}})
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "gateway", "doctor")
+	cmd.Env = append(environ(home), "GATEWAY_SOCKET="+filepath.Join(home, "run", "s"))
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the status says it
+	if status := cmd.ProcessState.ExitCode(); status != 130 || out.Len() > 0 || errs.String() != "gateway: cmd.interrupted: gateway was told to stop (interrupt)\n" {
+		t.Errorf("status %d, %s, stderr %q, want 130 and no findings", status, &out, &errs)
 	}
 }
