@@ -22,7 +22,7 @@ type shell struct {
 	cwd   string
 	env   []string // what enter has set, to be undone
 	old   string   // where enter came from; empty: nowhere else
-	stuck bool     // that could not be undone
+	stuck error    // why that could not be undone
 	// before is where it is to go before a step that does not say where it runs;
 	// empty: it is there.
 	before string
@@ -165,7 +165,7 @@ func (s *shell) leave(ctx context.Context) (err error) {
 	}
 	if text.Len() > 0 && !s.ended() {
 		err = about("put cwd and env back", s.run(ctx, text.String()).Err)
-		s.stuck = err != nil
+		s.stuck = err
 	}
 	switch {
 	case s.old == "":
@@ -184,15 +184,15 @@ func (s *shell) ended() bool {
 	case <-s.Done():
 		return true
 	default:
-		return s.stuck
+		return s.stuck != nil
 	}
 }
 
 // gone returns why there is no shell for a further step.
 func (s *shell) gone() error {
 	e := &transport.Error{Code: "session.closed", Message: "script: the session has ended", Hint: "an earlier step ended its shell: leave exit and set -e out, or put them into ( )"}
-	if s.stuck {
-		e.Message, e.Hint = "script: the session is given up: after an earlier step cwd and env could not be put back", "see what that step says about it"
+	if s.stuck != nil { // which the step does not say if it has an error of its own
+		e.Message, e.Hint = "script: the session is given up after an earlier step: "+strings.TrimPrefix(s.stuck.Error(), "script: "), gateway.Hint(s.stuck)
 	}
 	return e
 }

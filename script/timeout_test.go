@@ -52,18 +52,23 @@ func TestOwnTimeout(t *testing.T) {
 }
 
 // A shell that could not be put back is no place for a further step, whatever kept
-// it from that.
+// it from that, and it says so also where the step before had an error of its own.
 func TestNotPutBack(t *testing.T) {
-	r := runner(t, "steps:\n  - name: a\n    run: |\n      cd /\n      cd() { [ \"$*\" != '-- /' ] || read x </dev/tty; command cd \"$@\"; }\n"+
-		"  - {name: b, cwd: /usr, run: echo b, on_fail: continue}\n  - {name: c, run: pwd}\nalways:\n  - {name: d, run: pwd}\n", nil)
-	got := summary(r.Host(t.Context(), "localhost"))
-	want := regexp.MustCompile(`\Aa: ok
-b: failed \(ignored\) "b\\n" \[cmd.needs_input: script: put cwd and env back: .*\]
-c: failed \[session.closed: .*\]
+	for run, b := range map[string]string{
+		"echo b":  `"b\\n" \[cmd.needs_input: script: put cwd and env back: .*\]`,
+		"'false'": `\[script.failed: script: line 6: exit status 1\]`,
+	} {
+		r := runner(t, "steps:\n  - name: a\n    run: |\n      cd /\n      cd() { [ \"$*\" != '-- /' ] || read x </dev/tty; command cd \"$@\"; }\n"+
+			"  - {name: b, cwd: /usr, run: "+run+", on_fail: continue}\n  - {name: c, run: pwd}\nalways:\n  - {name: d, run: pwd}\n", nil)
+		got := summary(r.Host(t.Context(), "localhost"))
+		want := regexp.MustCompile(`\Aa: ok
+b: failed \(ignored\) ` + b + `
+c: failed \[session.closed: script: the session is given up after an earlier step: put cwd and env back: session: command waits for input.*\]
 d: ok "/\\n"
 failed\z`)
-	if !want.MatchString(got) {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
+		if !want.MatchString(got) {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
 	}
 }
 
