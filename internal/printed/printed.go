@@ -4,10 +4,17 @@ package printed
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
 )
+
+// most is how many bytes are kept of each stream, which is more than any caller can use.
+const most = 4 << 20
+
+// ErrMuch is the error of a program that prints more than that, and may never stop.
+var ErrMuch = errors.New("it prints more than 4 MiB")
 
 // By runs a command, whose Stdout and Stderr it sets, and returns what that has printed
 // when it ends, also with an error.
@@ -28,7 +35,11 @@ func By(cmd *exec.Cmd) (stdout, stderr []byte, err error) {
 	}
 	cmd.Stdout, cmd.Stderr = out.to, errs.to
 	err = cmd.Run()
-	return out.end(), errs.end(), err
+	stdout, stderr = out.end(), errs.end()
+	if max(len(stdout), len(stderr)) > most {
+		err = ErrMuch
+	}
+	return stdout, stderr, err
 }
 
 // A pipe is read up to its mark.
@@ -44,7 +55,7 @@ func newPipe() (*pipe, error) {
 		return nil, err
 	}
 	p := &pipe{to, []byte(rand.Text()), make(chan []byte, 1)}
-	go func() { // ends with the mark
+	go func() { // ends with the mark, or with too much, of which the program learns
 		defer from.Close()
 		p.read <- p.upToMark(from)
 	}()
@@ -68,7 +79,7 @@ func (p *pipe) upToMark(from io.Reader) []byte {
 		if i := bytes.Index(all[begin:], p.mark); i >= 0 {
 			return all[:begin+i]
 		}
-		if err != nil {
+		if err != nil || len(all) > most {
 			return all
 		}
 	}

@@ -3,6 +3,7 @@ package printed_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"testing"
 	"time"
@@ -36,6 +37,18 @@ func TestMuch(t *testing.T) {
 	stdout, stderr, err := printed.By(exec.Command("/bin/sh", "-c", "yes | head -c 3000001; yes n | head -c 200001 >&2"))
 	if err != nil || !bytes.Equal(stdout, bytes.Repeat([]byte("y\n"), 1500001)[:3000001]) || !bytes.Equal(stderr, bytes.Repeat([]byte("n\n"), 100001)[:200001]) {
 		t.Errorf("%d and %d bytes, %v", len(stdout), len(stderr), err)
+	}
+}
+
+// What prints without an end is not waited for, and ends.
+func TestEndless(t *testing.T) {
+	for _, text := range []string{"yes", "yes >&2", "yes & wait"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		stdout, stderr, err := printed.By(exec.CommandContext(ctx, "/bin/sh", "-c", text))
+		if !errors.Is(err, printed.ErrMuch) || len(stdout)+len(stderr) > 5<<20 || ctx.Err() != nil {
+			t.Errorf("%s: %d and %d bytes, %v, %v, want %v", text, len(stdout), len(stderr), err, ctx.Err(), printed.ErrMuch)
+		}
+		cancel()
 	}
 }
 
