@@ -120,6 +120,22 @@ func TestLoadSaysWhy(t *testing.T) {
 	}
 }
 
+// What can't be looked at selects nothing, as what is not there.
+func TestUnreadableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := runs.Store{Dir: filepath.Join(file, "runs")}
+	_, err := s.IDs()
+	_, byName := s.Load("last")
+	for _, err := range []error{err, byName} {
+		if gateway.Code(err) != "selector.invalid" || !strings.Contains(err.Error(), s.Dir+": not a directory") || gateway.Hint(err) == "" {
+			t.Errorf("got %s: %v, hint %q, want selector.invalid", gateway.Code(err), err, gateway.Hint(err))
+		}
+	}
+}
+
 // A clock that is set back does not make an old run the last one.
 func TestLastAfterAClockJump(t *testing.T) {
 	s := runs.Store{Dir: t.TempDir()}

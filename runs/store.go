@@ -106,14 +106,17 @@ func (s Store) nextID() string {
 	return id.String()
 }
 
-// IDs returns the runs, the latest first.
+// IDs returns the runs, the latest first. The error is as that of [Store.Load].
 func (s Store) IDs() ([]string, error) {
 	if s.Dir == "" {
 		return nil, nil
 	}
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, &transport.Error{
+			Code: "selector.invalid", Message: fmt.Sprintf("runs can't be read: %v", err),
+			Hint: "see who owns the directory: a sudo with your HOME may have made it", Err: err,
+		}
 	}
 	var ids []string
 	for _, entry := range slices.Backward(entries) {
