@@ -332,6 +332,11 @@ func TestProgressInNarrowTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.expect("\r[0/2 done, 2 runni…\x1b[K")
+	// As a serial console, which does not know how wide it is.
+	if err := pty.Setsize(p.terminal, &pty.Winsize{}); err != nil {
+		t.Fatal(err)
+	}
+	p.expect("\r[0/2 done, 2 running, 0 failed, slowest web0")
 	write(t, goOn, "")
 	p.expect("2 of 2 ok")
 	p.leaves(0)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync"
@@ -55,8 +56,9 @@ func (p *progress) draw() {
 	for {
 		select {
 		case <-tick.C:
-			// A line that has no room goes on in the next one, which nothing erases.
-			text := runewidth.Truncate(p.text(time.Now()), max(p.out.console.size().Cols-1, 0), "…")
+			// A line that has no room goes on in the next one, which nothing erases. What does
+			// not know how wide it is, as a serial console, is taken for 80.
+			text := runewidth.Truncate(p.text(time.Now()), cmp.Or(p.out.console.size().Cols, 80)-1, "…")
 			p.out.screen.Lock()
 			_, _ = fmt.Fprintf(p.out.stderr, "\r%s\x1b[K", text)
 			p.shown = true
