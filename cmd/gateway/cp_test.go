@@ -14,40 +14,47 @@ import (
 	"time"
 )
 
-// Where a signal comes while the source is still being reached, no host was tried.
+// Where a signal comes while the source is still being reached, no host was tried, which
+// is told also of one host.
 func TestCopyEndedBeforeItsSourceIsReached(t *testing.T) {
-	hole, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hole.Close()
-	home := t.TempDir()
-	write(t, filepath.Join(home, ".config/gateway/config.yaml"), "ssh_config: off\nno_daemon: true\n")
-	write(t, filepath.Join(home, ".config/gateway/hosts.yaml"), fmt.Sprintf("hosts:\n  hole: {addr: 127.0.0.1, port: %d}\n  \"here[1-2]\": {transport: local}\n", hole.Addr().(*net.TCPAddr).Port))
-	cmd := exec.Command("gateway", "cp", "hole:x", "here[1-2]:"+home, "-o", "jsonl")
-	cmd.Env = environ(home)
-	out := &strings.Builder{}
-	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	_ = hole.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second))
-	conn, err := hole.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
-	if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(out.String(), `"counts":{"skipped":2}`) {
-		t.Errorf("status %d, %s, want 130 and both skipped", status, out)
-	}
-	if status, out, errs := call(t, home, "hosts", "list", "run:last/failed"); status != 2 || !strings.Contains(errs, "selector.empty") {
-		t.Errorf("failed are %s, %s, want none", out, errs)
+	for _, test := range []struct{ to, flag, want string }{
+		{"here[1-2]:", "-ojsonl", `"counts":{"skipped":2}`},
+		{"here[1-2]:", "-otext", "\n  here1  skipped, cmd.interrupted\n"},
+		{"", "-otext", "hole ! gateway: cmd.interrupted: gateway was told to stop (interrupt)\n"},
+	} {
+		hole, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hole.Close()
+		home := t.TempDir()
+		write(t, filepath.Join(home, ".config/gateway/config.yaml"), "ssh_config: off\nno_daemon: true\n")
+		write(t, filepath.Join(home, ".config/gateway/hosts.yaml"), fmt.Sprintf("hosts:\n  hole: {addr: 127.0.0.1, port: %d}\n  \"here[1-2]\": {transport: local}\n", hole.Addr().(*net.TCPAddr).Port))
+		cmd := exec.Command("gateway", "cp", "hole:x", test.to+home, test.flag)
+		cmd.Env = environ(home)
+		out := &strings.Builder{}
+		cmd.Stdout, cmd.Stderr = out, out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		_ = hole.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second))
+		conn, err := hole.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
+		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(out.String(), test.want) {
+			t.Errorf("status %d, %s, want 130 and %s", status, out, test.want)
+		}
+		if status, out, errs := call(t, home, "hosts", "list", "run:last/failed"); status != 2 {
+			t.Errorf("failed are %s, %s, want none", out, errs)
+		}
 	}
 }
 

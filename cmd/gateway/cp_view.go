@@ -66,6 +66,9 @@ type cpText struct {
 	bars    *bars
 }
 
+// several reports whether there is a summary with a line for each host.
+func (v *cpText) several() bool { return v.copying.fromMany || v.copying.toMany }
+
 func (v *cpText) started(host int) { v.bars.add(host) }
 
 func (v *cpText) watcher(host int) transfer.Watcher {
@@ -81,7 +84,7 @@ const maxShown = 20
 
 func (v *cpText) done(host int, r *cpResult) {
 	v.bars.done(host)
-	if r.Outcome == fleet.Skipped {
+	if r.Outcome == fleet.Skipped && v.several() {
 		return // the summary says why
 	}
 	label := r.Host + " ! " // also of one: the output of cp is that for many
@@ -121,7 +124,7 @@ func (v *cpText) end(s *cpSummary) {
 		return
 	}
 	var text []string
-	if v.copying.fromMany || v.copying.toMany {
+	if v.several() {
 		text = s.begin(s.counts()[string(fleet.OK)], len(s.results), "")
 		for _, r := range s.results {
 			text = append(text, "  "+r.Host+"  "+v.line(r))
