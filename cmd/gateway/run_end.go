@@ -56,7 +56,7 @@ func rememberedScript(r *script.Result) runs.Host {
 	var err error
 	for i := range r.Steps {
 		s := &r.Steps[i]
-		if s.Attempts == 0 || err != nil {
+		if s.Attempts == 0 && !s.Failed() {
 			continue
 		}
 		h.Verdict, h.ExitCode = string(s.Verdict), nil
@@ -65,10 +65,8 @@ func rememberedScript(r *script.Result) runs.Host {
 		}
 		if s.Failed() {
 			h.Line, err = s.FailedLine, s.Err
+			break
 		}
-	}
-	if failed := r.FirstFailure(); err == nil && failed != nil {
-		err = failed.Err
 	}
 	if r.Err != nil {
 		err = r.Err

@@ -15,9 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"gateway/fleet"
 	"gateway/internal/config"
 	"gateway/script"
 	"gateway/script/report"
+	"gateway/session"
 )
 
 // On many hosts, what steps wrote would fill the memory until the end.
@@ -52,6 +54,43 @@ func TestRunKeepsOutputWhereItIsWanted(t *testing.T) {
 				t.Errorf("the rest is %+v", got)
 			}
 		})
+	}
+}
+
+// A record has the first failure of a host, also of a step that could not begin.
+func TestRememberedScript(t *testing.T) {
+	ran := func(outcome fleet.Outcome, exit int, err error) script.StepResult {
+		return script.StepResult{Outcome: outcome, Verdict: session.Exited, ExitCode: exit, Attempts: 1, Err: err}
+	}
+	first, later := errors.New("first"), errors.New("later")
+	unbegun := script.StepResult{Outcome: fleet.Failed, Verdict: session.NotStarted, ExitCode: -1, Err: first}
+	skipped := script.StepResult{Outcome: fleet.Skipped, Verdict: session.NotStarted, ExitCode: -1}
+	ignored := ran(fleet.Failed, 4, later)
+	ignored.Ignored = true
+	for _, test := range []struct {
+		name  string
+		err   error
+		steps []script.StepResult
+		want  string
+	}{
+		{"all is well", nil, []script.StepResult{ran(fleet.OK, 3, nil), skipped}, "exited 3 "},
+		{"one failed, and one under always", nil, []script.StepResult{ran(fleet.Failed, 1, first), skipped, ran(fleet.Failed, 7, later)}, "exited 1 first"},
+		{"one that was ignored", nil, []script.StepResult{ignored, ran(fleet.Failed, 1, first)}, "exited 1 first"},
+		{"one could not begin", nil, []script.StepResult{ran(fleet.OK, 3, nil), unbegun, skipped, ran(fleet.Failed, 7, later)}, "not_started - first"},
+		{"not reached", first, []script.StepResult{skipped}, "not_started - first"},
+		{"interrupted between two", first, []script.StepResult{ran(fleet.OK, 0, nil), skipped, ran(fleet.Failed, 7, later)}, "exited 7 first"},
+	} {
+		got := rememberedScript(&script.Result{Err: test.err, Steps: test.steps})
+		exit, why := "-", ""
+		if got.ExitCode != nil {
+			exit = fmt.Sprint(*got.ExitCode)
+		}
+		if got.Error != nil {
+			why = got.Error.Message
+		}
+		if text := fmt.Sprintf("%s %s %s", got.Verdict, exit, why); text != test.want {
+			t.Errorf("%s: %q, want %q", test.name, text, test.want)
+		}
 	}
 }
 
