@@ -112,7 +112,13 @@ func TestUnknownHostKeyIsAsked(t *testing.T) {
 	p.expect(fingerprint)
 	p.expect("? ")
 	p.press("no\r")
-	p.expect("gateway: hostkey.unknown: ")
+	p.expect("no\r\ngateway: hostkey.unknown: ")
+	p.leaves(statusNotStarted)
+
+	p = atHome(t, home, "exec", "web1", "echo up")
+	p.expect("or the fingerprint)? ")
+	p.press("\x04")
+	p.expect("\r\ngateway: hostkey.unknown: ")
 	p.leaves(statusNotStarted)
 
 	p = atHome(t, home, "hosts", "trust", "web1")

@@ -144,11 +144,12 @@ func readLine(ctx context.Context, f *os.File, prompt string, q gateway.Question
 	for {
 		select {
 		case r := <-read:
-			if !echo {
-				_, _ = io.WriteString(f, "\n") // the person's own was not shown
-			}
 			line, whole := bytes.CutSuffix(r.line, []byte("\n"))
-			if r.err != nil || !whole {
+			answered := r.err == nil && whole
+			if !echo || !answered && afresh { // what a command shows ends with what comes next
+				_, _ = io.WriteString(f, "\n") // the person's own was not shown, or is not there
+			}
+			if !answered {
 				return "", errNoAnswer
 			}
 			return string(line), nil
