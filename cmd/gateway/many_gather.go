@@ -61,12 +61,17 @@ const maxCauses = 20
 // digits are in addresses, ports and durations.
 var digits = regexp.MustCompile(`[0-9]+`)
 
+// mentions matches a host's name where it is a word: that of a short one is in many.
+func mentions(name string) *regexp.Regexp {
+	return regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`)
+}
+
 // add adds a host, and what went wrong there.
 func (o *outcome) add(host int, name string, r gateway.Result) {
 	o.hosts = append(o.hosts, host)
 	if r.Err != nil || r.Line > 0 {
 		text := failure(r)
-		cause := digits.ReplaceAllString(strings.ReplaceAll(text, name, ""), "")
+		cause := digits.ReplaceAllString(mentions(name).ReplaceAllString(text, ""), "")
 		o.failures = append(o.failures, hostFailure{host, text, cause})
 	}
 }
