@@ -203,3 +203,39 @@ func TestKeeperThatTakesNoText(t *testing.T) {
 		}
 	}
 }
+
+// TestInterruptWithoutAKeeper: it reaches the command, and nobody waits for the answer of
+// a look that the keeper did not live to take, although a job holds its streams.
+func TestInterruptWithoutAKeeper(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			runtime := t.TempDir()
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			var ordered time.Time
+			interrupt := sync.OnceFunc(func() {
+				killKeepers(t, runtime)
+				ordered = time.Now()
+				if err := s.Interrupt(session.Int); err != nil {
+					t.Error(err)
+				}
+			})
+			r, err := s.Run(t.Context(), session.Command{
+				Text:    `setsid sleep 8 & sh -c 'trap "sleep 1; exit 3" INT; echo up; while :; do sleep 0.1; done'`,
+				Timeout: 10 * time.Second, Output: func(session.Stream, []byte) { go interrupt() },
+			})
+			// Its status went to streams that nobody could open any more.
+			if took := time.Since(ordered); r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || r.Ended || took > 5*time.Second {
+				t.Errorf("%s after %v, ended %v, %v", r.Verdict, took, r.Ended, err)
+			}
+			want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+		})
+	}
+}

@@ -235,17 +235,24 @@ func (s *Session) sweep(r *run, level Level, since time.Time) {
 func (r *run) heldUp() bool { return r.deaf.Load() || r.cutShort.Load() }
 
 // awaitLook waits for a look that is on its way: one that is late would signal what
-// the next command has started.
+// the next command has started. Of a keeper that was killed, only what it had begun is.
 func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 	timeout := time.NewTimer(drainGrace)
 	defer timeout.Stop()
-	select {
-	case m = <-told:
-		return m, true
-	case <-r.keeper.ended:
-	case <-timeout.C:
+	exited := r.keeper.exited
+	for {
+		select {
+		case m = <-told:
+			return m, true
+		case <-exited:
+			exited = nil
+			timeout.Reset(keeperGrace + s.trip)
+		case <-r.keeper.ended:
+			return mark{}, false
+		case <-timeout.C:
+			return mark{}, false
+		}
 	}
-	return mark{}, false
 }
 
 // inFront passes over what is not in the terminal's foreground: a ^C is not for that.

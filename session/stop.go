@@ -225,7 +225,7 @@ func (s *Session) press(r *run, keys, signal string) {
 // the foreground at once.
 func (s *Session) types(r *run, signal string) bool {
 	leads := signal == "INT" && s.dialect.leads
-	return s.tty != "" && !(leads && r.keeper != nil && !r.command.TTY)
+	return s.tty != "" && !(leads && r.keeper != nil && !r.keeper.isGone() && !r.command.TTY)
 }
 
 // typeKeys types, if the terminal is there; if not, its end is noticed. Nobody may
