@@ -128,6 +128,15 @@ func (k *keeper) held(descriptor, name string) string {
 // streams of one that was killed.
 func (k *keeper) isGone() bool { return k != nil && (closed(k.ended) || closed(k.exited)) }
 
+// wasKilled reports whether it could not clear up behind itself.
+func (k *keeper) wasKilled() bool {
+	if !closed(k.exited) {
+		return false
+	}
+	exit, err := k.pipe.Wait()
+	return err == nil && exit.Signal != ""
+}
+
 // isStored reports whether the frame file is there.
 func (k *keeper) isStored() bool { return closed(k.stored) }
 

@@ -239,3 +239,26 @@ func TestInterruptWithoutAKeeper(t *testing.T) {
 		})
 	}
 }
+
+// TestNothingIsLeftOfAKilledKeeper: no other one comes that would clear up behind it.
+func TestNothingIsLeftOfAKilledKeeper(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			runtime := t.TempDir()
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, s, "rm() { :; }; PATH=")
+			killKeepers(t, runtime)
+			s.Close()
+			if left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*")); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}

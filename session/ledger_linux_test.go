@@ -41,19 +41,20 @@ func ended(t *testing.T, cmd *exec.Cmd) syscall.Signal {
 func TestEndLine(t *testing.T) {
 	const name, other = "0123456789abcdef", "fedcba9876543210"
 	type made struct {
-		dir  string
-		pid  func(*exec.Cmd) int
-		env  string
-		want syscall.Signal
+		dir     string
+		pid     func(*exec.Cmd) int
+		env     string
+		want    syscall.Signal
+		removed bool // the last of the lines found that nobody holds it
 	}
 	own := func(cmd *exec.Cmd) int { return cmd.Process.Pid }
 	for what, m := range map[string]made{
-		"a keeper":                       {dir: ".gw-" + name, pid: own, want: syscall.SIGUSR1},
+		"a keeper":                       {dir: ".gw-" + name, pid: own, want: syscall.SIGUSR1, removed: true},
 		"a keeper of another session":    {dir: ".gw-" + other, pid: own},
 		"a shell":                        {env: "_gwn=" + name, want: syscall.SIGHUP},
 		"a shell of another session":     {env: "_gwn=" + other},
-		"another's pid":                  {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return os.Getpid() }},
-		"no pid":                         {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return -1 }},
+		"another's pid":                  {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return os.Getpid() }, removed: true},
+		"a keeper that was killed":       {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return -1 }, removed: true},
 		"a link to a keeper's directory": {dir: "link", pid: own},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -87,6 +88,9 @@ func TestEndLine(t *testing.T) {
 				}
 			} else if got := ended(t, cmd); got != 0 {
 				t.Errorf("it was ended by %v", got)
+			}
+			if _, err := os.Stat(file); os.IsNotExist(err) != m.removed {
+				t.Errorf("its file: %v, want it removed: %v", err, m.removed)
 			}
 		})
 	}

@@ -1,6 +1,9 @@
 package session
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // renewKeeper turns to new FIFOs, because somebody may still hold the old
 // ones. What the old keeper still carries is background output.
@@ -71,9 +74,26 @@ func (k *keeper) takeOver(old *keeper, reopen bool) {
 	if reopen && k.dir != "" {
 		_ = k.control(k.inheritExports(old))
 	}
-	if closed(old.exited) {
+	if old.isGone() {
 		_ = k.control("rm -rf " + old.dir)
 	}
+}
+
+// clearance is the line that has the shell clear up behind keepers that were killed, and
+// have no other behind them.
+func (s *Session) clearance() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dirs := ""
+	for _, k := range append(slices.Clone(s.retired), s.keeper) {
+		if k != nil && k.dir != "" && k.wasKilled() {
+			dirs += " " + k.dir
+		}
+	}
+	if dirs == "" {
+		return ""
+	}
+	return `\command -p rm -rf` + dirs + "\n"
 }
 
 // discard ends a keeper that nobody wants.

@@ -221,7 +221,7 @@ func (s *Session) close() {
 				within(time.Second, s.typed)
 			}
 			// The second one counts where jobs made the shell refuse the first.
-			s.typeKeys("exit\nexit\n") // the hang-up that follows does it too
+			s.typeKeys(s.clearance() + "exit\nexit\n") // the hang-up that follows does it too
 			if within(nearby, s.terminal.Done()); !closed(s.terminal.Done()) {
 				told = s.tellOfExit()
 				within(exitGrace, s.terminal.Done())
