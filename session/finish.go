@@ -181,6 +181,7 @@ func (s *Session) drain(r *run) {
 		select {
 		case <-flushed:
 			streams++
+			heard = r.keeper.heard.Load() // the mark itself is no sign that the other stream moves
 		case <-r.keeper.ended:
 			return
 		case <-r.keeper.exited:

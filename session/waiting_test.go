@@ -304,6 +304,7 @@ func TestWhatIsTakenTooLateIsNobodys(t *testing.T) {
 	s := open(t, session.Config{})
 	blocked, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
+	begun := time.Now()
 	r, err := s.Run(t.Context(), session.Command{
 		Text: "echo out; seq 2000 >&2", Timeout: 300 * time.Millisecond,
 		Output: func(from session.Stream, _ []byte) {
@@ -316,8 +317,8 @@ func TestWhatIsTakenTooLateIsNobodys(t *testing.T) {
 	<-blocked
 	let := sync.OnceFunc(func() { close(release) })
 	defer let()
-	if !r.Cut || r.Ended {
-		t.Fatalf("%+v, %v, want a result that is cut", r, err)
+	if took := time.Since(begun); !r.Cut || r.Ended || took > 9*time.Second {
+		t.Fatalf("%+v after %v, %v, want a result that is cut", r, took, err)
 	}
 	next := make(chan session.Result, 1)
 	go func() {
