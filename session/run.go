@@ -48,7 +48,8 @@ type run struct {
 	// signaling are the calls of Interrupt that are at work: the next command is not theirs.
 	signaling sync.WaitGroup
 
-	delivering atomic.Int32 // how many of its streams wait for the caller, or for a disk
+	delivering atomic.Int32  // how many of its streams wait for the caller, or for a disk
+	outlets    [3]sync.Mutex // one call of Output at a time for a stream
 
 	// Used by the goroutine of Run only.
 	located  bool     // the shell has said where it is, behind the command
@@ -93,6 +94,9 @@ func (r *run) write(from Stream, b []byte) {
 	defer r.delivering.Add(-1)
 	<-r.handed
 	r.activity.Store(int64(time.Since(r.started)))
+	outlet := r.outlet(from)
+	outlet.Lock()
+	defer outlet.Unlock()
 	if b = r.veil.over(from, b); len(b) > 0 {
 		r.deliver(from, b)
 	}
@@ -106,13 +110,31 @@ func (r *run) counts() (n [3]int64) {
 	return n
 }
 
-// unveil hands out what only looked like the beginning of a secret.
+// unveil hands out what only looked like the beginning of a secret. A caller who has not
+// taken what came before it when the command is to end does not get it.
 func (r *run) unveil() {
 	for _, from := range []Stream{Stdout, Stderr, Terminal} {
+		outlet := r.outlet(from)
+		if !outlet.TryLock() {
+			if r.stopped.Load() {
+				r.cutShort.Store(true)
+				continue
+			}
+			outlet.Lock()
+		}
 		if b := r.veil.rest(from); len(b) > 0 {
 			r.deliver(from, b)
 		}
+		outlet.Unlock()
 	}
+}
+
+// outlet is held by who hands out bytes of a stream.
+func (r *run) outlet(from Stream) *sync.Mutex {
+	if from == Terminal {
+		from = r.shown()
+	}
+	return &r.outlets[from]
 }
 
 // shown is the stream that has what the terminal shows.

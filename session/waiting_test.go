@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -328,5 +329,39 @@ func TestWhatIsTakenTooLateIsNobodys(t *testing.T) {
 	let()
 	if r := <-next; string(r.Stdout) != "a\nc\n" || string(r.Stderr) != "b\n" {
 		t.Errorf("the next one has %q and %.50q", r.Stdout, r.Stderr)
+	}
+}
+
+// What only looked like the beginning of a secret does not go to a caller who has not
+// taken yet what came before it.
+func TestOneOutputAtATime(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{})
+	var calls, most atomic.Int32
+	release := make(chan struct{})
+	let := sync.OnceFunc(func() { close(release) })
+	defer let()
+	time.AfterFunc(15*time.Second, let)
+	begun := time.Now()
+	r, err := s.Run(t.Context(), session.Command{
+		Text: `printf 'Password: ' >/dev/tty; read p </dev/tty; printf 'first corr' >&2; sleep 60`, Timeout: 2 * time.Second,
+		Waiting: func(p *session.Prompt) {
+			if p != nil {
+				if _, err := s.WriteSecret([]byte("correct horse\n")); err != nil {
+					t.Errorf("WriteSecret = %v", err)
+				}
+			}
+		},
+		Output: func(from session.Stream, b []byte) {
+			if from != session.Stderr {
+				return
+			}
+			most.Store(max(most.Load(), calls.Add(1)))
+			defer calls.Add(-1)
+			<-release
+		},
+	})
+	if r.Verdict != session.TimedOut || !r.Cut || most.Load() != 1 || time.Since(begun) > 12*time.Second {
+		t.Errorf("%s after %v, cut %v, %d calls at once, %v", r.Verdict, time.Since(begun), r.Cut, most.Load(), err)
 	}
 }
