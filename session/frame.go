@@ -123,7 +123,7 @@ func (f frame) body() string {
 		body = "_gwo=${OLDPWD-};" + body
 	}
 	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
-		rest += f.keeper.saveExports()
+		rest += f.dialect.saveExports(f.keeper)
 	}
 	return onLines(body, rest) + f.discard()
 }
@@ -239,13 +239,20 @@ func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 	marks := d.storedMark('E', d.status()+":${!-}:${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
 	end := regain + d.frame + "PS2=;" + setPrompt
 	if reopen {
-		end += k.saveExports()
+		end += d.saveExports(k)
 	}
 	return open + run + marks + ";} 0>|" + k.stdout + " >|" + k.stderr + ";" + end + "\n"
 }
 
-// saveExports returns what keeps the exported variables; see [Session.Reopen].
-func (k *keeper) saveExports() string { return "\\export -p >|" + k.exports() + " 2>/dev/null;" }
+// saveExports returns what keeps the exported variables, and behind them a word that only
+// what is whole has; see [Session.Reopen].
+func (d dialect) saveExports(k *keeper) string {
+	say := d.print
+	if say == "" {
+		say = d.printf
+	}
+	return "{ \\export -p&&" + say + " _gwe=1;} >|" + k.exports() + " 2>/dev/null;"
+}
 
 // inheritExports returns the control line that keeps what another keeper has kept,
 // unless a command was faster.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"path"
 
 	"gateway/transport"
 )
@@ -35,17 +36,26 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A shell may refuse single variables, which are readonly in every shell of
-	// its kind; the directory is what has to be right.
-	restore := "[ ! -e " + k.exports() + " ] || " + fresh.dialect.dot + " " + k.exports() + " 2>/dev/null; " +
-		fresh.dialect.cd + " " + directory(s.cwd)
-	r, err := fresh.Run(ctx, Command{Text: restore})
-	if err == nil && r.ExitCode != 0 {
-		err = noDirectory(s.cwd)
-	}
-	if err != nil {
+	if err := fresh.restore(ctx, k.exports(), s.cwd); err != nil {
 		fresh.Close()
 		return nil, err
 	}
 	return fresh, nil
+}
+
+// restore exports what a file has kept, if there is one, and goes to a directory. A shell
+// may refuse single variables, which are readonly in every shell of its kind.
+func (s *Session) restore(ctx context.Context, exports, dir string) error {
+	r, err := s.Run(ctx, Command{Text: "_gwe=; [ ! -e " + exports + " ] || { " + s.dialect.dot + " " + exports + " 2>/dev/null; [ \"$_gwe\" ]; }"})
+	if err == nil && r.ExitCode != 0 {
+		err = &transport.Error{Code: "session.closed", Message: "session: reopen: what was exported was not kept whole", Hint: "the disk of " + path.Dir(exports) + " on the machine may be full; open another session"}
+	}
+	if err != nil {
+		return err
+	}
+	r, err = s.Run(ctx, Command{Text: "unset _gwe; " + s.dialect.cd + " " + directory(dir)})
+	if err == nil && r.ExitCode != 0 {
+		err = noDirectory(dir)
+	}
+	return err
 }

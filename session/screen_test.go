@@ -3,12 +3,16 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"gateway/gateway"
 	"gateway/session"
 	"gateway/transport"
+	"gateway/transport/local"
 )
 
 func TestScreenAndKeys(t *testing.T) {
@@ -109,5 +113,42 @@ func TestReopenAfterAnInterrupt(t *testing.T) {
 				t.Errorf("what was exported is %q, want %s", r.Stdout, word)
 			}
 		})
+	}
+}
+
+// TestReopenOfWhatWasCut: variables that were not kept are no silent loss.
+func TestReopenOfWhatWasCut(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		for what, kept := range map[string]string{"nothing was kept": "", "half of a variable": "export A='b", "one of two": "export A=b\n"} {
+			t.Run(shell+" "+what, func(t *testing.T) {
+				t.Parallel()
+				runtime := t.TempDir()
+				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+				defer tr.Close()
+				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Reopen: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				run(t, s, "export A=b C=d")
+				if r := run(t, s, "exit 7"); !r.Ended {
+					t.Fatalf("%+v, want the end", r)
+				}
+				files, _ := filepath.Glob(filepath.Join(runtime, ".gw-*", "x"))
+				if len(files) != 1 {
+					t.Fatalf("%q, want one file", files)
+				}
+				if err := os.WriteFile(files[0], []byte(kept), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				fresh, err := s.Reopen(t.Context())
+				if err == nil {
+					fresh.Close()
+				}
+				if gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "exported") {
+					t.Errorf("Reopen = %v", err)
+				}
+			})
+		}
 	}
 }
