@@ -245,8 +245,8 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 }
 
 // leftBefore reports whether the shell may have ended before it read the command:
-// at once, without a byte of it, and killed, by a text that has no word for that,
-// or saying that it waited for too long (TMOUT). A command with TTY has a mark in
+// in the time in which a shell begins one, without a byte of it, and killed, by a text that
+// has no word for that, or saying that it waited for too long (TMOUT). A command with TTY has a mark in
 // front, which did not come then.
 func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
 	if r.command.TTY {
@@ -258,7 +258,7 @@ func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Res
 	}
 	left := silent && exit.Signal != "" && !kills.MatchString(r.command.Text) ||
 		result.StderrBytes == 0 && (silent || r.shown() == Stdout) && loggedOut.Match(said)
-	return left && p.closed == [3]bool{} && !p.begun && r.left.Sub(r.started) < s.trip+leavingGrace
+	return left && p.closed == [3]bool{} && !p.begun && r.left.Sub(r.started) < beginning+s.trip
 }
 
 var (
