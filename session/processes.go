@@ -136,6 +136,7 @@ const (
 	probeReads  = "1" // a process reads it
 	probeSleeps = "2" // one of another user sleeps there: setuid programs can't be looked into
 	probePolls  = "3" // one waits for it or for something else
+	probeShell  = "4" // the shell reads it as it reads commands: this one may not have come
 )
 
 // writes matches the numbers of write, writev and sendfile, on x86-64, on 32-bit x86 and
@@ -150,28 +151,34 @@ const writes = `1|20|40|4|146|187|64|66|71`
 // terminal that is full (all are wait_woken), so the system call and its descriptor are
 // looked at wherever the kernel shows them (proc_pid_syscall(5)). A poll does not
 // show what it waits for: there, a stdin that is the terminal decides. The shell
-// itself polls for its read alone.
+// itself polls for its read alone. What it has from its start it reads commands from; a
+// command opens the terminal by the name of /dev/tty, unless the terminal is its own.
 //
 // It looks at the shell and what descends from it where the kernel tells that, see
 // [tree]: a machine may have many processes, and a command be looked at often. It
 // runs as a background job: its answer may have to wait for room in the FIFO, and
 // the keeper must not.
-func probeLine(nonce string, pid int, tty string) string {
+func probeLine(nonce string, pid int, tty string, own bool) string {
+	// says is what a process that reads descriptor $1 says, if it is the shell.
+	says := `says() { r=1 o=$p; }`
+	if !own {
+		says = `says() { o=$p; if [ $i = $sh ] && [ $p/fd/$1 -ef $t ]; then r=4; else r=1; fi; }`
+	}
 	return `( ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),
-		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`,
+		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`, says,
 		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
 		`for i in $c; do p=/proc/$i; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			// Any thread may read. Of another one than the first, only what is sure counts.
 			`for q in $p/task/*; do w=; { read -r w <$q/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
 			`n=; { read -r n f x <$q/syscall; } 2>/dev/null; ` +
-			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then r=1 o=$p; break 2; fi; continue; fi; ` +
-			`case $n in ` + writes + `) continue;; esac; case $f in 0x*) if reads $((f)); then r=1 o=$p; break 2; fi;; esac;; esac; done; ` +
+			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then says 0; break; fi; continue; fi; ` +
+			`case $n in ` + writes + `) continue;; esac; case $f in 0x*) if reads $((f)); then says $((f)); break; fi;; esac;; esac; done; [ $r != 1 ] || break; ` +
 			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
-			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then r=3 o=$p; [ $p = /proc/$sh ] && r=1 && break; fi;; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then if [ $i = $sh ]; then says 0; [ $r != 1 ] || break; else r=3 o=$p; fi; fi;; ` +
 			// One that has ended meanwhile is nobody's.
-			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && [ $r = 0 ] && r=2 o=$p;; esac; done`,
+			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && case $r in [04]) r=2 o=$p;; esac;; esac; done`,
 		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
 		`[ $r = 0 ] || while read -r n x w l; do case $n$w in Uid:0) r=${r}s; break;; Uid:*) break;; esac; done 2>/dev/null <$o/status`, // the effective user
 		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,

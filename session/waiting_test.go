@@ -15,6 +15,8 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
 )
 
 // left runs a command whose prompts are left to answer, which types.
@@ -363,5 +365,58 @@ func TestOneOutputAtATime(t *testing.T) {
 	})
 	if r.Verdict != session.TimedOut || !r.Cut || most.Load() != 1 || time.Since(begun) > 12*time.Second {
 		t.Errorf("%s after %v, cut %v, %d calls at once, %v", r.Verdict, time.Since(begun), r.Cut, most.Load(), err)
+	}
+}
+
+// lateTerminal is a machine where what is typed takes its time, once: it is busy, or a
+// packet was lost.
+type lateTerminal struct {
+	transport.Transport
+	late *atomic.Bool
+}
+
+func (m lateTerminal) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	t, err := m.Transport.Terminal(ctx, command, options)
+	return lateKeys{t, m.late}, err
+}
+
+type lateKeys struct {
+	transport.Terminal
+	late *atomic.Bool
+}
+
+func (k lateKeys) Write(b []byte) (int, error) {
+	if !k.late.Swap(false) {
+		return k.Terminal.Write(b)
+	}
+	typed := bytes.Clone(b)
+	time.AfterFunc(time.Second, func() { _, _ = k.Terminal.Write(typed) })
+	return len(b), nil
+}
+
+// TestShellThatReadsItsCommandIsNoPrompt: it waits for what is on its way to it.
+func TestShellThatReadsItsCommandIsNoPrompt(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		for _, tty := range []bool{false, true} {
+			t.Run(shell+map[bool]string{true: " on the terminal"}[tty], func(t *testing.T) {
+				t.Parallel()
+				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+				defer tr.Close()
+				var late atomic.Bool
+				s, err := session.Open(t.Context(), lateTerminal{tr, &late}, session.Config{Shell: shell})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				late.Store(true)
+				r, err := s.Run(t.Context(), session.Command{Text: "echo fine", TTY: tty, Answer: func(context.Context, session.Prompt) (string, error) {
+					return "", errors.New("nobody to ask")
+				}})
+				if err != nil || r.Verdict != session.Exited || strings.TrimSpace(string(r.Stdout)) != "fine" {
+					t.Errorf("%+v, %v", r, err)
+				}
+			})
+		}
 	}
 }

@@ -93,7 +93,8 @@ func (w *watch) look() {
 		w.timer.Reset(min(w.quiet-idle, silence))
 		return
 	}
-	if w.run.delivering.Load() > 0 { // it is the caller who takes his time
+	// It is the caller who takes his time, or the shell.
+	if w.run.delivering.Load() > 0 || w.run.command.TTY && !w.session.progress(w.run).begun {
 		w.timer.Reset(silence)
 		return
 	}
@@ -101,7 +102,7 @@ func (w *watch) look() {
 	nonce, probed := w.session.expectLate(w.run.keeper, "R", 1)
 	w.probed = probed
 	w.asked = w.run.activity.Load()
-	w.run.keeper.tell(probeLine(nonce, w.session.pid, w.session.tty))
+	w.run.keeper.tell(probeLine(nonce, w.session.pid, w.session.tty, w.run.command.TTY))
 }
 
 // suspicious reports whether the last thing that came may be a prompt.
@@ -131,6 +132,8 @@ func (w *watch) judge(m mark) {
 		waiting = w.suspicious() || w.run.quiet() > longSilence
 	case probeSleeps:
 		waiting = w.suspicious() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
+	case probeShell:
+		waiting = w.suspicious() && question.MatchString(w.promptText()) || w.run.quiet() > longSilence
 	}
 	if !waiting || !w.stillWaits() {
 		w.timer.Reset(silence)
@@ -174,7 +177,7 @@ func (s *Session) stillReads(r *run, root bool) bool {
 	timeout := time.After(drainGrace + s.trip)
 	for range 3 {
 		nonce, told := s.expectLate(r.keeper, "R", 1)
-		r.keeper.tell(probeLine(nonce, s.pid, s.tty))
+		r.keeper.tell(probeLine(nonce, s.pid, s.tty, r.command.TTY))
 		select {
 		case m := <-told:
 			if m.payload != probeNobody {
