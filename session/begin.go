@@ -47,8 +47,9 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
-		typed: s.left || s.isLimited(command.Text),
+		limited: s.isLimited(command.Text),
 	}
+	f.typed = s.left || f.limited
 	if mentions(command.Text, asksStatus, "?", "exit", "return") {
 		f.status = s.status
 	}
@@ -228,11 +229,12 @@ func (s *Session) isNoisy(text string) bool {
 	return s.noisy
 }
 
-// limits matches what may leave the shell too few descriptors for a frame file.
+// limits matches what may leave the shell too few descriptors for a frame file, or no room
+// for its exports.
 var limits = regexp.MustCompile(`\bu?limit\b`)
 
-// isLimited reports whether the shell may have few descriptors, because of this
-// command or an earlier one.
+// isLimited reports whether the shell may have few descriptors, or write no large files,
+// because of this command or an earlier one.
 func (s *Session) isLimited(text string) bool {
 	s.limited = s.limited || mentions(text, limits, "limit")
 	return s.limited

@@ -246,8 +246,8 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 
 // leftBefore reports whether the shell may have ended before it read the command:
 // in the time in which a shell begins one, without a byte of it, and killed, by a text that
-// has no word for that, or saying that it waited for too long (TMOUT). A command with TTY has a mark in
-// front, which did not come then.
+// has no word for that, or saying that it waited for too long (TMOUT). A command with TTY
+// has a mark in front, which did not come then.
 func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
 	if r.command.TTY {
 		return !p.begun

@@ -47,6 +47,8 @@ type frame struct {
 	traced bool
 	// typed: the frame file won't do; see [Session.begin].
 	typed bool
+	// limited: the shell may have a limit on the size of files, and die of it.
+	limited bool
 	// loud: the prompt behind the marks says that what the command wrote to the
 	// terminal has come.
 	loud bool
@@ -123,7 +125,11 @@ func (f frame) body() string {
 		body = "_gwo=${OLDPWD-};" + body
 	}
 	if f.reopen && f.keeper != nil && f.keeper.dir != "" {
-		rest += f.dialect.saveExports(f.keeper)
+		save := f.dialect.saveExports(f.keeper)
+		if f.limited {
+			save = `(\trap "" XFSZ;` + save + ");"
+		}
+		rest += save
 	}
 	return onLines(body, rest) + f.discard()
 }

@@ -60,7 +60,7 @@ func (s *Session) locate(r *run) bool {
 	if r.command.Cwd != "" {
 		once += s.wayBack()
 	}
-	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
+	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
 	s.typeBehind(r, r.endOfRest()+f.encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()

@@ -152,3 +152,22 @@ func TestReopenOfWhatWasCut(t *testing.T) {
 		}
 	}
 }
+
+// TestReopenWithoutRoomForExports: to keep them is no reason for a shell to die.
+func TestReopenWithoutRoomForExports(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: shell, Reopen: true})
+			for range 3 {
+				want(t, run(t, s, "ulimit -f 0"), 0, "", "")
+				want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "sleep 60", Timeout: 100 * time.Millisecond}); r.Verdict != session.TimedOut || r.Ended {
+				t.Errorf("%+v, %v", r, err)
+			}
+			want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+		})
+	}
+}
