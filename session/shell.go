@@ -192,7 +192,9 @@ var ash = func() dialect {
 	d.stored = `_gwd=;\command . %[1]s;case $_gwd in 1)\command . %[1]s;;esac`
 	d.evalInFile = `\eval`
 	d.returns, d.leaves, d.loses = false, true, true
-	d.settles = ":"
+	// That end leaves the trap without its own: the status that it has kept would be that of
+	// every text in which another trap runs. An error at the top forgets it.
+	d.settles = "{ : ${_gwx?};} 2>/dev/null"
 	// With ECHO off, the end of a background job is the end of its input, and
 	// without ignoreeof it would leave at once.
 	d.noise = regexp.MustCompile("\nUse \"exit\" to leave shell\\.\n|You have stopped jobs\\.\n")

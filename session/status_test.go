@@ -103,3 +103,18 @@ func TestLastStatus(t *testing.T) {
 		}
 	})
 }
+
+// TestStatusOfACommandWithATrap: an interrupt of an earlier one is no part of it. mksh
+// has 0 then, whoever types.
+func TestStatusOfACommandWithATrap(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if strings.HasSuffix(t.Name(), "mksh") {
+			t.SkipNow()
+		}
+		if r, err := s.Run(t.Context(), session.Command{Text: "sleep 60", Timeout: 100 * time.Millisecond}); r.Verdict != session.TimedOut {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		want(t, run(t, s, "trap 'echo got' USR1; sh -c 'kill -USR1 $PPID; exit 7'"), 7, "got\n", "")
+	})
+}
