@@ -24,7 +24,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	p := s.detach(r)
 	s.release(r)
 	if verdict == "" {
-		verdict = p.verdict()
+		if verdict = p.verdict(); r.unmarked && !p.stdout { // what the prompt tells is the status of the marks
+			verdict = Unknown
+		}
 		if r.feeder != nil && verdict == Exited && p.stdout && !p.begun {
 			verdict, err = NotStarted, r.feeder.unopened()
 		}
@@ -142,8 +144,11 @@ func (r *run) result(p progress, verdict Verdict) Result {
 	case r.command.Merge:
 		result.Streams = Merged
 	}
-	if verdict == NotStarted {
+	switch verdict {
+	case NotStarted:
 		result.Started, result.Duration, result.ExitCode = time.Time{}, 0, -1
+	case Unknown:
+		result.ExitCode = -1
 	}
 	return result
 }
@@ -218,7 +223,7 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	result.Ended = true
 	switch {
 	case r.complete(p) && p.verdict() == Exited: // it was over before its shell was
-		result.Verdict, result.EndedBehind = Exited, true
+		result.Verdict, result.ExitCode, result.EndedBehind = Exited, p.exitCode(), true
 		return result, nil
 	case lost != nil:
 		result.ExitCode = -1

@@ -232,8 +232,8 @@ func TestInterruptWithoutAKeeper(t *testing.T) {
 				Timeout: 10 * time.Second, Output: func(session.Stream, []byte) { go interrupt() },
 			})
 			// Its status went to streams that nobody could open any more.
-			if took := time.Since(ordered); r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || r.Ended || took > 5*time.Second {
-				t.Errorf("%s after %v, ended %v, %v", r.Verdict, took, r.Ended, err)
+			if took := time.Since(ordered); r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || r.Ended || took > 5*time.Second {
+				t.Errorf("%s %d after %v, ended %v, %v", r.Verdict, r.ExitCode, took, r.Ended, err)
 			}
 			if r := run(t, s, "echo fine"); string(r.Stdout) != "fine\n" { // zsh may say that the job has ended
 				t.Errorf("then %+v", r)

@@ -90,6 +90,7 @@ func (s *Session) locate(r *run) bool {
 		case <-s.ended:
 			return false
 		case <-timeout.C:
+			r.unmarked = prompted && ends == 0
 			return ends == 2
 		}
 	}

@@ -53,6 +53,7 @@ type run struct {
 
 	// Used by the goroutine of Run only.
 	located  bool     // the shell has said where it is, behind the command
+	unmarked bool     // it has run the line that was to say so, and can write no marks
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt

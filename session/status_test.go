@@ -118,3 +118,17 @@ func TestStatusOfACommandWithATrap(t *testing.T) {
 		want(t, run(t, s, "trap 'echo got' USR1; sh -c 'kill -USR1 $PPID; exit 7'"), 7, "got\n", "")
 	})
 }
+
+// TestStatusThatCannotBeTold: where the shell can write no marks, the status of that is not
+// the command's.
+func TestStatusThatCannotBeTold(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{Shell: "zsh"})
+	for _, text := range []string{"disable printf; (exit 3)", "(exit 3)"} {
+		if r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 10 * time.Second}); r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || r.Ended {
+			t.Errorf("%s: %s %d, ended %v, %v", text, r.Verdict, r.ExitCode, r.Ended, err)
+		}
+	}
+	want(t, run(t, s, "enable printf"), 0, "", "")
+	want(t, run(t, s, "(exit 3)"), 3, "", "")
+}
