@@ -132,3 +132,14 @@ func TestStatusThatCannotBeTold(t *testing.T) {
 	want(t, run(t, s, "enable printf"), 0, "", "")
 	want(t, run(t, s, "(exit 3)"), 3, "", "")
 }
+
+// TestEmulatedShell: in ksh's clothes, zsh takes ${!-} for another variable's name.
+func TestEmulatedShell(t *testing.T) {
+	t.Parallel()
+	for _, as := range []string{"ksh", "sh"} {
+		s := open(t, session.Config{Shell: "zsh"})
+		want(t, run(t, s, "emulate "+as), 0, "", "")
+		want(t, run(t, s, "echo out; (exit 3)"), 3, "out\n", "")
+		want(t, runCommand(t, s, session.Command{Text: "echo $V; pwd", Env: map[string]string{"V": "v"}, Cwd: "/usr"}), 0, "v\n/usr\n", "")
+	}
+}
