@@ -154,7 +154,7 @@ func (f frame) after() string {
 	if f.loud {
 		return f.dialect.regain + modes + f.dialect.frame + prompt(f.nonce) + ";"
 	}
-	return modes + setPrompt
+	return modes + f.dialect.frame + setPrompt
 }
 
 // guarded returns the text and the marks, where the shell can run it as it is asked to: it

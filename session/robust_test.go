@@ -216,3 +216,26 @@ func TestReopenWhereItBegan(t *testing.T) {
 	defer fresh.Close()
 	want(t, run(t, fresh, "pwd; echo $K"), 0, fmt.Sprintf("/\n%s\n", "kept"), "")
 }
+
+// TestLineEditingIsSwitchedOff: a shell whose commands come from a program needs none, and
+// ksh93, which takes the name of an editor for a wish to have it, can die of it.
+func TestLineEditingIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		for _, text := range []string{"export EDITOR=vim", "VISUAL=vi", "set -o vi", "set -o emacs"} {
+			t.Run(shell+" "+text, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, session.Config{Shell: shell})
+				for range 2 {
+					if r := run(t, s, text); r.Ended {
+						t.Fatalf("%+v", r)
+					}
+					want(t, run(t, s, "echo a\tb; (exit 3)"), 3, "a b\n", "")
+					want(t, runCommand(t, s, session.Command{Text: "echo $V; pwd", Env: map[string]string{"V": "v"}, Cwd: "/usr"}), 0, "v\n/usr\n", "")
+				}
+			})
+		}
+	}
+	s := open(t, session.Config{Shell: "ksh", Env: map[string]string{"EDITOR": "vim"}})
+	want(t, run(t, s, "echo $EDITOR"), 0, "vim\n", "")
+}

@@ -152,6 +152,8 @@ var ksh = dialect{
 	options:     "-i +o emacs +o vi +o gmacs -o ignoreeof",
 	environment: "ENV=/dev/null HISTFILE=/dev/null HISTSIZE=1",
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
+	// VISUAL or EDITOR, once set, switch line editing on, and vi mode ends it at the next line.
+	frame: `\command set +o vi +o emacs +o gmacs;`,
 	setup: "unset ENV;set +m;" + regains(`\command read`, "am", `\command set -m;/bin/sh -c :;\command set +m`),
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
