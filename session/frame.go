@@ -242,7 +242,7 @@ func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 	} else {
 		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
 	}
-	marks := d.storedMark('E', d.status()+":${!:-}:${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
+	marks := d.storedMark('E', d.status()+":"+d.lastJob()+":${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
 	end := regain + d.frame + "PS2=;" + setPrompt
 	if reopen {
 		end += d.saveExports(k)
@@ -321,7 +321,7 @@ func (f frame) ends(status string) string {
 	if f.keeper != nil {
 		out, err, mark = f.keeper.stdout, f.keeper.stderr, f.dialect.mark
 	}
-	marks := "{ " + mark('E', f.nonce, `"`+status+`:${!:-}:${PWD-}"`) + "&&" + mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
+	marks := "{ " + mark('E', f.nonce, `"`+status+`:`+f.dialect.lastJob()+`:${PWD-}"`) + "&&" + mark('E', f.nonce, "") + " >&3;} >|" + out + " 3>|" + err
 	if f.loud {
 		return marks
 	}

@@ -82,6 +82,8 @@ type dialect struct {
 	noise *regexp.Regexp
 	// ended is the expansion that is a text's status; empty means $?.
 	ended string
+	// job is the expansion that is the last background job; empty means ${!-}.
+	job string
 	// marksSignals: the status of what a signal has ended is 256 and its number, which is
 	// forgotten now and then where it was an interrupt.
 	marksSignals bool
@@ -207,6 +209,9 @@ var ash = func() dialect {
 // status returns the expansion that is a text's status.
 func (d dialect) status() string { return cmp.Or(d.ended, "$?") }
 
+// lastJob returns the expansion that is the last background job.
+func (d dialect) lastJob() string { return cmp.Or(d.job, "${!-}") }
+
 // dialects maps the base name of a shell to its dialect. What is plain "sh" is
 // told apart on the machine itself, in the prelude.
 var dialects = map[string]dialect{
@@ -290,6 +295,8 @@ var dialects = map[string]dialect{
 		options: "-f -i +Z +o prompt_sp +o prompt_cr +o bang_hist -o prompt_subst -o interactive_comments +o check_jobs +o hup +o notify -o hist_ignore_space",
 		eval:    `\builtin eval`, dot: `\builtin .`, printf: `\builtin printf`, cd: `\builtin cd`, byWay: `\builtin cd -q`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
+		// There is always one; and in the clothes of ksh ${!-} is a variable whose name - has.
+		job: "$!",
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakesAmid,
 		// A hook that sets PS1, as themes have, would hide the prompt.

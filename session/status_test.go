@@ -133,7 +133,8 @@ func TestStatusThatCannotBeTold(t *testing.T) {
 	want(t, run(t, s, "(exit 3)"), 3, "", "")
 }
 
-// TestEmulatedShell: in ksh's clothes, zsh takes ${!-} for another variable's name.
+// TestEmulatedShell: in ksh's clothes, zsh takes ${!-} for another variable's name. What a
+// job writes is not the next command's there either.
 func TestEmulatedShell(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"ksh", "sh"} {
@@ -141,5 +142,9 @@ func TestEmulatedShell(t *testing.T) {
 		want(t, run(t, s, "emulate "+as), 0, "", "")
 		want(t, run(t, s, "echo out; (exit 3)"), 3, "out\n", "")
 		want(t, runCommand(t, s, session.Command{Text: "echo $V; pwd", Env: map[string]string{"V": "v"}, Cwd: "/usr"}), 0, "v\n/usr\n", "")
+		run(t, s, "(sleep 0.1; echo late) &")
+		if r := run(t, s, "sleep 0.3; echo out"); string(r.Stdout) != "out\n" {
+			t.Errorf("as %s: beside a job, %q", as, r.Stdout)
+		}
 	}
 }
