@@ -77,6 +77,7 @@ func (s *Session) locate(r *run) bool {
 				s.mu.Unlock()
 				break
 			}
+			r.unmarked = false
 			if ends++; m.payload != "" {
 				s.once, r.located = "", true
 				s.mu.Lock()
@@ -90,7 +91,7 @@ func (s *Session) locate(r *run) bool {
 		case <-s.ended:
 			return false
 		case <-timeout.C:
-			r.unmarked = prompted && ends == 0
+			r.unmarked = ends == 0
 			return ends == 2
 		}
 	}

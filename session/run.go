@@ -53,7 +53,7 @@ type run struct {
 
 	// Used by the goroutine of Run only.
 	located  bool     // the shell has said where it is, behind the command
-	unmarked bool     // it has run the line that was to say so, and can write no marks
+	unmarked bool     // it was asked, and has not: it may be that it can write no marks
 	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
@@ -286,7 +286,9 @@ func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 				if r.keeper.isGone() || r.deaf.Load() {
 					return s.finish(r, Unknown, nil)
 				}
-				s.locate(r)
+				if !s.locate(r) && !closed(s.ended) {
+					s.locate(r) // the machine may be busy
+				}
 			}
 			return s.over(r)
 		case <-hidden:
