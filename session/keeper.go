@@ -174,16 +174,6 @@ func (s *Session) flush(k *keeper) (<-chan mark, error) {
 	return marks, k.control(`( printf ` + controlMark('F', nonce, "") + ` >&3; printf ` + controlMark('F', nonce, "") + ` >&4 ) &`)
 }
 
-// upload stores text in the keeper's directory; mark A tells whether it is
-// there, whole. Where there is no room, the rest of it is read all the same: it
-// would be taken for control lines. It is one write, so that nobody else's line
-// falls between.
-func (k *keeper) upload(nonce, text string) error {
-	line := fmt.Sprintf(`head -c %d | { cat >%s || cat; }; [ $(wc -c <%s) -eq %d ] && x=1 || x=0; printf %s "$x" >&3`,
-		len(text), k.text(), k.text(), len(text), controlMark('A', nonce, "%s"))
-	return k.control(line + "\n" + text)
-}
-
 // install gives a new keeper what the shell's coming has made known: whom to
 // hang up, and the frames of its dialect. Nobody waits for it; until the files
 // are there, frames are typed.

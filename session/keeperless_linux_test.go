@@ -109,30 +109,28 @@ func TestKeeperThatIsKilled(t *testing.T) {
 	}
 }
 
-// doomed is a machine whose keeper dies of the line that is to end a command.
-type doomed struct {
+// watched is a machine where somebody sees what a keeper is about to be told.
+type watched struct {
 	transport.Transport
-	kill func()
+	see func([]byte)
 }
 
-func (m doomed) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+func (m watched) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
 	pipe, err := m.Transport.Pipe(ctx, command)
 	if err == nil {
-		pipe.Stdin = dying{pipe.Stdin, m.kill}
+		pipe.Stdin = seen{pipe.Stdin, m.see}
 	}
 	return pipe, err
 }
 
-type dying struct {
+type seen struct {
 	io.WriteCloser
-	kill func()
+	see func([]byte)
 }
 
-func (d dying) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("kill -KILL")) {
-		d.kill()
-	}
-	return d.WriteCloser.Write(b)
+func (s seen) Write(b []byte) (int, error) {
+	s.see(b)
+	return s.WriteCloser.Write(b)
 }
 
 // TestKeeperThatDiesOfADeadline: the shell reads commands again, and the next one
@@ -145,7 +143,11 @@ func TestKeeperThatDiesOfADeadline(t *testing.T) {
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
 			defer tr.Close()
 			kill := sync.OnceFunc(func() { killKeepers(t, runtime) })
-			s, err := session.Open(t.Context(), doomed{tr, kill}, session.Config{Shell: shell})
+			s, err := session.Open(t.Context(), watched{tr, func(b []byte) {
+				if bytes.Contains(b, []byte("kill -KILL")) { // the line that is to end the command
+					kill()
+				}
+			}}, session.Config{Shell: shell})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,5 +264,32 @@ func TestNothingIsLeftOfAKilledKeeper(t *testing.T) {
 				t.Errorf("left: %q", left)
 			}
 		})
+	}
+}
+
+// TestGivenUpWhileItIsTaken: a command that is too long to be typed is given up while the
+// keeper takes its text. That takes a moment, and the session lives.
+func TestGivenUpWhileItIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{5_000, 3_000_000} {
+		tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+		defer tr.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s, err := session.Open(t.Context(), watched{tr, func(b []byte) {
+			if bytes.HasPrefix(b, []byte("head -c")) {
+				cancel()
+			}
+		}}, session.Config{Shell: "bash"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		run(t, s, "cd /usr; V=kept")
+		r, err := s.Run(ctx, session.Command{Text: "V=changed; : " + strings.Repeat("x", size)})
+		if r.Verdict != session.NotStarted || !errors.Is(err, context.Canceled) || r.Ended {
+			t.Errorf("%d bytes: %s, ended %v, %v", size, r.Verdict, r.Ended, err)
+		}
+		want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
 	}
 }
