@@ -14,7 +14,8 @@ import (
 )
 
 // Whoever waits for as many calls as are possible is still heard: one more is
-// refused at once, a ping is answered, and a call that is cancelled makes room.
+// refused at once, a ping is answered, and a call that is cancelled makes room. A call
+// whose id is that of another one is refused, and takes none.
 func TestTooManyCalls(t *testing.T) {
 	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now()}
 	waiting := make(chan struct{})
@@ -58,4 +59,14 @@ func TestTooManyCalls(t *testing.T) {
 	heard(`"id":7,`)
 	call(34, "hosts", `{}`)
 	heard(`"id":34,"result"`)
+	for range 32 { // none of them takes a place
+		call(8, "hosts", `{}`)
+		heard(`"id":null,"error":{"code":-32600,"message":"a call with the id 8 is unanswered: use another id"}`)
+	}
+	call(35, "hosts", `{}`)
+	heard(`"id":35,"result"`)
+	said(`"method":"notifications/cancelled","params":{"requestId":8}`)
+	heard(`"id":8,`)
+	call(8, "hosts", `{}`)
+	heard(`"id":8,"result"`)
 }

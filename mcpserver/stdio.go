@@ -41,7 +41,7 @@ func (s *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	out := &wholeWriter{out: s.out}
 	in := &lines{Closer: s.in, in: bufio.NewReaderSize(s.in, 64<<10), out: out}
 	connection, err := (&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: -1}).Connect(ctx)
-	return &bounded{Connection: connection, calls: make(chan struct{}, 2*maxCalls)}, err
+	return &bounded{Connection: connection, out: out, calls: map[jsonrpc.ID]bool{}}, err
 }
 
 // A wholeWriter writes lines of several writers one after the other.
@@ -147,26 +147,30 @@ func (l *lines) refuse(line []byte, why error) error {
 	case json.Unmarshal(line, &message) == nil && len(message.ID) > 0 && message.ID[0] != '{' && message.ID[0] != '[':
 		id = message.ID
 	}
-	type failure struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	}
+	return writeFailure(l.out, id, &jsonrpc.Error{Code: int64(code), Message: fmt.Sprintf("no message: %.200s", why)})
+}
+
+// writeFailure writes an answer whose id may be null, which the SDK leaves out.
+func writeFailure(out io.Writer, id json.RawMessage, why *jsonrpc.Error) error {
 	answer, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
-		Error   failure         `json:"error"`
-	}{"2.0", id, failure{code, fmt.Sprintf("no message: %.200s", why)}})
+		Error   *jsonrpc.Error  `json:"error"`
+	}{"2.0", id, why})
 	if err == nil {
-		_, err = l.out.Write(append(answer, '\n'))
+		_, err = out.Write(append(answer, '\n'))
 	}
 	return err
 }
 
-// bounded refuses a call while too many are unanswered, and reads on: what comes
-// next may cancel one of them.
+// bounded refuses a call while too many are unanswered, or one with its id, and reads
+// on: what comes next may cancel one of them.
 type bounded struct {
 	mcp.Connection
-	calls chan struct{}
+	out io.Writer // beside the connection
+
+	mu    sync.Mutex
+	calls map[jsonrpc.ID]bool // guarded by mu: those that are unanswered
 
 	writing sync.Mutex // held while an answer is written
 }
@@ -176,7 +180,7 @@ func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		message, err := b.Connection.Read(ctx)
 		r, ok := message.(*jsonrpc.Request)
-		if err != nil || !ok || !r.IsCall() || b.take(r) {
+		if err != nil || !ok || !r.IsCall() || b.take(r) == nil {
 			return message, err
 		}
 		if taken, err := b.takeOrRefuse(ctx, r); taken || err != nil {
@@ -185,45 +189,48 @@ func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// take counts a call, if there is room for it. What is quick, as a ping, has room
-// beside tools that wait. Only Read takes, one call after the other.
-func (b *bounded) take(r *jsonrpc.Request) bool {
-	if r.Method == "tools/call" && len(b.calls) >= maxCalls {
-		return false
+// take counts a call, or says why it is refused. What is quick, as a ping, has room
+// beside tools that wait.
+func (b *bounded) take(r *jsonrpc.Request) (why *jsonrpc.Error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch n := len(b.calls); {
+	case b.calls[r.ID]: // the SDK would not answer it
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: fmt.Sprintf("a call with the id %.100s is unanswered: use another id", fmt.Sprint(r.ID.Raw()))}
+	case n >= 2*maxCalls, n >= maxCalls && r.Method == "tools/call":
+		return &jsonrpc.Error{Code: codeFull, Message: fmt.Sprintf("%d calls are unanswered, and no more are possible: wait for an answer, or cancel a call", n)}
 	}
-	select {
-	case b.calls <- struct{}{}:
-		return true
-	default:
-		return false
-	}
+	b.calls[r.ID] = true
+	return nil
 }
 
 // takeOrRefuse waits for the answer that is being written, since its call counts no
-// more for a client that has read it, and answers the call itself if there is no
-// room then. A client that does not read is not read from meanwhile.
+// more for a client that has read it, and answers the call itself if it is refused
+// then. A client that does not read is not read from meanwhile.
 func (b *bounded) takeOrRefuse(ctx context.Context, r *jsonrpc.Request) (taken bool, err error) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
-	if b.take(r) {
+	why := b.take(r)
+	switch {
+	case why == nil:
 		return true, nil
+	case why.Code == jsonrpc.CodeInvalidRequest: // with its id it would be taken for the other call's answer
+		return false, writeFailure(b.out, json.RawMessage("null"), why)
 	}
-	return false, b.Connection.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: &jsonrpc.Error{
-		Code: codeFull, Message: fmt.Sprintf("%d calls are unanswered, and no more are possible: wait for an answer, or cancel a call", len(b.calls)),
-	}})
+	return false, b.Connection.Write(ctx, &jsonrpc.Response{ID: r.ID, Error: why})
 }
 
 // Write implements [mcp.Connection].
 func (b *bounded) Write(ctx context.Context, message jsonrpc.Message) error {
-	if _, ok := message.(*jsonrpc.Response); !ok {
+	r, ok := message.(*jsonrpc.Response)
+	if !ok {
 		return b.Connection.Write(ctx, message)
 	}
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	err := b.Connection.Write(ctx, message)
-	select {
-	case <-b.calls:
-	default: // it answers what was no call
-	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.calls, r.ID)
 	return err
 }
