@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,41 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 	if n := dials.Load(); n != 1 {
 		t.Errorf("%d connections for three calls", n)
+	}
+}
+
+// A session whose opening is cancelled when it is open already is nobody's: it closes.
+func TestOpenIsCancelledTooLate(t *testing.T) {
+	closed := make(chan string, 1)
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
+		answer := json.NewEncoder(w)
+		answer.Encode(api.OpenEvent{Session: &api.Session{ID: "s-1"}})
+		answer.Encode(api.OpenEvent{Warning: "it is open"})
+		http.NewResponseController(w).Flush()
+		io.Copy(io.Discard, r.Body) // a server notices only then that the caller is gone
+		<-r.Context().Done()
+	})
+	routes.HandleFunc("DELETE /v1/sessions/{id}", func(w http.ResponseWriter, r *http.Request) {
+		closed <- r.PathValue("id")
+		json.NewEncoder(w).Encode(api.Session{})
+	})
+	server := httptest.NewServer(routes)
+	defer server.Close()
+	c := clientOf(server)
+	defer c.Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := c.Open(ctx, api.Open{}, gateway.Caller{Warn: func(string) { cancel() }})
+	if !errors.Is(err, context.Canceled) || s.ID != "" {
+		t.Errorf("Open = %+v, %v", s, err)
+	}
+	select {
+	case id := <-closed:
+		if id != "s-1" {
+			t.Errorf("%s was closed", id)
+		}
+	default:
+		t.Error("it is still open")
 	}
 }
 

@@ -54,12 +54,12 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 	}
 	open.Interactive = who.Ask != nil
 	var opened *api.Session
-	ctx, cancel := context.WithCancel(ctx) // ends the answers with the request
+	asking, cancel := context.WithCancel(ctx) // ends the answers with the request
 	defer cancel()
-	err := stream(ctx, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
+	err := stream(asking, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
 		switch {
 		case e.Question != nil:
-			go caller{c, who}.answer(ctx, *e.Question)
+			go caller{c, who}.answer(asking, *e.Question)
 		case e.Warning != "" && who.Warn != nil:
 			who.Warn(e.Warning)
 		case e.Error != nil:
@@ -72,10 +72,15 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 	if err == nil && opened == nil {
 		err = unreachable(errors.New("its answer has no end"))
 	}
-	if err != nil {
-		return api.Session{}, err
+	switch {
+	case err == nil:
+		return *opened, nil
+	case opened != nil && ctx.Err() != nil: // nobody learns of it
+		ending, done := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+		defer done()
+		_, _ = c.Close(ending, opened.ID) // it may be over; the daemon closes it also without us
 	}
-	return *opened, nil
+	return api.Session{}, err
 }
 
 // answer answers one question. The answer that can't be delivered is of a
