@@ -37,7 +37,8 @@ type Config struct {
 	Grace time.Duration
 	// Linger is how long a connection that nobody uses stays open (10 min).
 	Linger time.Duration
-	// TranscriptLimit is how much of a session's output is kept on disk (64 MiB).
+	// TranscriptLimit is how much of a session's output is kept on disk (64 MiB), and
+	// as much of what was run in it.
 	TranscriptLimit int64
 	// Log is told what cannot be told to a caller; nil drops it.
 	Log *slog.Logger

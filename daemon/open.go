@@ -177,7 +177,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	s.use()
 	s.session.OpenedAt = s.session.UsedAt
 	d.prune()
-	if s.record, err = createRecord(d.root(), id); err != nil {
+	if s.record, err = createRecord(d.root(), id, d.config.TranscriptLimit); err != nil {
 		return nil, recordError(err)
 	}
 	undo = append(undo, func() { os.RemoveAll(s.record.dir) })

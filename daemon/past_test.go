@@ -152,6 +152,47 @@ func TestTextIsRecordedOnce(t *testing.T) {
 	check()
 }
 
+// What is recorded of commands is bounded, however long a session lives: the last ones
+// are there, each with its text and its result, also once the session is over.
+func TestCommandsAreBounded(t *testing.T) {
+	const limit, texts = 64 << 10, 20
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state, TranscriptLimit: limit})("")
+	s := open(t, c, api.Open{})
+	text := func(i int) string { return fmt.Sprintf("(exit %d) # %s", i, strings.Repeat("x", 8<<10)) }
+	for i := range texts {
+		run(t, c, s.ID, text(i))
+	}
+	check := func() {
+		t.Helper()
+		for i := range texts {
+			got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", s.ID, i+1), 0)
+			switch {
+			case err != nil && i < texts-3 && gateway.Code(err) == "session.not_found":
+			case err != nil || got.Text != text(i) || got.Result == nil || got.Result.ExitCode != i:
+				t.Errorf("command %d is %.200v, %v", i, got, err)
+			}
+		}
+	}
+	var size int64
+	files, err := filepath.Glob(filepath.Join(state, "sessions", s.ID, "commands*"))
+	for _, name := range files {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if err != nil || size > limit+(16<<10) || size < limit/2 {
+		t.Errorf("%d bytes in %q, %v, want about %d", size, files, err, limit)
+	}
+	check()
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	check()
+}
+
 // A command whose result could not be written, as on a full disk, is over with its
 // session: what that knows of its last one counts, and of others that nobody knows.
 func TestResultThatIsNotThere(t *testing.T) {

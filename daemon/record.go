@@ -22,10 +22,12 @@ import (
 // A record is what outlives a session, and the daemon, in a directory of its
 // own: session.json, commands.jsonl and the transcript.
 type record struct {
-	dir string
+	dir   string
+	limit int64 // of the files for commands
 
 	mu       sync.Mutex
 	commands *os.File // opened with the first command
+	size     int64    // of it
 	torn     bool     // the last line may lack its end
 	told     string   // the last command whose text is in a line
 }
@@ -33,9 +35,10 @@ type record struct {
 const (
 	sessionFile  = "session.json"
 	commandsFile = "commands.jsonl"
+	earlierFile  = "commands-earlier.jsonl" // what was the one above, until it had half of the limit
 )
 
-func createRecord(root, id string) (*record, error) {
+func createRecord(root, id string, limit int64) (*record, error) {
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err
 	}
@@ -43,7 +46,7 @@ func createRecord(root, id string) (*record, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	return &record{dir: dir}, nil
+	return &record{dir: dir, limit: limit}, nil
 }
 
 // saveSession replaces session.json as a whole: a crash leaves the old one or
@@ -67,6 +70,7 @@ func (r *record) saveSession(s api.Session) error {
 func (r *record) saveCommand(c api.Command) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.turn()
 	if r.told == c.ID {
 		c = withText(c, "")
 	}
@@ -84,12 +88,26 @@ func (r *record) saveCommand(c api.Command) error {
 	if r.torn {
 		line = append([]byte("\n"), line...)
 	}
-	_, err = r.commands.Write(line) // at once: a crash tears the last line at most
+	n, err := r.commands.Write(line) // at once: a crash tears the last line at most
+	r.size += int64(n)
 	r.torn = err != nil
 	if err == nil {
 		r.told = c.ID
 	}
 	return err
+}
+
+// turn begins another file where one has half of the limit, and so forgets the oldest
+// commands: a session may live for months.
+func (r *record) turn() {
+	if r.commands == nil || r.size < r.limit/2 {
+		return
+	}
+	if os.Rename(filepath.Join(r.dir, commandsFile), filepath.Join(r.dir, earlierFile)) != nil {
+		return // it grows then, and loses nothing
+	}
+	r.commands.Close()
+	r.commands, r.size, r.torn, r.told = nil, 0, false, ""
 }
 
 // withText returns a command with another text, also in its result.
@@ -212,14 +230,30 @@ func loadSession(dir string) (s api.Session, err error) {
 // command that has ended twice: when it began, and with its result. A line that
 // a crash has torn is left out, and one without a text has that of the line before.
 func loadCommands(dir string, each func(api.Command)) error {
-	f, err := os.Open(filepath.Join(dir, commandsFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	var files [2]*os.File
+	for i, name := range []string{commandsFile, earlierFile} { // in this order: the one may become the other meanwhile
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		files[i] = f
 	}
-	if err != nil {
-		return err
+	for _, f := range []*os.File{files[1], files[0]} {
+		if f == nil {
+			continue
+		}
+		if err := readCommands(f, each); err != nil {
+			return err
+		}
 	}
-	defer f.Close()
+	return nil
+}
+
+func readCommands(f io.Reader, each func(api.Command)) error {
 	lines := bufio.NewReader(f)
 	var last api.Command
 	for {
