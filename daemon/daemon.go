@@ -113,7 +113,7 @@ func (d *Daemon) inherit() error {
 	}
 	for _, entry := range entries {
 		dir := filepath.Join(d.root(), entry.Name())
-		s, err := loadSession(dir)
+		s, whole, err := loadSession(dir)
 		if err == nil && s.ID != entry.Name() {
 			err = fmt.Errorf("it is of %.40q", s.ID)
 		}
@@ -123,10 +123,10 @@ func (d *Daemon) inherit() error {
 			}
 			continue
 		}
-		if !s.State.Over() {
-			s, err = (&record{dir: dir}).lose(s)
+		if !whole {
+			s, err = (&record{dir: dir}).conclude(s)
 			if err != nil {
-				d.config.Log.Warn("record of a lost session", "session", s.ID, "error", err)
+				d.config.Log.Warn("record of a session", "session", s.ID, "error", err)
 			}
 		}
 		d.past[s.ID] = outline(s)

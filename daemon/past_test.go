@@ -193,6 +193,32 @@ func TestCommandsAreBounded(t *testing.T) {
 	check()
 }
 
+// A session that is closed on a full disk is closed for the next daemon, too, which
+// knows its last command, and not lost.
+func TestCloseIsNotRecorded(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{Name: "work"})
+	run(t, c, s.ID, "cd /; echo said; (exit 3)")
+	if err := os.Mkdir(filepath.Join(state, "sessions", s.ID, "session.json.new"), 0o700); err != nil { // nothing can be written there
+		t.Fatal(err)
+	}
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first one can't write either
+		c := start(t, daemon.Config{StateDir: state})("")
+		got, err := c.Session(t.Context(), s.ID)
+		if err != nil || got.State != api.Closed || got.Reason == "" || got.Command == nil || got.Cwd != "/" {
+			t.Errorf("the session is %+v, %v", got, err)
+		}
+		last, err := c.Command(t.Context(), s.ID+".1", 0)
+		if err != nil || last.Result == nil || last.Result.ExitCode != 3 || string(last.Result.Stdout) != "said\n" {
+			t.Errorf("its command is %+v, %v", last, err)
+		}
+	}
+}
+
 // A command whose result could not be written, as on a full disk, is over with its
 // session: what that knows of its last one counts, and of others that nobody knows.
 func TestResultThatIsNotThere(t *testing.T) {

@@ -34,6 +34,7 @@ type record struct {
 
 const (
 	sessionFile  = "session.json"
+	closedFile   = "session-closed.json" // what was the one above, where that the session is closed had no room
 	commandsFile = "commands.jsonl"
 	earlierFile  = "commands-earlier.jsonl" // what was the one above, until it had half of the limit
 )
@@ -59,10 +60,14 @@ func (r *record) saveSession(s api.Session) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := filepath.Join(r.dir, sessionFile)
-	if err := os.WriteFile(name+".new", append(data, '\n'), 0o600); err != nil {
-		return err
+	err = os.WriteFile(name+".new", append(data, '\n'), 0o600)
+	switch {
+	case err == nil:
+		err = os.Rename(name+".new", name)
+	case s.State == api.Closed: // a disk that is full has room for another name
+		err = errors.Join(err, os.Rename(name, filepath.Join(r.dir, closedFile)))
 	}
-	return os.Rename(name+".new", name)
+	return err
 }
 
 // saveCommand appends what is known about a command. The last line with its id
@@ -121,15 +126,22 @@ func withText(c api.Command, text string) api.Command {
 	return c
 }
 
-// deserted is why a session is over that a daemon has left open.
-const deserted = "the daemon ended without closing it"
+// Why a session is over whose record does not say that: a daemon has left it open, or
+// could not write more than that it is closed.
+const (
+	deserted   = "the daemon ended without closing it"
+	unrecorded = "how it ended could not be recorded"
+)
 
-// lose adds to such a session what its record says about it, and writes that its end
-// is not known. The result of what it was running is for [concluded] to make: to count
-// what that has said is to read all of it.
-func (r *record) lose(s api.Session) (api.Session, error) {
+// conclude adds to such a session what its record says about it, and writes that its
+// end is not known. The result of what it was running is for [concluded] to make: to
+// count what that has said is to read all of it.
+func (r *record) conclude(s api.Session) (api.Session, error) {
+	if !s.State.Over() {
+		s.State, s.Reason = api.Lost, deserted
+	}
 	now := stamp()
-	s.State, s.Reason, s.ClosedAt = api.Lost, deserted, &now
+	s.ClosedAt = &now
 	err := loadCommands(r.dir, func(c api.Command) { // what can be read counts
 		if c.Result != nil && c.Result.Cwd != "" {
 			s.Cwd = c.Result.Cwd
@@ -217,13 +229,22 @@ func (r *record) close() {
 	}
 }
 
-// loadSession reads a session.json.
-func loadSession(dir string) (s api.Session, err error) {
+// loadSession reads what a record says of its session, and reports whether that is all
+// of it.
+func loadSession(dir string) (s api.Session, whole bool, err error) {
+	closed := false
 	data, err := os.ReadFile(filepath.Join(dir, sessionFile))
-	if err != nil {
-		return s, err
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = os.ReadFile(filepath.Join(dir, closedFile))
+		closed = err == nil
 	}
-	return s, json.Unmarshal(data, &s)
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if closed {
+		s.State, s.Reason = api.Closed, unrecorded
+	}
+	return s, !closed && s.State.Over(), err
 }
 
 // loadCommands calls each with the commands of a record in their order, a
