@@ -258,7 +258,7 @@ func (s *live) freeLocked(attachment string) error {
 		c := s.session.Command
 		return &transport.Error{
 			Code:    "session.busy",
-			Message: fmt.Sprintf("daemon: session %s has been running %q for %v", s.session.Name, phrase.Brief(c.Text, 80), time.Since(c.StartedAt).Round(time.Second)),
+			Message: fmt.Sprintf("daemon: session %s has been running %q for %v", s.session.Name, phrase.Brief(c.Text, 80), api.Since(c.StartedAt).Round(time.Second)),
 			Hint:    "wait for it, interrupt it, or open another session",
 		}
 	}

@@ -138,7 +138,7 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	a := &answer{
 		Schema: answerSchema, ID: command.ID, Host: command.Host, User: s.User, Session: s.Name, Shell: s.Shell,
 		Command: phrase.Brief(plain(command.Text), known), Verdict: command.State, ExitCode: command.ExitCode, Prompt: prompt(command.Prompt),
-		Cursor: command.To, DurationMS: time.Since(command.StartedAt).Milliseconds(),
+		Cursor: command.To, DurationMS: api.Since(command.StartedAt).Milliseconds(),
 	}
 	if p.cursor > command.From {
 		a.Since = p.cursor
@@ -203,7 +203,7 @@ func next(a *answer, command api.Command, s api.Session, timeout time.Duration) 
 	case command.State == string(api.WaitingInput):
 		return fmt.Sprintf("it waits for input: answer with send (id %s), or interrupt it", a.ID)
 	case !command.Over():
-		text := fmt.Sprintf("still running after %.1f s", time.Since(command.StartedAt).Seconds())
+		text := fmt.Sprintf("still running after %.1f s", api.Since(command.StartedAt).Seconds())
 		if timeout > 0 {
 			text += fmt.Sprintf(", is ended at %g s (timeout_ms)", timeout.Seconds())
 		}

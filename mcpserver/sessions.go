@@ -109,7 +109,7 @@ type sessionEntry struct {
 }
 
 func newSessionEntry(s api.Session) sessionEntry {
-	since := func(t time.Time) int { return int(time.Since(t).Seconds()) }
+	since := func(t time.Time) int { return int(api.Since(t).Seconds()) }
 	e := sessionEntry{
 		Session: s.Name, ID: s.ID, Host: s.Host, User: s.User, State: s.State, Cwd: s.Cwd, AgeS: since(s.OpenedAt),
 		Keep: s.Keep, Attached: s.Attached, ExitCode: s.ExitCode, Reason: s.Reason,

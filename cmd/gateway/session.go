@@ -124,7 +124,7 @@ func (a *app) completeSessions(most int) cobra.CompletionFunc {
 
 // ago says how long something has lasted, as exactly as a person wants it.
 func ago(t time.Time) string {
-	d := time.Since(t)
+	d := api.Since(t)
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", int(d.Seconds()))

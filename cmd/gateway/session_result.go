@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"gateway/daemon/api"
 	"gateway/daemon/client"
@@ -115,7 +114,7 @@ func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.
 	if prompt != nil {
 		r.Verdict, r.Prompt = session.Verdict(api.WaitingInput), prompt.Text
 	}
-	r.Duration = time.Since(r.Started)
+	r.Duration = api.Since(r.Started)
 	if s, err := e.client.Session(ctx, e.session); err == nil {
 		r.User, r.Transport, r.Shell = s.User, s.Transport, s.Shell
 	}

@@ -106,6 +106,10 @@ type Session struct {
 	To   int64 `json:"to"`
 }
 
+// Since is [time.Since] for a time that the daemon tells. That is one of the machine's
+// clock, which may have been set back meanwhile.
+func Since(t time.Time) time.Duration { return max(time.Since(t), 0) }
+
 // Open asks for a session. The answer is a stream of OpenEvent.
 type Open struct {
 	Target gateway.Target    `json:"target"`

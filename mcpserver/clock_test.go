@@ -1,0 +1,41 @@
+package mcpserver_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"gateway/daemon/api"
+)
+
+// Where the clock has been set back, nothing has lasted for less than no time.
+func TestClockIsSetBack(t *testing.T) {
+	later := time.Now().Add(time.Hour)
+	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", Text: "make", State: string(api.Running), StartedAt: later}
+	s := api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command, OpenedAt: later, UsedAt: later}
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, _ *http.Request) { reply(w, []api.Session{s}) })
+	routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) { reply(w, s) })
+	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, api.Waited{Command: &command})
+	})
+	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) { reply(w, api.Output{}) })
+	agent := agentOn(t, routes)
+	for tool, arguments := range map[string]map[string]any{
+		"wait":     {"session": "s", "until": "exit", "wait_ms": 1},
+		"sessions": {"action": "list"},
+	} {
+		r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, err := json.Marshal(r.Content)
+		if err != nil || r.IsError || strings.Contains(string(said), ":-") || strings.Contains(string(said), " -") || !strings.Contains(string(said), "make") {
+			t.Errorf("%s says %s, %v", tool, said, err)
+		}
+	}
+}
