@@ -32,7 +32,7 @@ type agentClient struct {
 type agentKey struct {
 	pub    gossh.PublicKey // a certificate as such
 	label  string
-	signer func(*keyring) gossh.Signer
+	signer func(*keyring) *signer
 }
 
 // dialAgent asks an agent for its keys. Everything ends with ctx.
@@ -59,7 +59,7 @@ func dialAgent(ctx context.Context, socket string, patience time.Duration) (*age
 		if key, ok := s.PublicKey().(*agent.Key); ok && key.Comment != "" {
 			label += ": " + key.Comment
 		}
-		a.keys = append(a.keys, agentKey{pub: pub, label: label, signer: func(k *keyring) gossh.Signer {
+		a.keys = append(a.keys, agentKey{pub: pub, label: label, signer: func(k *keyring) *signer {
 			load := func() (gossh.Signer, error) {
 				return &agentSigner{s.(gossh.AlgorithmSigner), conn, k, fingerprint(pub) + " (" + label + ")"}, nil
 			}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	gossh "golang.org/x/crypto/ssh"
 )
@@ -43,7 +44,8 @@ type authenticator struct {
 	allowed   []string // methods that the server accepts next
 	passed    []string // methods that it accepted, and wants another one
 	offered   []string // what was refused so far, for the message
-	latest    string   // the key offered last
+	withheld  []string // keys that were not shown, since no signature of theirs would be taken
+	latest    string   // the key whose turn it was last
 	troubled  int      // problems with keys up to then
 	gathered  bool     // keys were looked for
 	password  bool     // Config.Password was shown
@@ -77,9 +79,14 @@ func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod,
 	if a.abandoned != nil {
 		return nil, a.abandoned
 	}
-	if a.latest != "" && len(a.keys.problems) > a.troubled { // the machine wanted this key, which could not sign
-		a.offered = slices.DeleteFunc(a.offered, func(label string) bool { return label == a.latest })
+	switch isLatest := func(label string) bool { return label == a.latest }; {
+	case a.latest == "":
+	case !slices.ContainsFunc(a.offered, isLatest):
+		a.withheld = append(a.withheld, a.latest)
+	case len(a.keys.problems) > a.troubled: // the machine wanted this key, which could not sign
+		a.offered = slices.DeleteFunc(a.offered, isLatest)
 	}
+	a.latest = ""
 	a.allowed, a.passed = server.AllowedMethods, server.PartialSuccessMethods
 	c := a.config
 	if slices.Contains(a.allowed, methodKey) {
@@ -88,10 +95,11 @@ func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod,
 			a.keys.gather()
 		}
 		if signer, label := a.keys.next(); signer != nil {
-			a.offered = append(a.offered, label)
-			c.trace("auth", "offered %s", label)
 			a.latest, a.troubled = label, len(a.keys.problems)
-			return gossh.PublicKeys(signer), nil
+			return gossh.PublicKeys(shown{signer, sync.OnceFunc(func() {
+				a.offered = append(a.offered, label)
+				c.trace("auth", "offered %s", label)
+			})}), nil
 		}
 	}
 	if a.may(methodPassword, c.Password != nil || c.Ask != nil) {
@@ -191,12 +199,15 @@ func (a *authenticator) failure() error {
 		return a.interaction()
 	case len(a.offered) == 0 && !slices.Contains(a.allowed, methodKey) && asks:
 		return a.interaction()
-	case len(a.offered) == 0 && slices.Contains(a.allowed, methodKey):
+	case len(a.offered)+len(a.withheld) == 0 && slices.Contains(a.allowed, methodKey):
 		return c.failure(codeNoKey, nil, "set identity for this host, start an agent, or give a password by reference",
 			"no key to show: looked in %s; the server accepts %s", a.keys.looked(), list(a.allowed, ", "))
 	}
 	tried := strings.Join(a.offered, ", ")
-	if tried == "" {
+	switch {
+	case tried == "" && len(a.withheld) > 0:
+		tried = "nothing"
+	case tried == "":
 		tried = "nothing, for it has none of these methods"
 	}
 	if len(a.passed) > 0 {
@@ -205,6 +216,10 @@ func (a *authenticator) failure() error {
 	hint := "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason"
 	if len(a.methods) > 0 && len(a.methods) == len(a.offered) { // no key
 		hint = "check user and password; the server's log has the reason"
+	}
+	if len(a.withheld) > 0 { // other types of keys have no choice of signatures
+		tried += "; did not show " + strings.Join(a.withheld, ", ") + ", since the server takes no RSA signatures with SHA-2"
+		hint = "use a key of another type, such as ed25519, or have the server accept rsa-sha2-512"
 	}
 	return c.failure(codeRejected, nil, hint,
 		"authentication as %s refused: tried %s; the server accepts %s", c.User, tried, list(a.allowed, ", "))

@@ -244,6 +244,33 @@ func TestAuthFails(t *testing.T) {
 	}
 }
 
+// A key whose signatures the server does not take is not shown to it, so it is not
+// told as refused.
+func TestAuthWithoutSignatures(t *testing.T) {
+	rsa, wanted, other := sshdtest.NewKey(t, "rsa"), sshdtest.NewKey(t, "ed25519"), sshdtest.NewKey(t, "ed25519")
+	c := serve(t, &gossh.ServerConfig{
+		PublicKeyAuthAlgorithms: []string{gossh.KeyAlgoED25519, gossh.KeyAlgoRSA},
+		PublicKeyCallback: func(_ gossh.ConnMetadata, key gossh.PublicKey) (*gossh.Permissions, error) {
+			if !bytes.Equal(key.Marshal(), wanted.Public().Marshal()) {
+				return nil, errors.New("no")
+			}
+			return nil, nil
+		},
+	})
+	unshown := "did not show ssh-rsa " + gossh.FingerprintSHA256(rsa.Public()) + " (" + rsa.File + "), since the server takes no RSA signatures with SHA-2"
+	for tried, identities := range map[string][]ssh.Identity{
+		"tried nothing; ": {{Path: rsa.File}},
+		"tried ssh-ed25519 " + gossh.FingerprintSHA256(other.Public()) + " (" + other.File + "); ": {{Path: other.File}, {Path: rsa.File}},
+	} {
+		c.Identities = identities
+		if err := refused(t, c, "auth.rejected", tried+unshown); !strings.Contains(err.Hint, "ed25519") {
+			t.Errorf("hint %q", err.Hint)
+		}
+	}
+	c.Identities = []ssh.Identity{{Path: rsa.File}, {Path: wanted.File}}
+	dial(t, c)
+}
+
 // TestUnlockingTakesItsTime: what this machine does is not the peer's delay.
 func TestUnlockingTakesItsTime(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})

@@ -27,20 +27,19 @@ func (k *keyring) badCertificate(path string, err error) {
 }
 
 // addCert adds a certificate if it is for the key.
-func (k *keyring) addCert(cert *gossh.Certificate, key gossh.Signer, label string) {
-	if !bytes.Equal(cert.Key.Marshal(), key.PublicKey().Marshal()) || k.expired(cert, label) {
+func (k *keyring) addCert(cert *gossh.Certificate, key *signer, label string) {
+	if !bytes.Equal(cert.Key.Marshal(), key.pub.Marshal()) || k.expired(cert, label) {
 		return
 	}
-	if signer, err := gossh.NewCertSigner(cert, key); err == nil { // it fails only for another key
-		blob := string(cert.Marshal())
-		if !k.seen[blob] {
-			k.seen[blob] = true
-			k.candidates = append(k.candidates, candidate{
-				label: fmt.Sprintf("%s %s (%s)", cert.Type(), fingerprint(cert.Key), label),
-				open:  func() (gossh.Signer, error) { return signer, nil },
-			})
-		}
+	blob := string(cert.Marshal())
+	if k.seen[blob] {
+		return
 	}
+	k.seen[blob] = true
+	k.candidates = append(k.candidates, candidate{
+		label: fmt.Sprintf("%s %s (%s)", cert.Type(), fingerprint(cert.Key), label),
+		open:  func() (*signer, error) { return &signer{pub: cert, load: key.load}, nil },
+	})
 }
 
 // expired notes a certificate whose time is not now. It is not shown: the

@@ -38,11 +38,11 @@ type keyring struct {
 // A candidate is a key whose turn may come. open may need a passphrase.
 type candidate struct {
 	label string
-	open  func() (gossh.Signer, error)
+	open  func() (*signer, error)
 }
 
 // next returns the next key that can sign, or nil.
-func (k *keyring) next() (gossh.Signer, string) {
+func (k *keyring) next() (*signer, string) {
 	for len(k.candidates) > 0 {
 		c := k.candidates[0]
 		k.candidates = k.candidates[1:]
@@ -198,7 +198,7 @@ func (k *keyring) addLocked(id Identity, data []byte, pub gossh.PublicKey) {
 		k.addWithCerts(id, &signer{pub: pub, load: unlock}, id.name())
 		return
 	}
-	k.candidates = append(k.candidates, candidate{label: id.name(), open: func() (gossh.Signer, error) {
+	k.candidates = append(k.candidates, candidate{label: id.name(), open: func() (*signer, error) {
 		private, err := unlock()
 		if err != nil {
 			return nil, err
@@ -252,7 +252,7 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 }
 
 // addWithCerts adds a key's certificates, and then the key.
-func (k *keyring) addWithCerts(id Identity, key gossh.Signer, label string) {
+func (k *keyring) addWithCerts(id Identity, key *signer, label string) {
 	if id.Path != "" {
 		path := strings.TrimSuffix(id.Path, ".pub") + "-cert.pub"
 		if cert, err := k.readCertificate(path); err == nil {
@@ -265,21 +265,21 @@ func (k *keyring) addWithCerts(id Identity, key gossh.Signer, label string) {
 }
 
 // add adds a key after those certificates for it that were named.
-func (k *keyring) add(key gossh.Signer, label string) {
+func (k *keyring) add(key *signer, label string) {
 	for _, cert := range k.certs {
 		k.addCert(cert, key, "certificate "+cert.KeyId)
 	}
-	if cert, ok := key.PublicKey().(*gossh.Certificate); ok && k.expired(cert, label) {
+	if cert, ok := key.pub.(*gossh.Certificate); ok && k.expired(cert, label) {
 		return
 	}
-	blob := string(key.PublicKey().Marshal())
+	blob := string(key.pub.Marshal())
 	if k.seen[blob] {
 		return
 	}
 	k.seen[blob] = true
 	k.candidates = append(k.candidates, candidate{
-		label: fmt.Sprintf("%s %s (%s)", key.PublicKey().Type(), fingerprint(key.PublicKey()), label),
-		open:  func() (gossh.Signer, error) { return key, nil },
+		label: fmt.Sprintf("%s %s (%s)", key.pub.Type(), fingerprint(key.pub), label),
+		open:  func() (*signer, error) { return key, nil },
 	})
 }
 

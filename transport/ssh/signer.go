@@ -8,8 +8,8 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
-// A signer signs with a key that may have to be unlocked first. With RSA it
-// signs over SHA-2 alone (RFC 8332): OpenSSH has refused SHA-1 since 8.8.
+// A signer signs for a key, or a certificate of it, that may have to be unlocked first.
+// With RSA it signs over SHA-2 alone (RFC 8332): OpenSSH has refused SHA-1 since 8.8.
 type signer struct {
 	pub  gossh.PublicKey
 	load func() (gossh.Signer, error)
@@ -51,4 +51,25 @@ func (s *signer) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string
 		return key.Sign(rand, data)
 	}
 	return algorithmic.SignWithAlgorithm(rand, data, algorithm)
+}
+
+// A shown signer tells when its key is shown. x/crypto does not do that where the
+// server takes no signature that the signer makes, as one of RSA with SHA-2.
+type shown struct {
+	*signer
+	tell func()
+}
+
+// PublicKey implements [gossh.Signer].
+func (s shown) PublicKey() gossh.PublicKey { return shownKey{s.pub, s.tell} }
+
+type shownKey struct {
+	gossh.PublicKey
+	tell func()
+}
+
+// Marshal implements [gossh.PublicKey]. What is shown is marshalled first.
+func (k shownKey) Marshal() []byte {
+	k.tell()
+	return k.PublicKey.Marshal()
 }
