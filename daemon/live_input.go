@@ -2,7 +2,9 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"gateway/daemon/api"
 	"gateway/session"
@@ -43,12 +45,20 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 	return s.answering(func() error { return typeTo(engine, in) })
 }
 
-// interrupt asks the command that runs to end.
+// beginTime is how long an interrupt waits for a command to begin. For what that takes,
+// such as a further channel, the machine may let one wait much longer.
+const beginTime = time.Second
+
+// interrupt asks the command that runs to end. One that does not begin is given up,
+// whatever the level: nobody looks after it any more when it does.
 func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	engine, err := s.running(ctx, in.Command)
-	if err != nil {
+	soon, cancel := context.WithTimeout(ctx, beginTime)
+	defer cancel()
+	engine, err := s.running(soon, in.Command)
+	unbegun := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+	if err != nil && !unbegun {
 		return err
 	}
 	if err := s.takenLocked(scope, in.Attachment); err != nil { // as in send
@@ -58,7 +68,7 @@ func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) er
 		return err
 	}
 	s.pace.hurry()
-	if in.Level == api.End {
+	if unbegun || in.Level == api.End {
 		s.stop()
 		return nil
 	}

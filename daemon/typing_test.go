@@ -100,6 +100,18 @@ func TestTypedForEver(t *testing.T) {
 		}) // to a shell that is gone
 		result(t, s, begin(t, s, "true"))
 	})
+	t.Run("interrupt", func(t *testing.T) { // so where the machine has no channel for its output
+		s := open(t)
+		_ = slowly(t, s, func(next *api.Command) {
+			if err := s.interrupt(t.Context(), "", api.Interrupt{Level: string(session.Int), Command: next.ID}); err != nil {
+				t.Errorf("interrupt = %v", err)
+			}
+			if r := result(t, s, next); r.Verdict != session.NotStarted || gateway.Code(r.Err) != "cmd.interrupted" {
+				t.Errorf("the next command: %+v, %v", r, r.Err)
+			}
+		})
+		result(t, s, begin(t, s, "true"))
+	})
 }
 
 // What a command asks while something is still being typed to it is not what that
