@@ -928,9 +928,11 @@ func TestRequestIsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"caf\xe9":                `"code":"usage","message":"daemon: the request is not valid UTF-8"`,
-		`caf\udce9`:              `"code":"usage","message":"daemon: the request has half a surrogate pair`,
-		`caf\u00e9 \ud83d\ude00`: `"code":"session.not_found"`,
+		"caf\xe9":                   `"code":"usage","message":"daemon: the request is not valid UTF-8"`,
+		`caf\udce9`:                 `"code":"usage","message":"daemon: the request has half a surrogate pair`,
+		`caf\u00e9 \ud83d\ude00`:    `"code":"session.not_found"`,
+		`"} {"command":"`:           `"code":"usage","message":"daemon: the request has something behind its JSON"`,
+		`","timeout_ms":-1,"cwd":"`: `"code":"usage","message":"daemon: request: a time of -1 ms"`,
 	} {
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/sessions/work/commands", strings.NewReader(`{"command":"echo `+text+`"}`))
 		answer := httptest.NewRecorder()

@@ -63,6 +63,9 @@ func (q *request) body(into any) error {
 	if err := decoder.Decode(into); err != nil {
 		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: request: %v", err)}
 	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return &transport.Error{Code: "usage", Message: "daemon: the request has something behind its JSON"}
+	}
 	return nil
 }
 

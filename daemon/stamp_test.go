@@ -3,8 +3,11 @@ package daemon_test
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"regexp"
+	"strconv"
 	"testing"
+	"time"
 
 	"gateway/daemon"
 	"gateway/daemon/api"
@@ -56,6 +59,23 @@ func TestTimesAreAsOfResults(t *testing.T) {
 	for _, found := range times {
 		if !right.Match(found[2]) {
 			t.Errorf("%s is %s", found[1], found[2])
+		}
+	}
+}
+
+// A time that is longer than anybody waits is not a short one: some ask for the largest
+// number there is.
+func TestLongTimes(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	open(t, c, api.Open{Name: "work"})
+	for _, ms := range []int64{math.MaxInt64, math.MaxInt64 / 2, 1<<64/1_000_000 + 1} {
+		var long api.Duration
+		if err := json.Unmarshal([]byte(strconv.FormatInt(ms, 10)), &long); err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 0.05", Timeout: long, Wait: api.Duration(time.Minute)})
+		if err != nil || r.State != "exited" {
+			t.Errorf("with a timeout of %d ms: %+v, %v", ms, r, err)
 		}
 	}
 }

@@ -4,6 +4,8 @@ package api
 
 import (
 	"encoding/json"
+	"fmt"
+	"math"
 	"time"
 
 	"gateway/gateway"
@@ -212,12 +214,19 @@ func (d Duration) MarshalJSON() ([]byte, error) {
 	return json.Marshal((time.Duration(d) + time.Millisecond - 1).Milliseconds())
 }
 
-// UnmarshalJSON reads milliseconds.
+// maxMillis is about what a Duration holds: 292 years.
+const maxMillis = int64(math.MaxInt64/time.Millisecond) - 1
+
+// UnmarshalJSON reads milliseconds. More than a Duration holds is as much as it does,
+// and less than none is refused.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var ms int64
 	if err := json.Unmarshal(b, &ms); err != nil {
 		return err
 	}
-	*d = Duration(time.Duration(ms) * time.Millisecond)
+	if ms < 0 {
+		return fmt.Errorf("a time of %d ms", ms)
+	}
+	*d = Duration(time.Duration(min(ms, maxMillis)) * time.Millisecond)
 	return nil
 }
