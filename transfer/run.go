@@ -93,6 +93,12 @@ func (r *run) all(ctx context.Context) error {
 			r.failed(ctx, source, t.to, err)
 			continue
 		}
+		if into && !exists { // only now: for sources that are not there it would stay, and be empty
+			if err := r.makeInto(ctx); err != nil {
+				return err
+			}
+			exists = true
+		}
 		if info.Mode.IsRegular() && r.Watch != nil {
 			r.Watch.Found(info.Size)
 		}
@@ -190,7 +196,7 @@ func forAll(items []string, do func(i int, item string)) {
 }
 
 // into reports whether copies go into the directory Into, and whether something
-// is there at all.
+// is there at all: else it is still to be made.
 func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error) {
 	plain := strings.TrimRight(r.Into, "/") // with the slash, a file would be as good as nothing
 	if plain == "" {
@@ -209,7 +215,7 @@ func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, false, err
 	case r.MakeInto:
-		return true, false, r.makeInto(ctx)
+		return true, false, nil
 	case several || strings.HasSuffix(r.Into, "/"):
 		return false, false, noDirectory(name)
 	case r.DryRun: // else it turns out when the file is made

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -83,6 +84,34 @@ func TestTreesMeet(t *testing.T) {
 	// As with cp -p, a directory is in the end what the last one is.
 	if info, err := os.Stat(into + "/s"); err != nil || !info.ModTime().Equal(old) || info.Mode() != fs.ModeDir|0o700 {
 		t.Errorf("s is %v, %v", info, err)
+	}
+}
+
+// TestMakesIntoForSomething: a directory that a copy makes to go into is there for what
+// is copied, and for nothing else.
+func TestMakesIntoForSomething(t *testing.T) {
+	from, to := tree(t, map[string]string{"f": "text", "dir/in": ""}), t.TempDir()
+	for paths, code := range map[string]string{"/none": "file.not_found", "/dir": "file.is_directory", "/none /dir": ""} {
+		job := transfer.Copy{From: &transfer.Local{}, To: &transfer.Local{}, Into: to + "/out/host", Several: true, MakeInto: true}
+		for name := range strings.FieldsSeq(paths) {
+			job.Paths = append(job.Paths, from+name)
+		}
+		if r := job.Run(t.Context()); r.OK() || code != "" && gateway.Code(r.Err) != code {
+			t.Errorf("%s: %+v, want %s", paths, r, code)
+		}
+		if _, err := os.Lstat(to + "/out"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: out is there: %v", paths, err)
+		}
+		job.Paths = append(job.Paths, from+"/f")
+		if r := job.Run(t.Context()); r.Files != 1 {
+			t.Errorf("%s and a file: %+v", paths, r)
+		}
+		if got, err := os.ReadFile(to + "/out/host/f"); string(got) != "text" {
+			t.Errorf("%s and a file: %q, %v", paths, got, err)
+		}
+		if err := os.RemoveAll(to + "/out"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
