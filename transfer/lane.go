@@ -78,6 +78,27 @@ type lane struct {
 	file *sftp.File
 }
 
+// open opens a file. One that comes when nobody waits for it any more, or that call
+// refuses, is closed.
+func (l *link) open(ctx context.Context, call func() (*sftp.File, error)) (*sftp.File, error) {
+	var file *sftp.File
+	opening := l.begin(func() (_ int, err error) {
+		file, err = call()
+		return 0, err
+	})
+	_, err := opening.wait(ctx)
+	if err == nil {
+		return file, nil
+	}
+	l.begin(func() (int, error) {
+		if <-opening.done; file == nil {
+			return 0, opening.err
+		}
+		return 0, file.Close()
+	})
+	return nil, err
+}
+
 // lanes are the one or two of a file. The second one comes when it is open, so
 // that nobody waits for it.
 type lanes struct {
@@ -102,23 +123,16 @@ func (l *lanes) widen(ctx context.Context, r *Remote, path string, flags int, si
 		if link == nil {
 			return
 		}
-		var file *sftp.File
-		call := link.begin(func() (_ int, err error) {
-			if file, err = link.OpenFile(path, flags); err == nil && check != nil {
+		file, err := link.open(ctx, func() (*sftp.File, error) {
+			file, err := link.OpenFile(path, flags)
+			if err == nil && check != nil {
 				err = check(ctx, file)
 			}
-			return 0, err
+			return file, err
 		})
-		if _, err := call.wait(ctx); err == nil {
+		if err == nil { // else the first one does it all
 			l.second.Store(&lane{link, file})
-			return
 		}
-		link.begin(func() (int, error) { // the first one does it all
-			if <-call.done; file == nil {
-				return 0, call.err
-			}
-			return 0, file.Close()
-		})
 	})
 }
 

@@ -17,7 +17,7 @@ const ahead = 3 << 20
 
 // Open implements [Source].
 func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (Content, error) {
-	file, err := get(ctx, r.link, func() (*sftp.File, error) { return r.link.Open(at(path)) })
+	file, err := r.link.open(ctx, func() (*sftp.File, error) { return r.link.Open(at(path)) })
 	if err != nil {
 		return nil, r.problem("read", path, err)
 	}

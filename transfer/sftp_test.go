@@ -1,6 +1,8 @@
 package transfer
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -127,6 +129,35 @@ func TestFewBlocksAhead(t *testing.T) {
 	}
 	close(p.next)
 	writing.Wait()
+}
+
+// opened is a server's files, of which it tells when one is closed.
+type opened struct{ closed chan struct{} }
+
+func (o opened) Fileread(*sftp.Request) (io.ReaderAt, error) { return o, nil }
+func (o opened) ReadAt([]byte, int64) (int, error)           { return 0, io.EOF }
+func (o opened) Close() error                                { close(o.closed); return nil }
+
+// TestOpenedTooLate: a file that a server opens when nobody waits for it any more does
+// not stay open there.
+func TestOpenedTooLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	given := make(chan struct{})
+	near, far := net.Pipe()
+	o := opened{make(chan struct{})}
+	r := remote(t, linkTo(t, sftp.NewRequestServer(far, sftp.Handlers{FileGet: o}), near, onOpen{near, func() {
+		cancel()
+		<-given
+	}}))
+	if _, err := r.Open(ctx, "/f", Info{}, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that it was given up", err)
+	}
+	close(given)
+	select {
+	case <-o.closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the file stays open")
+	}
 }
 
 // ending has a server end when a file is begun.
