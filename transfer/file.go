@@ -1,13 +1,11 @@
 package transfer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -340,88 +338,4 @@ func (f *fileCopy) stream(ctx context.Context, content Content, part Part, c *ch
 
 func (f *fileCopy) hasChanged() error {
 	return refuse(codeChanged, "copy it again when nobody writes to it; a file that the kernel makes up may never have the size it shows", "%s changed while it was read", Show(f.From.About().Name, f.task.from))
-}
-
-// oldPart finds what earlier copies have left, and of it the largest part of which
-// something is right, or else the largest one.
-func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err error) {
-	dir, name := split(f.to)
-	left, err := f.left.in(ctx, f.To, dir)
-	if err != nil {
-		return "", 0, err
-	}
-	parts := slices.DeleteFunc(slices.Clone(left), func(info Info) bool { return !isPart(info.Name, name) })
-	slices.SortFunc(parts, func(a, b Info) int { return cmp.Compare(b.Size, a.Size) })
-	for _, info := range parts {
-		part := Join(dir, info.Name)
-		if at == 0 {
-			if whole := min(info.Size, f.info.Size) / step * step; whole > 0 {
-				if at, err = f.rightUntil(ctx, part, whole); err != nil {
-					return "", 0, err
-				}
-			}
-			if path == "" || at > 0 {
-				path, part = part, path
-			}
-		}
-		if part != "" {
-			f.others = append(f.others, part)
-		}
-	}
-	return path, at, nil
-}
-
-// sweep removes the other parts, but for those of somebody else: nobody goes on with them
-// any more. One that stays there harms nothing.
-func (f *fileCopy) sweep(ctx context.Context) {
-	for _, old := range f.others {
-		if part, _ := f.To.Create(ctx, Spec{Path: f.to, Perm: onlyOwner, Old: old}); part != nil {
-			part.Abandon(false)
-		}
-	}
-}
-
-// rightUntil returns up to where a part is a beginning of the file, in whole steps.
-func (f *fileCopy) rightUntil(ctx context.Context, part string, end int64) (at int64, err error) {
-	passes := func(to int64) bool {
-		same := false
-		if err == nil {
-			same, err = f.sameRange(ctx, part, at, to)
-		}
-		if same {
-			at = to
-		}
-		return same
-	}
-	if passes(end) {
-		return at, err
-	}
-	// What was under way when it was cut short may have left a gap before the end.
-	if end <= gap || !passes(end-gap) {
-		for at+segment <= end && passes(at+segment) {
-		}
-		end = min(end, at+segment)
-	}
-	for end-at > step && err == nil {
-		if middle := at + (end-at)/2/step*step; !passes(middle) {
-			end = middle
-		}
-	}
-	return at, err
-}
-
-// gap is how much can have been under way of a part, in whole steps.
-const gap = (underway*block/step + 1) * step
-
-func (f *fileCopy) sameRange(ctx context.Context, part string, from, to int64) (bool, error) {
-	var theirs Sum
-	var failed error
-	var other sync.WaitGroup
-	other.Go(func() { theirs, failed = f.To.Sum(ctx, part, from, to) })
-	ours, err := f.From.Sum(ctx, f.task.from, from, to)
-	other.Wait()
-	if errors.Is(failed, fs.ErrPermission) { // what is ours can be read
-		failed = foreignPart(f.To.About().Name, part)
-	}
-	return ours == theirs, errors.Join(err, failed)
 }
