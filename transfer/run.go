@@ -322,22 +322,3 @@ func (r *run) count(n *int64) {
 	defer r.mu.Unlock()
 	*n++
 }
-
-// finishDirs gives directories what they could not have while they were filled,
-// the deepest first: one that nobody may enter must be the last on its way.
-func (r *run) finishDirs(ctx context.Context) {
-	byDepth := map[int][]string{}
-	deepest := 0
-	for dir := range r.attrs {
-		depth := strings.Count(dir, "/")
-		byDepth[depth] = append(byDepth[depth], dir)
-		deepest = max(deepest, depth)
-	}
-	for depth := deepest; depth >= 0; depth-- {
-		forAll(byDepth[depth], func(_ int, dir string) {
-			if err := r.To.Chattr(ctx, dir, r.attrs[dir]); err != nil {
-				r.failed(ctx, dir, dir, err)
-			}
-		})
-	}
-}

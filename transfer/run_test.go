@@ -141,6 +141,32 @@ func TestNoWayOut(t *testing.T) {
 	}
 }
 
+// shared is a machine on which another copy makes each directory a moment earlier.
+type shared struct{ *transfer.Local }
+
+func (m shared) Mkdir(ctx context.Context, path string, perm fs.FileMode) error {
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return m.Local.Mkdir(ctx, path, perm)
+}
+
+// TestTwoCopiesMeet: two copies may go to the same place at the same time.
+func TestTwoCopiesMeet(t *testing.T) {
+	from, into := tree(t, map[string]string{"a/b/c": "text", "a/d": "text"}), t.TempDir()
+	for _, dst := range []string{into, into + "/new"} {
+		r := (&transfer.Copy{From: &transfer.Local{}, To: shared{&transfer.Local{}}, Paths: []string{from + "/a"}, Into: dst, Recursive: true}).Run(t.Context())
+		if !r.OK() || r.Files != 2 || r.Dirs != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	for _, name := range []string{"a/b/c", "a/d", "new/b/c", "new/d"} {
+		if got, err := os.ReadFile(into + "/" + name); string(got) != "text" {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 // hashing is a machine that hashes its files itself, and where something happens
 // before it does.
 type hashing struct {
@@ -263,63 +289,4 @@ func TestNothingUnderWay(t *testing.T) {
 			t.Errorf("%+v, want that nothing is asked any more", report)
 		}
 	})
-}
-
-// noHasher is a machine that runs no program that hashes, and counts what is read of a
-// file to be hashed elsewhere.
-type noHasher struct {
-	*transfer.Local
-	read *atomic.Int64
-}
-
-func (noHasher) Hashes(context.Context) bool { return false }
-
-func (m noHasher) Sum(ctx context.Context, path string, from, to int64) (transfer.Sum, error) {
-	if strings.HasSuffix(path, ".part") {
-		m.read.Add(to - from)
-	}
-	return m.Local.Sum(ctx, path, from, to)
-}
-
-// TestPartIsReadBackOnce: what is there of a file is compared without being read again and
-// again, where all of it has to come here.
-func TestPartIsReadBackOnce(t *testing.T) {
-	const size, there, segment = 110 << 20, 101 << 20, 32 << 20
-	from := tree(t, map[string]string{"f": ""})
-	if err := os.Truncate(from+"/f", size); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct{ wrong, used, read int64 }{
-		{-1, there, there},
-		{100<<20 + 1, 100 << 20, there + segment},
-		{70 << 20, 70 << 20, there + segment},
-		{0, 0, 2 * segment},
-	} {
-		into := t.TempDir()
-		part := into + "/.f.gateway-ABCDEFGHIJ.part"
-		if err := os.WriteFile(part, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(part, there); err != nil {
-			t.Fatal(err)
-		}
-		if test.wrong >= 0 {
-			f, err := os.OpenFile(part, os.O_WRONLY, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := f.WriteAt([]byte("x"), test.wrong); err != nil {
-				t.Error(err)
-			}
-			f.Close()
-		}
-		var read atomic.Int64
-		report := (&transfer.Copy{
-			From: &transfer.Local{}, To: noHasher{&transfer.Local{}, &read}, Paths: []string{from + "/f"}, Into: into, Resume: true,
-		}).Run(t.Context())
-		if !report.OK() || report.Resumed != test.used || read.Load() > test.read {
-			t.Errorf("wrong at %d: %d MiB used of it, want %d, and %d MiB read, want no more than %d: %+v",
-				test.wrong, report.Resumed>>20, test.used>>20, read.Load()>>20, test.read>>20, report)
-		}
-	}
 }

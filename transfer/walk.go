@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 	"strings"
 	"sync"
@@ -174,59 +173,6 @@ func (w *walk) drained(ctx context.Context) error {
 		w.changed.Wait()
 	}
 	return context.Cause(ctx)
-}
-
-// mkdir makes the directory of a task, unless it is there.
-func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
-	if !t.fresh {
-		// DST may be a symlink, which was named. What is in it was not: another copy, of
-		// what a hostile machine has, may have put it there.
-		info, err := w.To.Stat(ctx, t.to, t.to == w.Into)
-		switch {
-		case err == nil && info.Mode&fs.ModeSymlink != 0:
-			return false, refuse(codeNotDirectory, "remove it, or copy into what it points to", "%s is a symlink, which is not followed", Show(w.To.About().Name, t.to))
-		case err == nil && !info.Mode.IsDir():
-			return false, refuse(codeNotDirectory, "", "%s is there and no directory", Show(w.To.About().Name, t.to))
-		case err == nil:
-			w.dirEnd(t, nil)
-			return false, nil
-		case !errors.Is(err, fs.ErrNotExist):
-			return false, err
-		}
-	}
-	if w.DryRun {
-		return true, nil
-	}
-	perm := t.info.Mode.Perm()
-	if err := w.To.Mkdir(ctx, t.to, perm|0o700); err != nil {
-		return false, err
-	}
-	w.n.dirs.Add(1)
-	if perm&0o700 != 0o700 && !w.Preserve { // it is to have less than it needs while it is filled
-		made, err := w.To.Stat(ctx, t.to, false)
-		if err != nil {
-			return false, err
-		}
-		perm &= made.Mode.Perm()
-		w.dirEnd(t, &perm)
-		return true, nil
-	}
-	w.dirEnd(t, nil)
-	return true, nil
-}
-
-// dirEnd notes what a directory gets in the end: perm, or what is to be kept.
-func (w *walk) dirEnd(t task, perm *fs.FileMode) {
-	attr := Attr{Perm: perm}
-	if w.Preserve {
-		attr = Attr{Perm: new(t.info.Mode.Perm()), Accessed: t.info.Accessed, Modified: t.info.Modified}
-	}
-	if attr.empty() || w.DryRun {
-		return
-	}
-	w.run.mu.Lock()
-	defer w.run.mu.Unlock()
-	w.attrs[t.to] = attr
 }
 
 // excluded reports whether a pattern leaves an entry out.
