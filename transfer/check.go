@@ -197,7 +197,7 @@ func (c *checker) source(content Content, n int64) error {
 	if c.theirs != nil {
 		theirs, asked := <-c.theirs
 		if asked && theirs.err != nil {
-			return theirs.err
+			return c.unlessReplaced(theirs.err)
 		}
 		if same = asked && theirs.sum == read[0].sum; same && c.at == 0 {
 			return nil
@@ -224,20 +224,25 @@ func (c *checker) source(content Content, n int64) error {
 	for _, e := range read {
 		switch sum, err := c.From.Sum(c.ctx, c.task.from, e.from, e.to); {
 		case err != nil:
-			return err
+			return c.unlessReplaced(err)
 		case sum == e.sum:
-		case changed || c.replaced():
+		case changed:
 			return c.hasChanged()
 		default:
-			return mismatch(c.To.About().Name, c.task.to)
+			// Where times are whole seconds, a file is written to twice without a trace.
+			return c.unlessReplaced(refuse(codeMismatch, "it may have been written to while it was read: copy it again, or else look at the disk and the memory of the machine",
+				"%s: what was read is not what it has", Show(c.From.About().Name, c.task.from)))
 		}
 	}
 	return nil
 }
 
-// replaced reports whether the source's name is another file's since it was
-// opened, or nobody's: hashed is what has the name.
-func (c *checker) replaced() bool {
-	info, err := c.From.Stat(c.ctx, c.task.from, true)
-	return errors.Is(err, fs.ErrNotExist) || err == nil && differs(info, c.info)
+// unlessReplaced is an error about the source, unless its name is another file's since it
+// was opened, or nobody's: what has the name is what was hashed.
+func (c *checker) unlessReplaced(err error) error {
+	info, failed := c.From.Stat(c.ctx, c.task.from, true)
+	if errors.Is(failed, fs.ErrNotExist) || failed == nil && differs(info, c.info) {
+		return c.hasChanged()
+	}
+	return err
 }

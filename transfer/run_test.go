@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/transfer"
+	"gateway/transport"
 )
 
 // tree makes a directory with these files.
@@ -171,34 +173,73 @@ func TestTwoCopiesMeet(t *testing.T) {
 // before it does.
 type hashing struct {
 	*transfer.Local
-	before func()
+	before func() error
 }
 
-func (h hashing) Hashes(context.Context) bool {
-	h.before()
-	return true
+func (h hashing) Hashes(context.Context) bool { return true }
+
+func (h hashing) Sum(ctx context.Context, path string, from, to int64) (transfer.Sum, error) {
+	if err := h.before(); err != nil {
+		return transfer.Sum{}, err
+	}
+	return h.Local.Sum(ctx, path, from, to)
 }
 
-// TestSourceReplaced: where another file has the name of the source when that is
-// hashed, nothing is wrong with the target.
-func TestSourceReplaced(t *testing.T) {
-	from := tree(t, map[string]string{"f": strings.Repeat("a", 1<<20), "new": strings.Repeat("b", 1<<20)})
-	old := time.Unix(1e9, 0)
-	if err := os.Chtimes(from+"/f", old, old); err != nil {
-		t.Fatal(err)
+// TestSourceIsAnother: where the source is another file when it is hashed, nothing is
+// said of the target, nor of a file that is there no more.
+func TestSourceIsAnother(t *testing.T) {
+	old, size := time.Unix(1e9, 0), 1<<20
+	for name, test := range map[string]struct {
+		becomes func(path string) error
+		code    string
+	}{
+		"replaced": {func(path string) error { return os.Rename(path+".new", path) }, "file.changed"},
+		"gone": {func(path string) error {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return &transport.Error{Code: "file.permission", Message: "it may not be read"} // as far as is known there
+		}, "file.changed"},
+		"written to within a second": {func(path string) error {
+			if err := os.WriteFile(path, []byte(strings.Repeat("c", size)), 0o600); err != nil {
+				return err
+			}
+			return os.Chtimes(path, old, old)
+		}, "file.mismatch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := tree(t, map[string]string{"f": strings.Repeat("a", size), "f.new": strings.Repeat("b", size)})
+			path := from + "/f"
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+			read := &reading{read: make(chan struct{})}
+			machine := hashing{&transfer.Local{}, sync.OnceValue(func() error {
+				<-read.read
+				return test.becomes(path)
+			})}
+			into := t.TempDir()
+			report := (&transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{path}, Into: into, Watch: read}).Run(t.Context())
+			if len(report.Problems) != 1 || gateway.Code(report.Problems[0].Err) != test.code || strings.Contains(report.Problems[0].Err.Error(), into) {
+				t.Errorf("%+v, want %s of %s", report, test.code, path)
+			}
+			if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
+				t.Errorf("left behind: %v, %v", left, err)
+			}
+		})
 	}
-	machine := hashing{&transfer.Local{}, func() {
-		if err := os.Rename(from+"/new", from+"/f"); err != nil {
-			t.Error(err)
-		}
-	}}
-	into := t.TempDir()
-	report := (&transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{from + "/f"}, Into: into}).Run(t.Context())
-	if len(report.Problems) != 1 || gateway.Code(report.Problems[0].Err) != "file.changed" {
-		t.Errorf("%+v, want file.changed", report)
-	}
-	if left, err := os.ReadDir(into); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+}
+
+// reading tells when a file of a MiB has been read.
+type reading struct {
+	ends
+	bytes int
+	read  chan struct{}
+}
+
+func (r *reading) Moved(_ string, bytes int) {
+	if r.bytes += bytes; r.bytes == 1<<20 {
+		close(r.read)
 	}
 }
 

@@ -285,6 +285,9 @@ func (s *Shell) Sum(ctx context.Context, path string, from, to int64) (Sum, erro
 		return sumContent(ctx, s, path, from, to)
 	}
 	if errors.Is(err, errNotHashed) {
+		if _, failed := s.Stat(ctx, path, true); failed != nil {
+			return Sum{}, failed
+		}
 		if out, failed := s.run(ctx, "[ -r "+word(path)+" ] || echo no"); failed == nil && len(out) > 0 {
 			err = fs.ErrPermission
 		}

@@ -172,3 +172,10 @@ func kill(t *testing.T, s *shell) {
 	}
 	<-s.pipe.Done()
 }
+
+// TestSumOfNothing: a file that is not there is not one that may not be read.
+func TestSumOfNothing(t *testing.T) {
+	if _, err := shellHere(t, "stat").Sum(t.Context(), t.TempDir()+"/none", 0, -1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, want %v", err, fs.ErrNotExist)
+	}
+}
