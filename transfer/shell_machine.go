@@ -25,6 +25,7 @@ type Shell struct {
 	hasher     *hasher
 	shells     chan *shell   // nil in it: a shell that may be begun
 	feeds      chan struct{} // has one for each program that moves a file
+	stalled    time.Duration // how long nobody reads what one gives until it is not counted
 	umask      fs.FileMode
 	stat       string // the program that prints mode, size and times
 }
@@ -38,7 +39,7 @@ const (
 
 // openShellMachine looks whether the shell has what it takes.
 func openShellMachine(ctx context.Context, c *gateway.Connection, why error) (*Shell, error) {
-	s := &Shell{name: c.Host.Name, connection: c, hasher: newHasher(c.Pipe), shells: make(chan *shell, maxShells), feeds: make(chan struct{}, maxFeeds)}
+	s := &Shell{name: c.Host.Name, connection: c, hasher: newHasher(c.Pipe), shells: make(chan *shell, maxShells), feeds: make(chan struct{}, maxFeeds), stalled: 10 * time.Second}
 	for range maxShells {
 		s.shells <- nil
 	}

@@ -1,14 +1,18 @@
 package transfer
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gateway/gateway"
 	"gateway/hosts"
@@ -177,5 +181,37 @@ func kill(t *testing.T, s *shell) {
 func TestSumOfNothing(t *testing.T) {
 	if _, err := shellHere(t, "stat").Sum(t.Context(), t.TempDir()+"/none", 0, -1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want %v", err, fs.ErrNotExist)
+	}
+}
+
+// TestNobodyReads: a file that somebody has stopped reading does not keep others from
+// being read, and goes on where it was.
+func TestNobodyReads(t *testing.T) {
+	path := t.TempDir() + "/f"
+	want := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+	if err := os.WriteFile(path, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := shellHere(t, "stat")
+	s.feeds, s.stalled = make(chan struct{}, 1), time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var open []Content
+	for range 3 {
+		content, err := s.Open(ctx, path, Info{Size: int64(len(want))}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, content)
+	}
+	for _, content := range open {
+		got, err := io.ReadAll(content)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes, %v, want %d", len(got), err, len(want))
+		}
+		content.Close()
+	}
+	if len(s.feeds) > 0 {
+		t.Error("a place is taken")
 	}
 }
