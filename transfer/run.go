@@ -58,7 +58,8 @@ func (r *run) all(ctx context.Context) error {
 		r.taken = make(map[string]string)
 	}
 	named := make(map[string]string) // the sources, by what their copies are called
-	paths = phrase.Unique(paths)     // two patterns may stand for one file
+	names := make(twins)
+	paths = phrase.Unique(paths) // two patterns may stand for one file
 	for i, found := range lookAt(ctx, r.From, paths, true) {
 		source, info, err := paths[i], found.info, found.err
 		if err != nil {
@@ -77,6 +78,7 @@ func (r *run) all(ctx context.Context) error {
 			continue
 		}
 		t := task{from: source, to: r.Into, info: info}
+		twin := false
 		if name := base(source); into && name != "" {
 			t.to = Join(r.Into, name)
 			if other, ok := named[name]; ok {
@@ -84,6 +86,7 @@ func (r *run) all(ctx context.Context) error {
 				continue
 			}
 			named[name] = source
+			twin = names.add(name) > 1
 		}
 		t.fresh = !exists && !into
 		if err := r.inside(ctx, t); err != nil {
@@ -102,7 +105,11 @@ func (r *run) all(ctx context.Context) error {
 		if info.Mode.IsRegular() && r.Watch != nil {
 			r.Watch.Found(info.Size)
 		}
-		w.add(t)
+		if twin {
+			w.hold(t)
+		} else {
+			w.add(t)
+		}
 		if r.taken != nil {
 			w.work(ctx)
 		}
@@ -182,7 +189,7 @@ func (r *run) sources(ctx context.Context) ([]string, error) {
 const atOnce = 32
 
 // forAll does something for all items, for some of them at the same time.
-func forAll(items []string, do func(i int, item string)) {
+func forAll[T any](items []T, do func(i int, item T)) {
 	places := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for i, item := range items {

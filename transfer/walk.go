@@ -37,6 +37,7 @@ type walk struct {
 	changed sync.Cond
 	dirs    []task // to be listed, the last one first: so few are waiting; guarded by mu
 	files   []task // guarded by mu
+	waiting []task // for their twins; guarded by mu
 	open    int    // tasks that are waiting or under way; guarded by mu
 }
 
@@ -104,7 +105,14 @@ func (w *walk) next(ctx context.Context, from *[]task, last bool) (task, bool) {
 	return t, true
 }
 
+// work returns when all that was added, and what was found in it, is done.
 func (w *walk) work(ctx context.Context) {
+	for more := true; more; more = ctx.Err() == nil && w.release(ctx) {
+		w.round(ctx)
+	}
+}
+
+func (w *walk) round(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -141,6 +149,7 @@ func (w *walk) dir(ctx context.Context, t task) {
 		w.failed(ctx, t.from, t.to, err)
 		return
 	}
+	names := make(twins)
 	err = w.From.List(ctx, t.from, func(info Info) error {
 		rel := Join(t.rel, info.Name)
 		if t.rel == "" {
@@ -156,6 +165,10 @@ func (w *walk) dir(ctx context.Context, t task) {
 		}
 		if info.Mode.IsRegular() && w.Watch != nil {
 			w.Watch.Found(info.Size)
+		}
+		if names.add(info.Name) > 1 {
+			w.hold(sub)
+			return nil
 		}
 		w.add(sub)
 		return w.drained(ctx)

@@ -1,0 +1,95 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"io/fs"
+	"strings"
+	"sync"
+)
+
+// twins are the names in one place that a disk may take for one: that of a Mac does not
+// tell upper and lower case apart. Of a large directory they take little memory.
+type twins map[uint64]int
+
+var twinSeed = maphash.MakeSeed()
+
+// add returns how many names are like this one, with it.
+func (t twins) add(name string) int {
+	key := twinKey(name)
+	t[key]++
+	return t[key]
+}
+
+func twinKey(name string) uint64 { return maphash.String(twinSeed, strings.ToLower(name)) }
+
+// hold has a task wait until its twin is done: then it is seen whether the target tells
+// their names apart.
+func (w *walk) hold(t task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting = append(w.waiting, t)
+}
+
+// release adds the tasks that wait, but for those whose name on the target is their twin's.
+// It reports whether there were any.
+func (w *walk) release(ctx context.Context) bool {
+	w.mu.Lock()
+	waiting := w.waiting
+	w.waiting = nil
+	w.mu.Unlock()
+	lists := make(map[string]func() (twins, error))
+	for _, t := range waiting {
+		dir, _ := split(t.to)
+		if lists[dir] == nil {
+			lists[dir] = sync.OnceValues(func() (twins, error) {
+				there := make(twins)
+				err := w.To.List(ctx, dir, func(info Info) error { there.add(info.Name); return nil })
+				return there, err
+			})
+		}
+	}
+	forAll(waiting, func(_ int, t task) {
+		dir, _ := split(t.to)
+		if err := w.apart(ctx, t, lists[dir]); err != nil {
+			w.failed(ctx, t.from, t.to, err)
+			return
+		}
+		w.add(t)
+	})
+	return len(waiting) > 0
+}
+
+// apart refuses a task whose name the target takes for its twin's: something has that
+// name, the directory does not list two that are like it, and what it lists has yet another
+// one.
+func (w *walk) apart(ctx context.Context, t task, list func() (twins, error)) error {
+	if t.info.Mode&fs.ModeSymlink != 0 && w.Links == SkipLinks {
+		return nil
+	}
+	if there, err := w.has(ctx, t.to); !there || err != nil {
+		return err
+	}
+	dir, name := split(t.to)
+	if listed, err := list(); err != nil || listed[twinKey(name)] > 1 {
+		return err
+	}
+	other := strings.ToUpper(name)
+	if other == name {
+		other = strings.ToLower(name)
+	}
+	if there, err := w.has(ctx, Join(dir, other)); !there || err != nil {
+		return err
+	}
+	return refuse(codeExists, "call one of them something else", "%s: a file whose name differs in upper and lower case alone has its place there", Show(w.To.About().Name, t.to))
+}
+
+// has reports whether something on the target has a name.
+func (w *walk) has(ctx context.Context, path string) (bool, error) {
+	_, err := w.To.Stat(ctx, path, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
