@@ -187,7 +187,8 @@ func (s *Session) install(k *keeper) {
 	frames := `frame() { printf "` + octal(parts[0]) + `%s` + octal(parts[1]) + `%s` + octal(parts[2]) + `" "$1" "$2"; }; ` +
 		`frame "&&unset _gwn" "" >` + k.dir + `/f && exec 7<` + k.dir + `/f && ` +
 		`frame "" ` + quote(s.dialect.regain) + ` >` + k.dir + `/l && exec 9<` + k.dir + `/l`
-	if k.control(frames+` && printf `+controlMark('A', nonce, "")+` >&3`) != nil {
+	// A command may have filled the stream by then: the keeper must not wait for room.
+	if k.control(frames+` && { printf `+controlMark('A', nonce, "")+` >&3 & }`) != nil {
 		return
 	}
 	s.spawn(func() {
