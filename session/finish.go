@@ -17,8 +17,11 @@ import (
 // other, and notes what the session has learnt.
 func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	for _, told := range r.looks {
-		if !r.heldUp() {
-			s.awaitLook(r, told)
+		if r.heldUp() {
+			break
+		}
+		if _, came := s.awaitLook(r, told); !came && r.keeper.isGone() {
+			break // nor will those behind it
 		}
 	}
 	p := s.detach(r)

@@ -112,20 +112,19 @@ func (r *run) counts() (n [3]int64) {
 }
 
 // unveil hands out what only looked like the beginning of a secret. A caller who has not
-// taken what came before it when the command is to end does not get it.
+// taken what came before it does not get it: he may never do.
 func (r *run) unveil() {
 	for _, from := range []Stream{Stdout, Stderr, Terminal} {
+		b := r.veil.rest(from)
+		if len(b) == 0 {
+			continue
+		}
 		outlet := r.outlet(from)
 		if !outlet.TryLock() {
-			if r.stopped.Load() {
-				r.cutShort.Store(true)
-				continue
-			}
-			outlet.Lock()
+			r.cutShort.Store(true)
+			continue
 		}
-		if b := r.veil.rest(from); len(b) > 0 {
-			r.deliver(from, b)
-		}
+		r.deliver(from, b)
 		outlet.Unlock()
 	}
 }
