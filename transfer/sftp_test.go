@@ -149,6 +149,7 @@ func TestOpenedTooLate(t *testing.T) {
 		cancel()
 		<-given
 	}}))
+	r.link.calls.Wait() // what the link itself asks for would go in one write with the open
 	if _, err := r.Open(ctx, "/f", Info{}, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was given up", err)
 	}

@@ -73,7 +73,7 @@ func (a *authenticator) settle() {
 // next is x/crypto's AuthCallback. Each key is a method of its own, so that
 // one that can't sign does not keep the others from being tried.
 func (a *authenticator) next(server *gossh.ClientAuthContext) (gossh.AuthMethod, error) {
-	if a.wire.broken.Load() {
+	if a.wire.broken.Load() || a.wire.unsent.Load() {
 		return nil, io.ErrUnexpectedEOF // x/crypto takes a lost link for a refusal and goes on
 	}
 	if a.abandoned != nil {

@@ -30,6 +30,7 @@ type wire struct {
 
 	banner atomic.Bool
 	broken atomic.Bool
+	unsent atomic.Bool  // something could not be written; there may be more to read
 	heard  atomic.Int64 // when the peer last sent something, Unix nanoseconds
 
 	quick      func() // asks the kernel to acknowledge at once; nil if it can't
@@ -84,6 +85,14 @@ func (w *wire) join(cipher string) {
 
 // Write implements [net.Conn].
 func (w *wire) Write(p []byte) (int, error) {
+	n, err := w.write(p)
+	if err != nil {
+		w.unsent.Store(true)
+	}
+	return n, err
+}
+
+func (w *wire) write(p []byte) (int, error) {
 	if len(p) == beginLen && w.joins.Load() {
 		w.begun = append(w.begun[:0], p...)
 		return len(p), nil
