@@ -59,14 +59,7 @@ func TestKeeperThatIsKilled(t *testing.T) {
 		for _, shell := range shells {
 			t.Run(shell+map[bool]string{true: " without a terminal"}[plain], func(t *testing.T) {
 				t.Parallel()
-				runtime := t.TempDir()
-				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-				defer tr.Close()
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, NoTerminal: plain})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s, runtime := openIn(t, session.Config{Shell: shell, NoTerminal: plain})
 				run(t, s, "cd /usr; V=kept")
 				fine := func(when string) {
 					t.Helper()
@@ -173,14 +166,7 @@ func TestKeeperThatTakesNoText(t *testing.T) {
 			}
 			t.Run(name+" "+patience.String(), func(t *testing.T) {
 				t.Parallel()
-				runtime := t.TempDir()
-				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-				defer tr.Close()
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", OpenTimeout: 5 * time.Second})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s, runtime := openIn(t, session.Config{Shell: "bash", OpenTimeout: 5 * time.Second})
 				run(t, s, "true")
 				pids := signalKeepers(t, runtime, syscall.SIGSTOP)
 				defer func() {
@@ -213,14 +199,7 @@ func TestInterruptWithoutAKeeper(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			runtime := t.TempDir()
-			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s, runtime := openIn(t, session.Config{Shell: shell})
 			ended := make(chan struct{})
 			var ordered time.Time
 			interrupt := sync.OnceFunc(func() {
@@ -260,13 +239,7 @@ func TestNothingIsLeftOfAKilledKeeper(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			runtime := t.TempDir()
-			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, runtime := openIn(t, session.Config{Shell: shell})
 			run(t, s, "rm() { :; }; PATH=")
 			killKeepers(t, runtime)
 			s.Close()

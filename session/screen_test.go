@@ -12,7 +12,6 @@ import (
 	"gateway/gateway"
 	"gateway/session"
 	"gateway/transport"
-	"gateway/transport/local"
 )
 
 func TestScreenAndKeys(t *testing.T) {
@@ -123,13 +122,7 @@ func TestReopenOfWhatWasCut(t *testing.T) {
 		for what, kept := range map[string]string{"nothing was kept": "", "half of a variable": "export A='b", "one of two": "export A=b\n"} {
 			t.Run(shell+" "+what, func(t *testing.T) {
 				t.Parallel()
-				runtime := t.TempDir()
-				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-				defer tr.Close()
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Reopen: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s, runtime := openIn(t, session.Config{Shell: shell, Reopen: true})
 				run(t, s, "export A=b C=d")
 				if r := run(t, s, "exit 7"); !r.Ended {
 					t.Fatalf("%+v, want the end", r)

@@ -71,6 +71,21 @@ func open(t *testing.T, config session.Config) *session.Session {
 	return s
 }
 
+// openIn opens a session on this machine whose directory is in one of the test's. It may
+// leave processes.
+func openIn(t *testing.T, config session.Config) (s *session.Session, runtime string) {
+	t.Helper()
+	runtime = t.TempDir()
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+	t.Cleanup(func() { tr.Close() })
+	s, err := session.Open(t.Context(), tr, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, runtime
+}
+
 // processes returns the pids of what carries the session's name.
 func processes(id string) []string {
 	files := sshdtest.ProcFiles("environ")

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"gateway/session"
-	"gateway/transport/local"
 )
 
 // A keeper does not wait for room in a stream that the first command has filled before
@@ -19,13 +18,7 @@ func TestKeeperWaitsForNoRoom(t *testing.T) {
 	for i := range 4 { // of some the keeper has said it by then
 		t.Run(strconv.Itoa(i), func(t *testing.T) {
 			t.Parallel()
-			runtime := t.TempDir()
-			tr := local.New(local.Config{Env: []string{"HOME=" + runtime, "XDG_RUNTIME_DIR=" + runtime}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, runtime := openIn(t, session.Config{Shell: "bash"})
 			signalKeepers(t, runtime, syscall.SIGSTOP)
 			begun, closed := make(chan struct{}), make(chan struct{})
 			var once sync.Once

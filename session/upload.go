@@ -37,7 +37,10 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	if err == nil {
 		select {
 		case m := <-marks:
-			if m.payload == "1" {
+			switch {
+			case ctx.Err() != nil: // it is there for nobody
+				return fmt.Errorf("session: %w", context.Cause(ctx))
+			case m.payload == "1":
 				return nil
 			}
 			return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
