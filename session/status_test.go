@@ -109,13 +109,14 @@ func TestLastStatus(t *testing.T) {
 func TestStatusOfACommandWithATrap(t *testing.T) {
 	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
+		status := 7
 		if strings.HasSuffix(t.Name(), "mksh") {
-			t.SkipNow()
+			status = 0
 		}
 		if r, err := s.Run(t.Context(), session.Command{Text: "sleep 60", Timeout: 100 * time.Millisecond}); r.Verdict != session.TimedOut {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		want(t, run(t, s, "trap 'echo got' USR1; sh -c 'kill -USR1 $PPID; exit 7'"), 7, "got\n", "")
+		want(t, run(t, s, "trap 'echo got' USR1; sh -c 'kill -USR1 $PPID; exit 7'"), status, "got\n", "")
 	})
 }
 
