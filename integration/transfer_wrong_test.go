@@ -709,3 +709,36 @@ func TestTransferIntoItself(t *testing.T) {
 		holds(t, dir+"/dd", "d", "f")
 	})
 }
+
+// Nor is it where the machine has two names, as two of an inventory with one address.
+func TestTransferIntoItselfByAnotherName(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		if _, ok := m.(*transfer.Local); ok {
+			return // it has but one
+		}
+		local := &transfer.Local{}
+		for what, c := range map[string]transfer.Copy{"there": {From: local, To: m}, "back": {From: m, To: local}} {
+			dir := t.TempDir()
+			write(t, dir+"/d/x/f", "f", 0o644)
+			c.Paths, c.Recursive = []string{dir + "/d"}, true
+			for _, into := range []string{"/d", "/d/new", "/d/x/new", "/d/x"} {
+				c.Into = dir + into
+				if r := run(t, c); codes(r) != "file.failed" {
+					t.Fatalf("%s to %s: %+v", what, into, r)
+				}
+			}
+			c.Into = dir // the directory onto itself
+			if r := run(t, c); codes(r) != "file.failed" {
+				t.Errorf("%s onto itself: %+v", what, r)
+			}
+			holds(t, dir, "d")
+			holds(t, dir+"/d", "x")
+			holds(t, dir+"/d/x", "f")
+			c.Into = dir + "/d2"
+			if r := run(t, c); !r.OK() {
+				t.Errorf("%s: %+v", what, r)
+			}
+			sameTrees(t, dir+"/d", dir+"/d2")
+		}
+	})
+}

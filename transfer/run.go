@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -262,39 +261,6 @@ func (r *run) makeInto(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// inside refuses to copy a directory into itself, where it would find itself
-// without end, and a file onto itself.
-func (r *run) inside(ctx context.Context, t task) error {
-	_, here := r.From.(*Local)
-	_, too := r.To.(*Local)
-	if here != too || !here && r.From.About() != r.To.About() {
-		return nil
-	}
-	from, to := leads(ctx, r.From, t.from), leads(ctx, r.To, t.to)
-	name := Show(r.From.About().Name, t.from)
-	switch {
-	case !t.info.Mode.IsDir() && to == from:
-		return refuse(codeFailed, "", "%s and %s are the same file", name, printable(t.to))
-	case t.info.Mode.IsDir() && (to == from || strings.HasPrefix(to, strings.TrimSuffix(from, "/")+"/")):
-		return refuse(codeFailed, "", "%s cannot be copied into itself", name)
-	}
-	return nil
-}
-
-// leads returns where a path of a machine leads behind its symlinks, as far as
-// that can be looked at.
-func leads(ctx context.Context, m Machine, name string) string {
-	if !path.IsAbs(name) {
-		home, err := m.Home(ctx)
-		if err != nil {
-			return path.Clean(name)
-		}
-		name = home + "/" + name
-	}
-	real, _ := Resolve(ctx, m, name, true) // the rest of the path is as it was written
-	return real.Path
 }
 
 // failed notes a problem. What concerns all that is left ends the copy; of what

@@ -331,3 +331,39 @@ func TestNothingUnderWay(t *testing.T) {
 		}
 	})
 }
+
+// elsewhere is a machine whose files under a path are not those of this one.
+type elsewhere struct {
+	*transfer.Local
+	path, really string
+}
+
+func (m elsewhere) at(path string) string { return strings.Replace(path, m.path, m.really, 1) }
+
+func (m elsewhere) Stat(ctx context.Context, path string, follow bool) (transfer.Info, error) {
+	return m.Local.Stat(ctx, m.at(path), follow)
+}
+
+func (m elsewhere) List(ctx context.Context, dir string, each func(transfer.Info) error) error {
+	return m.Local.List(ctx, m.at(dir), each)
+}
+
+func (m elsewhere) Open(ctx context.Context, path string, info transfer.Info, at int64) (transfer.Content, error) {
+	return m.Local.Open(ctx, m.at(path), info, at)
+}
+
+// A path below that of the source may be another machine's, and no part is left there.
+func TestBelowTheSameDirectoryOfAnotherMachine(t *testing.T) {
+	here, there := tree(t, map[string]string{"d/old": "old"}), tree(t, map[string]string{"d/f": "f"})
+	r := (&transfer.Copy{
+		From: elsewhere{&transfer.Local{}, here, there}, To: &transfer.Local{}, Paths: []string{here + "/d"}, Into: here + "/d/new", Recursive: true,
+	}).Run(t.Context())
+	if !r.OK() || r.Files != 1 {
+		t.Fatalf("%+v", r)
+	}
+	for dir, want := range map[string]int{here + "/d": 2, here + "/d/new": 1} {
+		if entries, err := os.ReadDir(dir); err != nil || len(entries) != want {
+			t.Errorf("%s: %v, %v", dir, entries, err)
+		}
+	}
+}
