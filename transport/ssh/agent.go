@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -75,7 +74,7 @@ func (a *agentClient) find(pub gossh.PublicKey) *agentKey {
 		return nil
 	}
 	for i := range a.keys {
-		if bytes.Equal(a.keys[i].pub.Marshal(), pub.Marshal()) {
+		if sameKey(a.keys[i].pub, pub) {
 			return &a.keys[i]
 		}
 	}

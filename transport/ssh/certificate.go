@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -28,7 +27,7 @@ func (k *keyring) badCertificate(path string, err error) {
 
 // addCert adds a certificate if it is for the key.
 func (k *keyring) addCert(cert *gossh.Certificate, key *signer, label string) {
-	if !bytes.Equal(cert.Key.Marshal(), key.pub.Marshal()) || k.expired(cert, label) {
+	if !sameKey(cert.Key, key.pub) || k.expired(cert, label) {
 		return
 	}
 	blob := string(cert.Marshal())

@@ -264,7 +264,7 @@ func (h *handshake) checker(check gossh.HostKeyCallback) gossh.HostKeyCallback {
 			return err
 		}
 		accepted = key.Marshal()
-		h.key, h.kind = gossh.FingerprintSHA256(plainKey(key)), plainKey(key).Type()
+		h.key, h.kind = fingerprint(key), plainKey(key).Type()
 		h.config.trace("hostkey", "%s %s", key.Type(), gossh.FingerprintSHA256(key))
 		h.trusted.Store(true)
 		return nil

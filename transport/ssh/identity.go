@@ -285,12 +285,7 @@ func (k *keyring) add(key *signer, label string) {
 
 // fingerprint is that of the key, also for a certificate: ssh-add -l and
 // ssh-keygen -l show the same.
-func fingerprint(key gossh.PublicKey) string {
-	if cert, ok := key.(*gossh.Certificate); ok {
-		key = cert.Key
-	}
-	return gossh.FingerprintSHA256(key)
-}
+func fingerprint(key gossh.PublicKey) string { return gossh.FingerprintSHA256(plainKey(key)) }
 
 // public returns the public key beside the private one's file, or nil. A key
 // that is in no file has none: ".pub" alone is a file of the current directory.

@@ -22,10 +22,7 @@ func (s *signer) PublicKey() gossh.PublicKey { return s.pub }
 
 // Algorithms implements [gossh.MultiAlgorithmSigner].
 func (s *signer) Algorithms() []string {
-	kind := s.pub.Type()
-	if cert, ok := s.pub.(*gossh.Certificate); ok {
-		kind = cert.Key.Type()
-	}
+	kind := plainKey(s.pub).Type()
 	if kind == gossh.KeyAlgoRSA {
 		return []string{gossh.KeyAlgoRSASHA512, gossh.KeyAlgoRSASHA256}
 	}
