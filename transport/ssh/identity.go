@@ -101,18 +101,13 @@ func (k *keyring) openAgent() {
 
 // identity adds the candidates of one configured key.
 func (k *keyring) identity(id Identity) {
-	name := id.name()
-	k.searched = append(k.searched, name)
+	k.searched = append(k.searched, id.name())
 	data, err := id.PEM, error(nil)
 	if data == nil {
 		data, err = regular.Read(k.ctx, id.Path, maxKey)
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		pub := id.public()
-		if key := k.agent.find(pub); key != nil {
-			k.addWithCerts(id, key.signer(k), name+" in the agent")
-			return
-		}
+	if errors.Is(err, fs.ErrNotExist) && k.addHeld(id, id.public()) {
+		return
 	}
 	if err != nil {
 		k.unusable(id, err, "check identity and the file's owner and mode")
@@ -136,10 +131,9 @@ func (k *keyring) checkMode(id Identity) {
 
 // parsed adds the candidates that a key file holds.
 func (k *keyring) parsed(id Identity, data []byte) {
-	name := id.name()
 	private, err := gossh.ParsePrivateKey(data)
 	if err == nil {
-		k.addWithCerts(id, &signer{pub: private.PublicKey(), load: func() (gossh.Signer, error) { return private, nil }}, name)
+		k.addWithCerts(id, &signer{pub: private.PublicKey(), load: func() (gossh.Signer, error) { return private, nil }}, id.name())
 		return
 	}
 	var locked *gossh.PassphraseMissingError
@@ -148,11 +142,9 @@ func (k *keyring) parsed(id Identity, data []byte) {
 		if locked.PublicKey != nil { // the format of OpenSSH has it in clear text
 			pub = locked.PublicKey
 		}
-		if key := k.agent.find(pub); key != nil {
-			k.addWithCerts(id, key.signer(k), name+" in the agent")
-			return
+		if !k.addHeld(id, pub) {
+			k.addLocked(id, data, pub)
 		}
-		k.addLocked(id, data, pub)
 		return
 	}
 	// A public key stands for the private one that an agent or a security
@@ -161,11 +153,20 @@ func (k *keyring) parsed(id Identity, data []byte) {
 		pub = public
 		err = errors.New("a public key, and the agent does not hold the private one")
 	}
-	if key := k.agent.find(pub); key != nil {
-		k.addWithCerts(id, key.signer(k), name+" in the agent")
-		return
+	if !k.addHeld(id, pub) {
+		k.unusable(id, err, "give a private key in OpenSSH or PEM format; a key on a security device works through the agent")
 	}
-	k.unusable(id, err, "give a private key in OpenSSH or PEM format; a key on a security device works through the agent")
+}
+
+// addHeld adds the key that the agent holds to this public half, and reports whether there
+// is one.
+func (k *keyring) addHeld(id Identity, pub gossh.PublicKey) bool {
+	key := k.agent.find(pub)
+	if key == nil {
+		return false
+	}
+	k.addWithCerts(id, key.signer(k), id.name()+" in the agent")
+	return true
 }
 
 // unusable notes a key file that is none. One that nobody configured is no
