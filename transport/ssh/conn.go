@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -184,7 +183,7 @@ func (c *conn) gone(code, hint, format, untold string) error {
 	c.mu.Unlock()
 	switch {
 	case closing:
-		return fmt.Errorf("ssh: %s: %w", c.config.where(), transport.ErrClosed)
+		return c.config.closed()
 	case cause != nil && !hangup(cause):
 		untold = cut(cause.Error())
 	}

@@ -74,6 +74,9 @@ type errCanceled struct{ error }
 
 func (e errCanceled) Unwrap() []error { return []error{e.error, context.Canceled} }
 
+// closed is what remains of a connection or program for who has closed it.
+func (c *Config) closed() error { return fmt.Errorf("ssh: %s: %w", c.where(), transport.ErrClosed) }
+
 // dialError says why no TCP connection came about.
 func (c *Config) dialError(ctx context.Context, err error) error {
 	if given := c.given(ctx, "connecting"); given != nil {

@@ -202,7 +202,7 @@ func (t *Transport) pick(limit int, group string) (free *conn, full bool, err er
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		return nil, false, fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+		return nil, false, t.config.closed()
 	}
 	t.conns = slices.DeleteFunc(t.conns, (*conn).spent)
 	for _, c := range t.conns {
@@ -260,7 +260,7 @@ func (t *Transport) connect(ctx context.Context) error {
 	config.at, config.kind = t.known()
 	c, err := dialHop(ctx, config)
 	if t.ends.Err() != nil && err != nil {
-		err = fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+		err = t.config.closed()
 	}
 	if err != nil {
 		return err
@@ -280,7 +280,7 @@ func (t *Transport) connect(ctx context.Context) error {
 	switch {
 	case closed:
 		c.close()
-		return fmt.Errorf("ssh: %s: %w", t.config.where(), transport.ErrClosed)
+		return t.config.closed()
 	case other:
 		c.close()
 		return t.config.failure(codeLimit, nil, "name one machine: several answer to this name", "one more connection came to a machine with another host key")

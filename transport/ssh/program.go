@@ -3,7 +3,6 @@ package ssh
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -193,7 +192,7 @@ func (p *program) Close() error {
 		signal = "" // its pid may be another's by now
 	default:
 	}
-	err := fmt.Errorf("ssh: %s: %w", p.conn.config.where(), transport.ErrClosed)
+	err := p.conn.config.closed()
 	p.finish(transport.Exit{}, err)
 	p.stop(err, signal)
 	return nil
