@@ -12,6 +12,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
@@ -108,12 +109,7 @@ type Identity struct {
 	Passphrase func(ctx context.Context, name string) (string, error)
 }
 
-func (id Identity) name() string {
-	if id.Name != "" {
-		return id.Name
-	}
-	return id.Path
-}
+func (id Identity) name() string { return cmp.Or(id.Name, id.Path) }
 
 // What a [Question] is about.
 const (
@@ -139,21 +135,12 @@ type Question struct {
 
 // withDefaults fills what the caller left out, along the whole chain.
 func (c Config) withDefaults() Config {
-	if c.Addr == "" {
-		c.Addr = c.Name
-	}
-	if c.Name == "" {
-		c.Name = c.Addr
-	}
-	if c.Port == 0 {
-		c.Port = DefaultPort
-	}
+	c.Addr, c.Name = cmp.Or(c.Addr, c.Name), cmp.Or(c.Name, c.Addr)
+	c.Port = cmp.Or(c.Port, DefaultPort)
 	if c.ConnectTimeout <= 0 {
 		c.ConnectTimeout = DefaultConnectTimeout
 	}
-	if c.Keepalive == 0 {
-		c.Keepalive = DefaultKeepalive
-	}
+	c.Keepalive = cmp.Or(c.Keepalive, DefaultKeepalive)
 	if c.MaxSessions <= 0 {
 		c.MaxSessions = DefaultMaxSessions
 	}

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -93,18 +94,15 @@ type lookup struct {
 // lookups returns the names, the one to record under first.
 func (h *HostKeys) lookups() []lookup {
 	// ssh lowers what was typed before it looks.
-	alias, name, addr := strings.ToLower(h.Alias), strings.ToLower(h.Name), strings.ToLower(h.Addr)
+	alias, name, addr := strings.ToLower(h.Alias), strings.ToLower(h.Name), strings.ToLower(h.address())
 	if alias != "" {
 		return []lookup{{name: alias, principal: alias}}
-	}
-	if addr == "" {
-		addr = name
 	}
 	var found []lookup
 	if name != "" && name != addr {
 		found = append(found, lookup{name: name, principal: name})
 	}
-	if port := h.port(); port != 22 {
+	if port := h.port(); port != DefaultPort {
 		return append(found,
 			lookup{name: fmt.Sprintf("[%s]:%d", addr, port), principal: addr},
 			lookup{name: addr, principal: addr, fallback: true})
@@ -112,20 +110,12 @@ func (h *HostKeys) lookups() []lookup {
 	return append(found, lookup{name: addr, principal: addr})
 }
 
-func (h *HostKeys) port() int {
-	if h.Port == 0 {
-		return 22
-	}
-	return h.Port
-}
+func (h *HostKeys) port() int { return cmp.Or(h.Port, DefaultPort) }
+
+func (h *HostKeys) address() string { return cmp.Or(h.Addr, h.Name) }
 
 // display is the host's name in messages, and the argument of "hosts trust".
-func (h *HostKeys) display() string {
-	if h.Name != "" {
-		return h.Name
-	}
-	return h.Addr
-}
+func (h *HostKeys) display() string { return cmp.Or(h.Name, h.Addr) }
 
 // files returns the files to read: the one to write is among them, or what is
 // recorded would not be known next time.
@@ -211,21 +201,13 @@ func (h *HostKeys) ask(ctx context.Context, v verdict) error {
 	return nil
 }
 
-func (h *HostKeys) address() string {
-	if h.Addr != "" {
-		return h.Addr
-	}
-	return h.Name
-}
-
 // acceptNew records the key and accepts it. What cannot be recorded is refused:
 // else every later connection would accept any key at all.
 func (h *HostKeys) acceptNew(ctx context.Context, v verdict) error {
-	err := h.record(ctx, v.key, true)
-	if err == nil {
-		return nil
+	if err := h.record(ctx, v.key, true); err != nil {
+		return h.unrecorded(v, err)
 	}
-	return h.unrecorded(v, err)
+	return nil
 }
 
 // sameKey reports whether the two are one key.

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 
@@ -52,10 +53,6 @@ func (t *terminal) Resize(size transport.Size) error {
 // ptyRequest is the payload of pty-req (RFC 4254 section 6.2).
 func ptyRequest(options transport.TerminalOptions) []byte {
 	size := options.Size.OrDefault()
-	term := options.Term
-	if term == "" {
-		term = "dumb"
-	}
 	modes := drivenModes
 	if options.Interactive {
 		modes = interactiveModes
@@ -65,7 +62,7 @@ func ptyRequest(options transport.TerminalOptions) []byte {
 		Cols, Rows, Width, Height uint32
 		Modes                     string
 	}{
-		Term: term,
+		Term: cmp.Or(options.Term, "dumb"),
 		Cols: uint32(size.Cols), Rows: uint32(size.Rows),
 		Modes: encodeModes(modes),
 	})

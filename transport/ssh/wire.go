@@ -121,10 +121,7 @@ func (w *wire) Close() error {
 func (w *wire) record(p []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if room := maxPreamble - len(w.early); len(p) > room {
-		p = p[:room]
-	}
-	w.early = append(w.early, p...)
+	w.early = append(w.early, p[:min(len(p), maxPreamble-len(w.early))]...)
 	line := w.early[w.lines():]
 	if bytes.HasPrefix(line, []byte("SSH-")) && bytes.IndexByte(line, '\n') >= 0 {
 		w.banner.Store(true)
