@@ -81,7 +81,6 @@ type HostKeyQuestion struct {
 	Addr        string // "addr:port", as dialled
 	Type        string // key type: "ssh-ed25519"
 	Fingerprint string // "SHA256:…"
-	File        string // where a yes is recorded
 }
 
 // A lookup is a name under which a host is looked up.
@@ -187,7 +186,6 @@ func (h *HostKeys) ask(ctx context.Context, v verdict) error {
 		Addr:        net.JoinHostPort(h.address(), strconv.Itoa(h.port())),
 		Type:        v.key.Type(),
 		Fingerprint: gossh.FingerprintSHA256(v.key),
-		File:        h.writeFile(),
 	})
 	if err != nil {
 		return h.unanswered(v, err)
