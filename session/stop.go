@@ -70,13 +70,8 @@ func (s *Session) vigil(r *run) (end func()) {
 		}
 	})
 	go func() { // ends with the pipe
-		asked := time.Now()
-		if answered, err := s.flush(r.keeper); err == nil {
-			select {
-			case <-answered:
-				r.trip.Store(int64(time.Since(asked)))
-			case <-r.keeper.ended:
-			}
+		if asked := time.Now(); s.answers(r.keeper) {
+			r.trip.Store(int64(time.Since(asked)))
 		}
 	}()
 	return func() { timer.Stop() }
@@ -180,14 +175,24 @@ func (s *Session) heed(r *run) {
 	done := make(chan struct{})
 	go func() { // ends with the pipe, which a dead link may keep from being written to
 		defer close(done)
-		if answered, err := s.flush(r.keeper); err == nil {
-			select {
-			case <-answered:
-			case <-r.keeper.ended:
-			}
-		}
+		s.answers(r.keeper)
 	}()
 	within(heedGrace+s.trip, done)
+}
+
+// answers waits until a keeper has come to what it is asked now, and reports whether it has.
+// It may have to wait for the pipe's end.
+func (s *Session) answers(k *keeper) bool {
+	answered, err := s.flush(k)
+	if err != nil {
+		return false
+	}
+	select {
+	case <-answered:
+		return true
+	case <-k.ended:
+		return false
+	}
 }
 
 // heedGrace is enough for a look at the processes of a machine that is busy.
