@@ -79,7 +79,7 @@ func (s *spools) prune(room int64) {
 	}
 }
 
-// spool implements [session.Spool]. One goroutine at a time uses it.
+// spool implements [ends.Spool]. One goroutine at a time uses it.
 type spool struct {
 	spools *spools
 	file   *os.File

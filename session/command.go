@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"gateway/internal/ends"
 	"gateway/transport"
 )
 
@@ -80,6 +81,9 @@ type Command struct {
 	// Session.Write, or by itself. The command is left waiting meanwhile.
 	Waiting func(*Prompt)
 }
+
+// A Spool takes the whole of a stream that is longer than a Result keeps.
+type Spool = ends.Spool
 
 // A Script is what several commands are parts of; see [Command.Script].
 type Script struct{ _ byte }
