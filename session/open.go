@@ -48,7 +48,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 	s.holders = newHolders(s)
 	s.enter()
 	if err := s.start(ctx); err != nil {
-		s.abandon()
+		s.hangUp(nil)
 		return nil, err
 	}
 	if err := s.setUp(ctx); err != nil {

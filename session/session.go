@@ -277,10 +277,7 @@ func closed(done <-chan struct{}) bool {
 	}
 }
 
-// abandon hangs up and gives everything back.
-func (s *Session) abandon() { s.hangUp(nil) }
-
-// hangUp is abandon where the keepers may have been told.
+// hangUp gives everything back. The keepers are told to end, unless that was done.
 func (s *Session) hangUp(told *dismissal) {
 	s.holders.stop()
 	orderly := s.endedInOrder()
