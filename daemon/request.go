@@ -75,6 +75,14 @@ func (q *request) reply(answer any) error {
 	return json.NewEncoder(q.w).Encode(answer)
 }
 
+// result answers with what a call has returned, or returns its error.
+func (q *request) result(answer any, err error) error {
+	if err != nil {
+		return err
+	}
+	return q.reply(answer)
+}
+
 // line sends one line of an answer that goes on.
 func (q *request) line(answer any) error {
 	q.mu.Lock()

@@ -146,22 +146,14 @@ func (d *Daemon) listSessions(q *request) error {
 }
 
 func (d *Daemon) showSession(q *request) error {
-	s, err := d.describe(q.scope, q.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	return q.reply(s)
+	return q.result(d.describe(q.scope, q.r.PathValue("id")))
 }
 
 func (d *Daemon) closeSession(q *request) error {
 	name := q.r.PathValue("id")
 	s, err := d.find(q.scope, name)
 	if err == nil {
-		closed, err := s.closeFor(q.scope)
-		if err != nil {
-			return err
-		}
-		return q.reply(closed)
+		return q.result(s.closeFor(q.scope))
 	}
 	// A lost session is seen until somebody says that they have.
 	if past, ok := d.over(q.scope, name); ok && past.State == api.Lost {
@@ -188,10 +180,7 @@ func (d *Daemon) run(q *request) error {
 		return s.follow(q.context(), c.From, c, r.Limit, q.line)
 	case r.Wait > 0:
 		waited, err := s.waitFor(q.context(), c, api.Wait{Until: api.UntilExit, Max: r.Wait, Limit: r.Limit})
-		if err != nil {
-			return err
-		}
-		return q.reply(waited.Command)
+		return q.result(waited.Command, err)
 	}
 	return q.reply(s.now(c))
 }
@@ -201,11 +190,7 @@ func (d *Daemon) command(q *request) error {
 	if err != nil {
 		return err
 	}
-	c, err := d.commandByID(q.scope, q.r.PathValue("command"), int(limit))
-	if err != nil {
-		return err
-	}
-	return q.reply(c)
+	return q.result(d.commandByID(q.scope, q.r.PathValue("command"), int(limit)))
 }
 
 func (d *Daemon) input(q *request) error {
@@ -241,11 +226,7 @@ func (d *Daemon) wait(q *request) error {
 	if err != nil {
 		return err
 	}
-	waited, err := s.wait(q.context(), w)
-	if err != nil {
-		return err
-	}
-	return q.reply(waited)
+	return q.result(s.wait(q.context(), w))
 }
 
 func (d *Daemon) output(q *request) error {
@@ -253,11 +234,7 @@ func (d *Daemon) output(q *request) error {
 	if err := q.body(&query); err != nil {
 		return err
 	}
-	output, err := d.read(q.context(), q.scope, q.r.PathValue("id"), query)
-	if err != nil {
-		return err
-	}
-	return q.reply(output)
+	return q.result(d.read(q.context(), q.scope, q.r.PathValue("id"), query))
 }
 
 func (d *Daemon) stream(q *request) error {
