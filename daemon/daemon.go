@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,10 +190,7 @@ func (d *Daemon) Sessions() int {
 func (d *Daemon) Drain(ctx context.Context) {
 	d.mu.Lock()
 	d.draining = true
-	open := make([]*live, 0, len(d.sessions))
-	for _, s := range d.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(d.sessions))
 	d.mu.Unlock()
 	var all sync.WaitGroup
 	for _, s := range open {
@@ -268,10 +266,7 @@ func (d *Daemon) describe(scope, name string) (api.Session, error) {
 // out, except for lost ones, which somebody will want to know of.
 func (d *Daemon) list(scope string, all bool) []api.Session {
 	d.mu.Lock()
-	open := make([]*live, 0, len(d.sessions))
-	for _, s := range d.sessions {
-		open = append(open, s)
-	}
+	open := slices.Collect(maps.Values(d.sessions))
 	list := []api.Session{}
 	for _, s := range d.past {
 		if all || s.State == api.Lost {

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -281,9 +282,7 @@ func keysOf(prefix string, extra map[string]func(entry)) []string {
 			keys = append(keys, rest)
 		}
 	}
-	for key := range extra {
-		keys = append(keys, key)
-	}
+	keys = slices.AppendSeq(keys, maps.Keys(extra))
 	slices.Sort(keys)
 	return keys
 }

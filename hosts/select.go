@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"gateway/internal/phrase"
@@ -58,14 +59,9 @@ func (inv *Inventory) Select(s Selector, with Lookup) ([]Host, error) {
 	if len(chosen) == 0 {
 		return nil, emptySelector(hintList, "selector %s matches no host", brief(s.String()))
 	}
-	order := make([]int, 0, len(chosen))
-	for i := range chosen {
-		order = append(order, i)
-	}
-	slices.Sort(order)
-	hosts := make([]Host, len(order))
-	for n, i := range order {
-		hosts[n] = p.host(i)
+	var hosts []Host
+	for _, i := range slices.Sorted(maps.Keys(chosen)) {
+		hosts = append(hosts, p.host(i))
 	}
 	return hosts, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -52,10 +53,8 @@ func (r *reader) oneOf(n *yaml.Node, words ...string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	for _, word := range words {
-		if s == word {
-			return s, true
-		}
+	if slices.Contains(words, s) {
+		return s, true
 	}
 	return "", r.fail(n, DidYouMean(s, "", words), "%s is none of %s", brief(s), strings.Join(words, ", "))
 }

@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,9 +36,7 @@ type copyCheck struct {
 
 func (c *copyCheck) host(host string) error {
 	values := c.Script.values(host, c.Given)
-	for name, secret := range c.Secrets {
-		values[name] = secret
-	}
+	maps.Copy(values, c.Secrets)
 	c.fetched, c.unknown = nil, false
 	first := 0
 	if c.StartAt != "" {

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -57,10 +58,7 @@ func (r *reader) mentions(n *yaml.Node, s string) bool {
 }
 
 func (r *reader) suggestName(name string) string {
-	names := []string{HostVar}
-	for known := range r.names {
-		names = append(names, known)
-	}
+	names := slices.AppendSeq([]string{HostVar}, maps.Keys(r.names))
 	slices.Sort(names)
 	if hint := hosts.DidYouMean(name, "", names); hint != "" {
 		return hint

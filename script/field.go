@@ -1,8 +1,10 @@
 package script
 
 import (
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -335,11 +337,7 @@ func (r *reader) send(n *yaml.Node, a *Answer) bool {
 }
 
 func (r *reader) suggestSecret(name string) string {
-	var names []string
-	for known := range r.secrets {
-		names = append(names, known)
-	}
-	if hint := hosts.DidYouMean(name, "", names); hint != "" {
+	if hint := hosts.DidYouMean(name, "", slices.Sorted(maps.Keys(r.secrets))); hint != "" {
 		return hint
 	}
 	return "declare it under secrets"

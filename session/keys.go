@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -197,12 +198,8 @@ func nearestKey(name string) string {
 	for c := 'a'; c <= 'z'; c++ {
 		candidates = append(candidates, "ctrl-"+string(c), "alt-"+string(c))
 	}
-	for word := range keys {
-		candidates = append(candidates, word)
-	}
-	for word := range keyAliases {
-		candidates = append(candidates, word)
-	}
+	candidates = slices.AppendSeq(candidates, maps.Keys(keys))
+	candidates = slices.AppendSeq(candidates, maps.Keys(keyAliases))
 	slices.Sort(candidates)
 
 	base, held := cutModifiers(name)

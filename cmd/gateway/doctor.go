@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -142,22 +143,13 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 		}
 	}
 	there := 0
-	for _, path := range sorted(users) {
+	for _, path := range slices.Sorted(maps.Keys(users)) {
 		there += d.private(path, users[path])
 	}
 	if there > 0 {
 		d.note("keys", fine, "", "%s that only you can read", plural(int64(there), "key"))
 	}
-	d.knownHosts(sorted(known))
-}
-
-func sorted(set map[string]bool) []string {
-	var all []string
-	for name := range set {
-		all = append(all, name)
-	}
-	slices.Sort(all)
-	return all
+	d.knownHosts(slices.Sorted(maps.Keys(known)))
 }
 
 // private returns 1 for a key that is as it should be.

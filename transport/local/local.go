@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,10 +139,7 @@ func (t *Transport) start(ctx context.Context, cmd *exec.Cmd, grace time.Duratio
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	t.closed = true
-	programs := make([]*program, 0, len(t.programs))
-	for p := range t.programs {
-		programs = append(programs, p)
-	}
+	programs := slices.Collect(maps.Keys(t.programs))
 	t.mu.Unlock()
 	var group sync.WaitGroup
 	for _, p := range programs {
