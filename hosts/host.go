@@ -5,6 +5,7 @@
 package hosts
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -100,12 +101,7 @@ type Sudo struct {
 }
 
 // Address is what to connect to: Addr, or else the name.
-func (h Host) Address() string {
-	if h.Addr != "" {
-		return h.Addr
-	}
-	return h.Name
-}
+func (h Host) Address() string { return cmp.Or(h.Addr, h.Name) }
 
 // Local reports whether the host is this machine, reached without SSH.
 func (h Host) Local() bool { return h.Transport == transportLocal }

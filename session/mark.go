@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"strings"
@@ -70,11 +71,7 @@ func (d dialect) shownMark(kind byte, nonce, payload string) string {
 // storedMark returns the same for a file, which nobody types or sees: the nonce
 // is in _gwn, and the payload may stand within double quotes.
 func (d dialect) storedMark(kind byte, payload string) string {
-	say := d.print
-	if say == "" {
-		say = d.printf + " %s"
-	}
-	return say + " \"\x1e" + string(kind) + "$_gwn:" + payload + "\x1e$_gwn;\""
+	return cmp.Or(d.print, d.printf+" %s") + " \"\x1e" + string(kind) + "$_gwn:" + payload + "\x1e$_gwn;\""
 }
 
 // scanner takes the marks out of one stream. The zero value is ready. It is

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,13 +57,7 @@ type Transport struct {
 // exported is not what a host would have (sshd(8), LOGIN PROCESS).
 func New(config Config) *Transport {
 	a := lookupAccount()
-	t := &Transport{shell: config.Shell, dir: config.Dir, programs: map[*program]struct{}{}}
-	if t.shell == "" {
-		t.shell = a.shell
-	}
-	if t.dir == "" {
-		t.dir = a.home
-	}
+	t := &Transport{shell: cmp.Or(config.Shell, a.shell), dir: cmp.Or(config.Dir, a.home), programs: map[*program]struct{}{}}
 	if info, err := os.Stat(t.dir); err != nil || !info.IsDir() {
 		t.dir = "/" // as sshd does where the home is missing
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,11 +29,7 @@ func (t *Transport) Terminal(ctx context.Context, command string, options transp
 		slave.Close()
 		return nil, err
 	}
-	term := options.Term
-	if term == "" {
-		term = "dumb"
-	}
-	cmd := t.command(command, term)
+	cmd := t.command(command, cmp.Or(options.Term, "dumb"))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p, err := t.start(ctx, cmd, terminalGrace)
