@@ -30,10 +30,8 @@ type member struct {
 }
 
 type linkedGroup struct {
-	name   string
-	hosts  []int
-	groups []string
-	origin string
+	name  string
+	hosts []int
 }
 
 // Group is a named set of hosts.
@@ -42,10 +40,6 @@ type Group struct {
 	// Hosts are all its hosts, those of nested groups included, in inventory
 	// order.
 	Hosts []string
-	// Groups are those that are directly nested in it.
-	Groups []string
-	// Origin is where it is defined, such as "hosts.yaml:3".
-	Origin string
 }
 
 // Host returns a host by its exact name. The error is an *[Error] that matches
@@ -118,7 +112,7 @@ func (inv *Inventory) Names() []string {
 func (inv *Inventory) Groups() []Group {
 	var groups []Group
 	for _, g := range inv.groups {
-		group := Group{Name: g.name, Groups: slices.Clone(g.groups), Origin: g.origin}
+		group := Group{Name: g.name}
 		for _, i := range g.hosts {
 			group.Hosts = append(group.Hosts, inv.members[i].name)
 		}

@@ -144,11 +144,7 @@ func (l *linker) groups() {
 		all[i] = slices.Compact(hosts)
 	}
 	for i, g := range l.builder.groups {
-		group := linkedGroup{name: g.name, hosts: all[i], origin: strings.TrimPrefix(g.at(), " at ")}
-		for _, child := range phrase.Unique(l.children[i]) {
-			group.groups = append(group.groups, l.builder.groups[child].name)
-		}
-		l.inv.groups = append(l.inv.groups, group)
+		l.inv.groups = append(l.inv.groups, linkedGroup{name: g.name, hosts: all[i]})
 	}
 }
 
