@@ -16,6 +16,13 @@ import (
 // [gateway.Config].
 type borrower func(context.Context, gateway.Target) (transport.Transport, bool)
 
+// borrow has open use the daemon's connections, unless a flag or the settings say no.
+func (a *app) borrow(noDaemon, interactive bool) {
+	if !noDaemon && !a.config.NoDaemon {
+		a.warm = a.borrower(interactive)
+	}
+}
+
 // borrower returns what asks the daemon, if one runs. Where there is nothing to
 // borrow, a command makes its own connection, and only what a person can change
 // is worth a word.

@@ -109,9 +109,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if c.fromMany || c.toMany {
 		ask, policy = nil, policyStrict
 	}
-	if !f.noDaemon && !a.config.NoDaemon {
-		a.warm = a.borrower(ask != nil)
-	}
+	a.borrow(f.noDaemon, ask != nil)
 	c.gateway = a.open(inv, ask, policy)
 	defer c.gateway.Close()
 	selector := c.to.Selector

@@ -129,9 +129,7 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 		return a.finish(ctx, show, r)
 	}
 	ask := show.asker(a.asker())
-	if !f.noDaemon && !a.config.NoDaemon {
-		a.warm = a.borrower(ask != nil)
-	}
+	a.borrow(f.noDaemon, ask != nil)
 	g := a.open(inv, ask, policyAsk)
 	defer g.Close()
 	c.Output, c.Spool = show.output, a.config.Output != "text"

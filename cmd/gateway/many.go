@@ -79,9 +79,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	if err != nil {
 		return err
 	}
-	if !f.noDaemon && !a.config.NoDaemon {
-		a.warm = a.borrower(false)
-	}
+	a.borrow(f.noDaemon, false)
 	// Of several hosts at once nobody knows which one asks.
 	g := a.open(inv, nil, policyStrict)
 	defer g.Close()

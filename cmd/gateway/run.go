@@ -137,9 +137,7 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if !f.noDaemon && !a.config.NoDaemon {
-		a.warm = a.borrower(false)
-	}
+	a.borrow(f.noDaemon, false)
 	g := a.open(inv, nil, policyStrict) // whoever waits for a job is not there to be asked
 	defer g.Close()
 	selected, err := a.selectHosts(cmd.Context(), g, inv, f.on)
