@@ -70,7 +70,7 @@ func (g *gate) mismatch(theirs string) error {
 
 func (g *gate) sayHello(w http.ResponseWriter) {
 	reply(w, api.Hello{
-		Protocol: api.Protocol, Version: g.life.Version, PID: os.Getpid(), Started: g.started.UTC().Truncate(time.Microsecond),
+		Protocol: api.Protocol, Version: g.life.Version, PID: os.Getpid(), Started: stampOf(g.started),
 		Sessions: g.life.Sessions(),
 	})
 }
@@ -114,7 +114,7 @@ func reply(w http.ResponseWriter, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// refuse answers with an error.
+// refuse answers with an error. Whoever does not read it is gone.
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -13,7 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/internal/phrase"
 	"gateway/transport"
@@ -125,9 +124,7 @@ func (q *request) fail(err error) {
 	if !ok {
 		status = http.StatusInternalServerError
 	}
-	q.w.Header().Set("Content-Type", "application/json")
-	q.w.WriteHeader(status)
-	_ = json.NewEncoder(q.w).Encode(api.Failure{Error: gateway.NewJSONError(err)}) // the caller may be gone
+	refuse(q.w, status, err)
 }
 
 // stamp returns the time as the API tells it, which is as results do.
