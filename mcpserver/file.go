@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -219,7 +220,7 @@ func (c confined) Stat(ctx context.Context, name string, follow bool) (transfer.
 
 // missing names what is near.
 func (f *fileCall) missing() error {
-	dir, name := f.at.Path[:strings.LastIndexByte(f.at.Path, '/')+1], f.at.Path[strings.LastIndexByte(f.at.Path, '/')+1:]
+	dir, name := path.Split(f.at.Path)
 	hint := "list its directory"
 	if f.rules.check(f.host.Name, dir, strings.TrimRight(dir, "/")) == nil {
 		var names []string
