@@ -111,8 +111,7 @@ func (r *reader) mode(n *yaml.Node) (*fs.FileMode, bool) {
 	if err != nil {
 		return nil, r.fail(n, `mode: "0644"`, "%s is no mode such as 0644", brief(s))
 	}
-	mode := fs.FileMode(bits)
-	return &mode, true
+	return new(fs.FileMode(bits)), true
 }
 
 func (r *reader) links(n *yaml.Node) (transfer.Links, bool) {

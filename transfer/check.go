@@ -57,7 +57,7 @@ func newChecker(ctx context.Context, f *fileCopy, part string) *checker {
 	if f.info.Size <= Small {
 		return c
 	}
-	h, ok := f.From.(interface{ Hashes(context.Context) bool })
+	h, ok := f.From.(selfHashing)
 	if f.To.About().Via != viaLocal {
 		c.piece = sha256.New()
 		if !ok { // a second hash of everything would cost as much again

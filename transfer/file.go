@@ -58,8 +58,7 @@ func (w *walk) file(ctx context.Context, t task) {
 	}
 	f := &fileCopy{walk: w, task: t}
 	if have && old.Mode.IsRegular() {
-		perm := old.Mode.Perm()
-		f.keep = &perm
+		f.keep = new(old.Mode.Perm())
 	}
 	n, err := f.copy(ctx)
 	if err != nil {
@@ -275,12 +274,11 @@ func (f *fileCopy) perm() fs.FileMode {
 // attr is what the file gets.
 func (f *fileCopy) attr() Attr {
 	var attr Attr
-	perm := f.info.Mode.Perm()
 	switch {
 	case f.Mode != nil:
 		attr.Perm = f.Mode
 	case f.Preserve:
-		attr.Perm = &perm
+		attr.Perm = new(f.info.Mode.Perm())
 	case f.keep != nil:
 		attr.Perm = f.keep
 	}

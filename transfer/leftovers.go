@@ -121,7 +121,7 @@ func (f *fileCopy) rightUntil(ctx context.Context, part string, end int64) (at i
 
 // comesHere reports whether the bytes of a machine's files come here to be hashed.
 func comesHere(ctx context.Context, m Machine) bool {
-	h, ok := m.(interface{ Hashes(context.Context) bool })
+	h, ok := m.(selfHashing)
 	return ok && !h.Hashes(ctx)
 }
 

@@ -135,6 +135,12 @@ type Machine interface {
 	About() About
 }
 
+// A selfHashing machine may hash its files by itself.
+type selfHashing interface {
+	// Hashes reports whether it does. It may have to be asked, which takes a while.
+	Hashes(ctx context.Context) bool
+}
+
 // About says how the files of a machine are reached.
 type About struct {
 	// Name is the host's; empty for this machine where no host was named.

@@ -43,7 +43,7 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h, ok := r.To.(interface{ Hashes(context.Context) bool }); ok && !r.DryRun {
+	if h, ok := r.To.(selfHashing); ok && !r.DryRun {
 		early, stop := context.WithCancel(ctx)
 		var asking sync.WaitGroup
 		asking.Go(func() { h.Hashes(early) }) // so that it is ready when it is needed
