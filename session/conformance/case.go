@@ -174,7 +174,5 @@ func and(maps ...map[string]string) map[string]string {
 	return all
 }
 
-func in(text string) *string { return &text }
-
 // ms is milliseconds, which read better in a table.
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -105,12 +105,12 @@ var input = []Case{
 		{Text: "echo on", Stdout: "on\n"},
 	}},
 	{ID: "F15", Name: "standard input of every byte", Steps: []Step{
-		{Text: "cat", Stdin: in(strings.Repeat(span(0, 255), 400)), Stdout: strings.Repeat(span(0, 255), 400)},
-		{Text: "head -c 3", Stdin: in(strings.Repeat("x", 300_000)), Stdout: "xxx"},
-		{Text: "echo unread", Stdin: in(strings.Repeat("x", 300_000)), Stdout: "unread\n"},
-		{Text: "cat", Stdin: in("")},
-		{Text: "read a; read b; echo $b$a; cat >&2; (exit 4)", Stdin: in("1\n2\nrest"), Stdout: "21\n", Stderr: "rest", Code: 4},
-		{Text: "sh", Stdin: in("echo in; exit 6"), Stdout: "in\n", Code: 6},
+		{Text: "cat", Stdin: new(strings.Repeat(span(0, 255), 400)), Stdout: strings.Repeat(span(0, 255), 400)},
+		{Text: "head -c 3", Stdin: new(strings.Repeat("x", 300_000)), Stdout: "xxx"},
+		{Text: "echo unread", Stdin: new(strings.Repeat("x", 300_000)), Stdout: "unread\n"},
+		{Text: "cat", Stdin: new("")},
+		{Text: "read a; read b; echo $b$a; cat >&2; (exit 4)", Stdin: new("1\n2\nrest"), Stdout: "21\n", Stderr: "rest", Code: 4},
+		{Text: "sh", Stdin: new("echo in; exit 6"), Stdout: "in\n", Code: 6},
 	}},
 	{ID: "F18", Name: "what is typed to a command that reads no terminal", Needs: Terminal, Steps: []Step{
 		{Text: "echo up; sleep 0.3", React: []Reaction{{After: "up", Type: "echo typed; kept=typed\n"}}, Stdout: "up\n"},

@@ -158,13 +158,13 @@ var state = []Case{
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
 		{Text: "PATH=/nonexistent; export PATH"},
 		{Text: "echo " + lettered(5000) + "; (exit 3)", Stdout: lettered(5000) + "\n", Code: 3},
-		{Text: "read a; echo $a", Stdin: in("line\n"), Stdout: "line\n"},
+		{Text: "read a; echo $a", Stdin: new("line\n"), Stdout: "line\n"},
 		{Text: "PATH=$P; export PATH"},
 	}},
 	{ID: "C25", Name: "IFS, options and locale", Steps: []Step{
 		{Text: "old=$IFS; IFS=xX0369abcdef:/"},
 		{Text: "echo axb; (exit 3)", Stdout: "axb\n", Code: 3},
-		{Text: "read a b; echo $b", Stdin: in("1x2\n"), Stdout: "2\n"},
+		{Text: "read a b; echo $b", Stdin: new("1x2\n"), Stdout: "2\n"},
 		{Text: "IFS=; sleep 0"},
 		{Text: "echo a; (exit 3)", Stdout: "a\n", Code: 3},
 		{Text: "IFS=$old; set -C"},
@@ -279,7 +279,7 @@ var state = []Case{
 	{ID: "C76", Name: "twenty descriptors", Except: on("yash", fewDescriptors), Steps: []Step{
 		{Text: "n=$(ulimit -S -n); ulimit -S -n 20"},
 		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
-		{Text: "cat", Stdin: in("in\n"), Stdout: "in\n"},
+		{Text: "cat", Stdin: new("in\n"), Stdout: "in\n"},
 		{Text: "ulimit -S -n $n"},
 	}},
 	{ID: "C70", Name: "a TMPDIR of nonsense", Steps: []Step{
@@ -294,7 +294,7 @@ var state = []Case{
 		{Text: `u=$(umask); umask 777`},
 		{Text: "echo a; echo b >&2; (exit 3)", Stdout: "a\n", Stderr: "b\n", Code: 3},
 		{Text: "echo " + lettered(5000), Stdout: lettered(5000) + "\n"},
-		{Text: "cat", Stdin: in("in\n"), Stdout: "in\n"},
+		{Text: "cat", Stdin: new("in\n"), Stdout: "in\n"},
 		{Text: "umask $u"},
 	}},
 	{ID: "C72", Name: "a script that sets the prompts", Steps: []Step{

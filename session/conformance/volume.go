@@ -23,7 +23,7 @@ var volume = []Case{
 		},
 	}},
 	{ID: "G6", Name: "a file of a megabyte", Steps: []Step{
-		{Text: `cat >"$T/file"`, Stdin: in(lettered(1 << 20))},
+		{Text: `cat >"$T/file"`, Stdin: new(lettered(1 << 20))},
 		{Text: `cat "$T/file"`, Stdout: lettered(1 << 20)},
 	}},
 	{ID: "G12", Name: "each stream has its own limit", Steps: []Step{
@@ -74,7 +74,7 @@ var volume = []Case{
 
 // long is one line of n bytes that does not end.
 func long(n int) Step {
-	step := Step{Text: "", Stdin: in(lettered(n)), Stdout: lettered(n)}
+	step := Step{Text: "", Stdin: new(lettered(n)), Stdout: lettered(n)}
 	step.Text = "cat; (exit 3)"
 	step.Code = 3
 	return step
