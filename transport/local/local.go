@@ -79,7 +79,7 @@ func (t *Transport) command(line string, term string) *exec.Cmd {
 		cmd.Args = []string{filepath.Base(t.shell), "-c", line}
 	}
 	if term != "" {
-		cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "TERM="+term)
+		cmd.Env = append(slices.Clip(cmd.Env), "TERM="+term)
 	}
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"slices"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -107,14 +108,14 @@ var commonModes = []mode{
 // drivenModes are for a terminal that a machine drives: what is typed does not
 // come back, a newline stays one, and no character stops the foreground job,
 // which would look like its end.
-var drivenModes = append(commonModes[:len(commonModes):len(commonModes)],
+var drivenModes = append(slices.Clip(commonModes),
 	mode{gossh.VSUSP, disabled},
 	mode{gossh.ECHO, 0}, mode{gossh.ECHOE, 0}, mode{gossh.ECHOK, 0}, mode{gossh.ECHONL, 0},
 	mode{gossh.OPOST, 0}, mode{gossh.ONLCR, 0},
 )
 
 // interactiveModes are what a person expects of a fresh terminal.
-var interactiveModes = append(commonModes[:len(commonModes):len(commonModes)],
+var interactiveModes = append(slices.Clip(commonModes),
 	mode{gossh.VSUSP, 26},
 	mode{gossh.ECHO, 1}, mode{gossh.ECHOE, 1}, mode{gossh.ECHOK, 1}, mode{gossh.ECHOCTL, 1}, mode{gossh.ECHOKE, 1},
 	mode{gossh.OPOST, 1}, mode{gossh.ONLCR, 1},
