@@ -65,8 +65,7 @@ func Unreadable(text, shell string) string {
 	if err == nil {
 		return ""
 	}
-	var at *statements.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*statements.Error](err); ok {
 		return at.Message // the line is that of the text
 	}
 	return err.Error()

@@ -108,8 +108,7 @@ func unreadable(what, why, hint string) error {
 // cause returns the text of a system error without the path, which the message
 // has already.
 func cause(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return path.Err.Error()
 	}
 	return err.Error()

@@ -168,8 +168,7 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 		return s.sudoRejected("the password is wrong", "it is that of the account itself, from the host's sudo.password or typed")
 	}
 	hint := "give the host a sudo.password reference, or run it at a terminal"
-	var known *transport.Error
-	if errors.As(err, &known) { // there is one, which could not be read
+	if known, ok := errors.AsType[*transport.Error](err); ok { // there is one, which could not be read
 		hint = known.Hint
 	}
 	return &transport.Error{Code: "sudo.needs_password", Message: fmt.Sprintf("session: sudo wants a password: %v", err), Hint: hint, Err: err}

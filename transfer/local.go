@@ -169,8 +169,7 @@ func (l *Local) Symlink(_ context.Context, target, path string) error {
 // unlink is the cause of an error about two paths, one of which is nobody's
 // business.
 func unlink(err error) error {
-	var link *os.LinkError
-	if errors.As(err, &link) {
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
 		return link.Err
 	}
 	return err

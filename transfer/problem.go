@@ -58,8 +58,7 @@ func problem(machine, doing, path string, err error) error {
 	}
 	e := &transport.Error{Code: codeFailed, Err: err}
 	text := told(err)
-	var inner *fs.PathError
-	if errors.As(err, &inner) {
+	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		text = inner.Err.Error()
 	}
 	for _, kind := range kinds {
@@ -77,8 +76,7 @@ const maxTold = 300
 
 // told is the text of an error. What a server says may be as long as a packet.
 func told(err error) string {
-	var status *sftp.StatusError
-	if errors.As(err, &status) {
+	if _, ok := errors.AsType[*sftp.StatusError](err); ok {
 		return fmt.Sprintf("%.*s", maxTold, err)
 	}
 	return err.Error()

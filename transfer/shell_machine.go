@@ -168,8 +168,7 @@ func (w unknownWords) Error() string { return fmt.Sprintf("%.200q", string(w)) }
 // explain looks whether the disk is full where a program's words don't say so:
 // dash calls it an I/O error.
 func (s *Shell) explain(ctx context.Context, path string, err error) error {
-	var words unknownWords
-	if !errors.As(err, &words) {
+	if _, ok := errors.AsType[unknownWords](err); !ok {
 		return err
 	}
 	dir, _ := split(path)

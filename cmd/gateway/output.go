@@ -146,8 +146,7 @@ func (a *app) outputStatus(failed, err error) int {
 	if errors.Is(failed, syscall.EPIPE) {
 		return statusPipe
 	}
-	var path *os.PathError
-	if errors.As(failed, &path) {
+	if path, ok := errors.AsType[*os.PathError](failed); ok {
 		failed = path.Err
 	}
 	hint := "let stdout go where there is room for it"

@@ -115,8 +115,7 @@ func NewLendError(err error) *LendError {
 		return nil
 	}
 	e := &LendError{JSONError: *gateway.NewJSONError(err)}
-	var typed *transport.Error
-	if !errors.As(err, &typed) {
+	if _, ok := errors.AsType[*transport.Error](err); !ok {
 		e.Code = "" // it has none of its own
 	}
 	for name, value := range lendValues {

@@ -149,8 +149,7 @@ var errForeign = fmt.Errorf("%w of a daemon's", ErrLost)
 var ErrLost = errors.New("no answer")
 
 func unreachable(err error) error {
-	var coded *transport.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*transport.Error](err); ok {
 		return coded // of the socket: it names the cause better
 	}
 	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: %v", err), Hint: "see its log, or start it with gateway serve", Err: fmt.Errorf("%w: %w", ErrLost, err)}

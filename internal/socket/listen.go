@@ -181,8 +181,7 @@ func Gone(ctx context.Context, path string, pid int) error {
 
 // errnoOf returns what the system said, without the address around it.
 func errnoOf(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
 	}
 	return err

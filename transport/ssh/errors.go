@@ -130,8 +130,7 @@ func isTimeout(err error) bool {
 // reason is the innermost text of a network error: "no route to host" instead
 // of "dial tcp 10.0.0.7:22: connect: no route to host".
 func reason(err error) string {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error()
 	}
 	if file := new(fs.PathError); errors.As(err, &file) {
@@ -153,8 +152,7 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 	if given := c.given(ctx, "connecting"); given != nil {
 		return given
 	}
-	var typed *transport.Error
-	if errors.As(err, &typed) {
+	if typed, ok := errors.AsType[*transport.Error](err); ok {
 		return typed // host key and authentication know best themselves
 	}
 	phase := h.phase()

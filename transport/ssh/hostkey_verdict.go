@@ -263,8 +263,7 @@ func (h *HostKeys) unanswered(v verdict, err error) error {
 // unrecorded is the error for a key that would have been accepted. A refusal
 // that came out under the lock stays what it is.
 func (h *HostKeys) unrecorded(v verdict, err error) error {
-	var refused *transport.Error
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*transport.Error](err); ok {
 		return err
 	}
 	e := h.refused(v)

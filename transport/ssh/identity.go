@@ -136,9 +136,8 @@ func (k *keyring) parsed(id Identity, data []byte) {
 		k.addWithCerts(id, &signer{pub: private.PublicKey(), load: func() (gossh.Signer, error) { return private, nil }}, id.name())
 		return
 	}
-	var locked *gossh.PassphraseMissingError
 	pub := id.public()
-	if errors.As(err, &locked) {
+	if locked, ok := errors.AsType[*gossh.PassphraseMissingError](err); ok {
 		if locked.PublicKey != nil { // the format of OpenSSH has it in clear text
 			pub = locked.PublicKey
 		}

@@ -165,8 +165,7 @@ func code(err error) string {
 
 func (t *Transport) limit(cause error) error {
 	text := trimmed(cause)
-	var refusal *gossh.OpenChannelError
-	if errors.As(cause, &refusal) {
+	if refusal, ok := errors.AsType[*gossh.OpenChannelError](cause); ok {
 		text = fmt.Sprintf("%s: %s", refusal.Reason, quoted(refusal.Message))
 	}
 	return t.config.failure(codeLimit, cause, "raise MaxSessions in sshd_config, or set max_sessions to what the server allows",
