@@ -38,11 +38,7 @@ func (c *copyCheck) host(host string) error {
 	values := c.Script.values(host, c.Given)
 	maps.Copy(values, c.Secrets)
 	c.fetched, c.unknown = nil, false
-	first := 0
-	if c.StartAt != "" {
-		first, _ = c.Script.Find(c.StartAt, host, c.Given)
-	}
-	for _, steps := range [][]Step{c.Script.Steps[first:], c.Script.Always} {
+	for _, steps := range [][]Step{c.Script.Steps[c.first(host):], c.Script.Always} {
 		for i := range steps {
 			if steps[i].Copy == nil {
 				continue

@@ -82,10 +82,7 @@ func (r *Runner) Plan(host hosts.Host, sudo string) Plan {
 		plan.Secrets = append(plan.Secrets, secret.Name)
 		p.values[secret.Name] = redact.Mask
 	}
-	first := 0
-	if r.StartAt != "" {
-		first, _ = r.Script.Find(r.StartAt, host.Name, r.Given)
-	}
+	first := r.first(host.Name)
 	for i := range r.Script.Steps {
 		plan.Steps = append(plan.Steps, p.step(&r.Script.Steps[i], Steps, i < first))
 	}

@@ -60,6 +60,15 @@ func (s *Script) Find(name, host string, given map[string]string) (int, bool) {
 	return 0, false
 }
 
+// first is the step to begin with on a host.
+func (r *Runner) first(host string) int {
+	if r.StartAt == "" {
+		return 0
+	}
+	first, _ := r.Script.Find(r.StartAt, host, r.Given)
+	return first
+}
+
 // Host runs the script on one host and returns what happened. The context's end
 // interrupts the step that runs; what stands under always runs then, too.
 func (r *Runner) Host(ctx context.Context, host string) (result Result) {
@@ -137,11 +146,8 @@ func (r *Runner) newRun(host string) *hostRun {
 
 // steps runs the steps up to the first that fails.
 func (h *hostRun) steps(ctx context.Context) {
-	first := 0
-	if h.StartAt != "" {
-		first, _ = h.Script.Find(h.StartAt, h.host, h.Given)
-		h.skip(h.Script.Steps[:first], Steps, "--start-at")
-	}
+	first := h.first(h.host)
+	h.skip(h.Script.Steps[:first], Steps, "--start-at")
 	for i := first; i < len(h.Script.Steps); i++ {
 		r := h.step(ctx, &h.Script.Steps[i], Steps)
 		left := h.Script.Steps[i+1:]
