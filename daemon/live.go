@@ -174,11 +174,9 @@ func (s *live) noteLocked(name string, c *api.Command) {
 	at := int64(s.log.End())
 	event := api.Event{Time: stamp(), Event: name, Next: at}
 	if c != nil {
-		copied := *c
-		event.Command = &copied
+		event.Command = new(*c)
 	} else {
-		info := s.infoLocked()
-		event.Session = &info
+		event.Session = new(s.infoLocked())
 	}
 	s.notes = append(s.notes, note{at, event})
 	if len(s.notes) > 2*keptNotes {

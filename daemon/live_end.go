@@ -84,8 +84,7 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	engine.Close()
 	s.mu.Lock()
 	s.timer.Stop()
-	now := stamp()
-	s.session.ClosedAt = &now
+	s.session.ClosedAt = new(stamp())
 	event := how(&s.session)
 	s.noteLocked(event, nil)
 	info := s.infoLocked()

@@ -140,8 +140,7 @@ func (r *record) conclude(s api.Session) (api.Session, error) {
 	if !s.State.Over() {
 		s.State, s.Reason = api.Lost, deserted
 	}
-	now := stamp()
-	s.ClosedAt = &now
+	s.ClosedAt = new(stamp())
 	err := loadCommands(r.dir, func(c api.Command) { // what can be read counts
 		if c.Result != nil && c.Result.Cwd != "" {
 			s.Cwd = c.Result.Cwd

@@ -186,17 +186,14 @@ func Timestamp(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC().Truncate(time.Microsecond)
-	return &t
+	return new(t.UTC().Truncate(time.Microsecond))
 }
 
 // Text returns bytes as JSON carries them: as text, or in base64 if they are
 // not UTF-8. The other one is nil.
 func Text(b []byte) (text, base *string) {
 	if utf8.Valid(b) {
-		s := string(b)
-		return &s, nil
+		return new(string(b)), nil
 	}
-	s := base64.StdEncoding.EncodeToString(b)
-	return nil, &s
+	return nil, new(base64.StdEncoding.EncodeToString(b))
 }

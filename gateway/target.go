@@ -81,8 +81,7 @@ func (t Target) Key() string {
 func (t Target) withoutWhy() Target {
 	t.HostKeys.Why = ""
 	if t.Jump != nil {
-		jump := t.Jump.withoutWhy()
-		t.Jump = &jump
+		t.Jump = new(t.Jump.withoutWhy())
 	}
 	return t
 }

@@ -91,8 +91,7 @@ func (j *Journal) Close(status int) error {
 			r.Hosts[i].Outcome, r.Hosts[i].Verdict = outcomeSkipped, verdictNotStarted
 		}
 	}
-	ended := now()
-	r.EndedAt, r.Status = &ended, &status
+	r.EndedAt, r.Status = new(now()), &status
 	j.record = r
 	err := j.store.Save(r)
 	if err != nil {

@@ -70,8 +70,7 @@ interrupted.`,
 		if err != nil {
 			return fmt.Errorf("%q is no mode such as 0644", s)
 		}
-		perm := fs.FileMode(mode)
-		f.mode = &perm
+		f.mode = new(fs.FileMode(mode))
 		return nil
 	})
 	flags.Func("links", "what becomes of symlinks in directories, a `WORD`: keep, follow or skip (default keep)", func(s string) (err error) {

@@ -145,8 +145,7 @@ func (c Config) withDefaults() Config {
 		c.MaxSessions = DefaultMaxSessions
 	}
 	if c.Jump != nil {
-		jump := c.Jump.withDefaults()
-		c.Jump = &jump
+		c.Jump = new(c.Jump.withDefaults())
 	}
 	return c
 }
