@@ -85,11 +85,14 @@ func FuzzParse(f *testing.F) {
 			}
 			h.Fields()
 		}
-		for _, g := range inv.Groups() {
-			for _, name := range g.Hosts {
-				if _, err := inv.Host(name); err != nil {
-					t.Fatalf("group %s: %v", g.Name, err)
-				}
+		for _, name := range inv.Groups() {
+			sel, err := hosts.ParseSelector("@" + name)
+			if err == nil {
+				_, err = inv.Select(sel, hosts.Lookup{})
+			}
+			var known *hosts.Error
+			if err != nil && (!errors.As(err, &known) || known.Code != "selector.empty") {
+				t.Fatalf("group %s: %v", name, err)
 			}
 		}
 	})

@@ -34,14 +34,6 @@ type linkedGroup struct {
 	hosts []int
 }
 
-// Group is a named set of hosts.
-type Group struct {
-	Name string
-	// Hosts are all its hosts, those of nested groups included, in inventory
-	// order.
-	Hosts []string
-}
-
 // Host returns a host by its exact name. The error is an *[Error] that matches
 // [ErrUnknown] and names what is near.
 func (inv *Inventory) Host(name string) (Host, error) {
@@ -108,17 +100,13 @@ func (inv *Inventory) Names() []string {
 	return names
 }
 
-// Groups returns the groups in the order of the files.
-func (inv *Inventory) Groups() []Group {
-	var groups []Group
+// Groups returns the names of the groups in the order of the files.
+func (inv *Inventory) Groups() []string {
+	var names []string
 	for _, g := range inv.groups {
-		group := Group{Name: g.name}
-		for _, i := range g.hosts {
-			group.Hosts = append(group.Hosts, inv.members[i].name)
-		}
-		groups = append(groups, group)
+		names = append(names, g.name)
 	}
-	return groups
+	return names
 }
 
 // Tags returns the tags of all hosts, sorted.
@@ -135,12 +123,4 @@ func (inv *Inventory) Tags() []string {
 	}
 	slices.Sort(tags)
 	return slices.Compact(tags)
-}
-
-func (inv *Inventory) groupNames() []string {
-	var names []string
-	for _, g := range inv.groups {
-		names = append(names, g.name)
-	}
-	return names
 }

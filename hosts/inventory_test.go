@@ -77,13 +77,8 @@ func TestInventory(t *testing.T) {
 	if !local.Local() || local.User != "" {
 		t.Errorf("localhost = %+v, want a local host without defaults", local)
 	}
-	groups := inv.Groups()
-	want := []hosts.Group{
-		{Name: "web", Hosts: []string{"web01", "web02", "web03"}},
-		{Name: "staging", Hosts: []string{"web01", "web02", "web03", "db1"}},
-	}
-	if !reflect.DeepEqual(groups, want) {
-		t.Errorf("Groups = %+v, want %+v", groups, want)
+	if got, want := inv.Groups(), []string{"web", "staging"}; !slices.Equal(got, want) {
+		t.Errorf("Groups = %v, want %v", got, want)
 	}
 }
 

@@ -133,7 +133,7 @@ func (p *picker) suggestGroup(name string) string {
 	if slices.Contains(p.inv.Tags(), name) {
 		return "did you mean tag:" + name + "?"
 	}
-	return cmp.Or(DidYouMean(name, "@", p.inv.groupNames()), hintList)
+	return cmp.Or(DidYouMean(name, "@", p.inv.Groups()), hintList)
 }
 
 // matching returns the hosts but localhost for which match holds.

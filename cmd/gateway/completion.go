@@ -120,7 +120,7 @@ func (a *app) names() (names, groups []string) {
 		}
 	}
 	for _, group := range inv.Groups() {
-		groups = append(groups, "@"+group.Name)
+		groups = append(groups, "@"+group)
 	}
 	for _, tag := range inv.Tags() {
 		groups = append(groups, "tag:"+tag)
