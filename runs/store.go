@@ -131,6 +131,9 @@ func (s Store) IDs() ([]string, error) {
 // Load returns a run by its id, the beginning of one, or "last". The error is a
 // *[transport.Error] with the code selector.invalid if there is none.
 func (s Store) Load(name string) (Record, error) {
+	if id := strings.ToUpper(name); s.has(id) { // a list of many would else read the directory for each
+		return s.read(id)
+	}
 	ids, err := s.IDs()
 	if err != nil {
 		return Record{}, err
@@ -153,6 +156,15 @@ func (s Store) Load(name string) (Record, error) {
 		return Record{}, unknown("%d runs begin with %s", len(found), name)
 	}
 	return s.read(found[0])
+}
+
+// has reports whether there is a run of just this id.
+func (s Store) has(id string) bool {
+	if _, err := ulid.ParseStrict(id); err != nil || s.Dir == "" {
+		return false
+	}
+	_, err := os.Lstat(s.path(id))
+	return err == nil
 }
 
 func unknown(format string, args ...any) error {
