@@ -1,6 +1,7 @@
 package script
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -69,10 +70,23 @@ func (s *shell) readable(ctx context.Context, text string) (why string, err erro
 	switch {
 	case r.Err != nil:
 		return "", about("read the test", r.Err)
-	case r.ExitCode == 0, r.ExitCode == 126, r.ExitCode == 127: // it reads it, or can't be asked
+	case r.ExitCode == 126, r.ExitCode == 127: // it can't be asked
+		return "", nil
+	case r.ExitCode == 0 && !complains(r.Stderr):
 		return "", nil
 	}
 	return why, nil
+}
+
+// complains reports whether a shell that only reads says more than warnings: bash has
+// the status 0 where it can't read what stands in [[ ]].
+func complains(stderr []byte) bool {
+	for line := range bytes.Lines(stderr) {
+		if len(bytes.TrimSpace(line)) > 0 && !bytes.Contains(line, []byte("warning: ")) {
+			return true
+		}
+	}
+	return false
 }
 
 // test runs a test of a step and returns whether its status is 0.
