@@ -83,7 +83,9 @@ func (r *reader) shellText(n *yaml.Node) (string, bool) {
 		return "", r.fail(n, "", "is empty")
 	}
 	for _, found := range mention.FindAllStringSubmatch(s, -1) {
-		if _, known := r.names[found[1]]; known {
+		if found[1] == HostVar {
+			r.warn(n, "%s in shell text is not expanded: declare a variable with that value under vars", found[0])
+		} else if _, known := r.names[found[1]]; known {
 			r.warn(n, "%s in shell text is not expanded: variables are the shell's own, write \"$%s\"", found[0], found[1])
 		}
 	}

@@ -211,6 +211,15 @@ func TestVariableInShellText(t *testing.T) {
 	}
 }
 
+// The host's name is no variable of the shell: the advice is another one.
+func TestHostInShellText(t *testing.T) {
+	s, err := script.Parse("s.yaml", []byte("steps:\n  - run: echo ${{ host }}\n"))
+	want := `s.yaml:2:10: step 1: run: ${{ host }} in shell text is not expanded: declare a variable with that value under vars`
+	if err != nil || len(s.Warnings) != 1 || s.Warnings[0] != want {
+		t.Errorf("got %q, %v, want %s", s.Warnings, err, want)
+	}
+}
+
 func TestGiven(t *testing.T) {
 	s, err := script.Parse("s.yaml", []byte("vars:\n  version:\n  app: x\nsteps: [{run: a}]\n"))
 	if err != nil {
