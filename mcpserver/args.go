@@ -36,7 +36,7 @@ type commandArgs struct {
 	Cwd       string            `json:"cwd,omitempty" jsonschema:"run it in this directory; the session's own directory stays as it is"`
 	Env       map[string]string `json:"env,omitempty" jsonschema:"environment variables for this command only"`
 	Stdin     string            `json:"stdin,omitempty" jsonschema:"text for its standard input; without it, standard input is at its end"`
-	TTY       bool              `json:"tty,omitempty" jsonschema:"run it on a terminal: for programs that ask on standard input, REPLs, pagers, full-screen programs. stderr then comes with stdout"`
+	TTY       bool              `json:"tty,omitempty" jsonschema:"run it on a terminal: for programs that ask on standard input and REPLs. What draws on the whole screen, as editors, htop and menus do, needs env TERM=xterm-256color beside it: TERM is dumb otherwise. stderr then comes with stdout"`
 	TimeoutMS int               `json:"timeout_ms,omitempty" jsonschema:"the command is ended this long after its start; the session survives"`
 	WaitMS    int               `json:"wait_ms,omitempty" jsonschema:"answer after this long at the latest, at most 55000; the command goes on"`
 	MaxOutput int               `json:"max_output,omitempty" jsonschema:"bytes of each stream in the answer; of more, head and tail are shown"`

@@ -26,7 +26,7 @@ func TestMisfit(t *testing.T) {
 		{"not a whole number", "exec", `{"host":"web1","command":"id","timeout_ms":1.5}`, "timeout_ms is 1.5: use a whole number from 1 to 86400000", late},
 		{"not a number", "exec", `{"host":"web1","command":"id","timeout_ms":"10s"}`, `timeout_ms is "10s": use a whole number from 1 to 86400000`, late},
 		{"null", "exec", `{"host":null,"command":"id"}`, "host is null: use a string", "a host's name; see hosts"},
-		{"not a truth", "exec", `{"host":"web1","command":"id","tty":"yes"}`, `tty is "yes": use true or false`, "run it on a terminal: for programs that ask on standard input, REPLs, pagers, full-screen programs. stderr then comes with stdout"},
+		{"not a truth", "exec", `{"host":"web1","command":"id","tty":"yes"}`, `tty is "yes": use true or false`, "run it on a terminal: for programs that ask on standard input and REPLs. What draws on the whole screen, as editors, htop and menus do, needs env TERM=xterm-256color beside it: TERM is dumb otherwise. stderr then comes with stdout"},
 		{"variables that are numbers", "exec", `{"host":"web1","command":"id","env":{"A":1}}`, `env is {"A":1}: use an object whose values are strings`, "environment variables for this command only"},
 		{"not a list", "send", `{"id":"s-1.1","keys":"enter"}`, `keys is "enter": use a list of strings`, "keys to press, instead of text: enter, tab, esc, up, pgdn, f5, ctrl-c, alt-x, single characters"},
 		{"none of the words", "interrupt", `{"id":"s-1.1","level":"hup"}`, `level is "hup": use int, term or kill`, "int: what ctrl-c does. term, kill: signals to all that the command has started; kill also leaves a loop of the shell's own"},
