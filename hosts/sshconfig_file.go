@@ -199,6 +199,9 @@ func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 			}
 		}
 	case *at.applies != surely || rest == "":
+	case keyword == "proxyjump": // unlike a command, it may have a comment behind it (readconf.c, parse_jump)
+		jump, _, _ := strings.Cut(rest, "#")
+		s.set(keyword, []string{strings.TrimRight(jump, sshBlank)})
 	case raw:
 		s.set(keyword, []string{rest})
 	case len(args) > 0:

@@ -78,18 +78,23 @@ func splitArgs(s string) ([]string, error) {
 }
 
 // host applies the patterns of a Host line, and notes the names that it spells
-// out.
+// out. The pass for Match final is about the address (ssh.c, where it calls
+// process_config_files again).
 func (s *sshScan) host(patterns []string) bool {
 	matches, refused := false, false
+	name := s.name
+	if s.final {
+		name = s.hostName()
+	}
 	for _, pattern := range patterns {
 		if negated, ok := strings.CutPrefix(pattern, "!"); ok {
-			refused = refused || phrase.Match(negated, s.name)
+			refused = refused || phrase.Match(negated, name)
 			continue
 		}
 		if nameForm.MatchString(pattern) && !s.final {
 			s.aliases = append(s.aliases, pattern)
 		}
-		matches = matches || phrase.Match(pattern, s.name)
+		matches = matches || phrase.Match(pattern, name)
 	}
 	return matches && !refused
 }

@@ -82,6 +82,8 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"match final", "Match final host *.example\n User one\nMatch final all\n Port 7\n IdentityFile /last\nHost a\n HostName a.example\n IdentityFile /first\nMatch !final host b\n User two\n", "a b"},
 		{"match canonical", "Match canonical all\n Port 7\nMatch !canonical host a\n User one\n", "a b"},
 		{"match host in the final pass", "Match final\n Port 9\nHost a\n HostName %h.Example\nMatch host a.example\n User one\n", "a b"},
+		{"host in the final pass", "Match final\n Port 9\nHost a.example\n User one\nHost a\n HostName %h.Example\n ConnectTimeout 3\nHost !a.example *\n ConnectTimeout 4\n IdentityFile /last\n", "a b"},
+		{"jump with a comment", "Host a\n ProxyJump b,c # by way of both\nHost b\n ProxyJump c#d\n", "a b"},
 		{"include", "Include " + dir + "/sub/*.conf\nHost plain\n User late\n", "inc1 inc2 plain other"},
 		{"include in a host", "Host inc1\n Include " + dir + "/sub/*.conf\n ConnectTimeout 5\nHost *\n Port 9\n", "inc1 inc2 plain"},
 		{"include several", "Include " + dir + "/none/*.conf \"" + dir + "/sub/2.conf\" " + dir + "/sub/1.conf\n", "inc1 inc2 plain"},
