@@ -194,8 +194,9 @@ func (a *authenticator) failure() error {
 		}
 	}
 	asks := slices.Contains(a.allowed, methodPassword) || slices.Contains(a.allowed, methodChallenge)
+	answered := slices.ContainsFunc(a.allowed, func(method string) bool { return a.methods[method] }) // and refused
 	switch {
-	case len(a.passed) > 0 && asks && c.Ask == nil:
+	case len(a.passed) > 0 && asks && !answered && c.Ask == nil:
 		return a.interaction()
 	case len(a.offered) == 0 && !slices.Contains(a.allowed, methodKey) && asks:
 		return a.interaction()
@@ -214,7 +215,7 @@ func (a *authenticator) failure() error {
 		tried += "; accepted " + list(a.passed, ", ") + ", which is not enough"
 	}
 	hint := "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason"
-	if len(a.methods) > 0 && len(a.methods) == len(a.offered) { // no key
+	if answered && slices.Contains(a.passed, methodKey) || len(a.methods) > 0 && len(a.methods) == len(a.offered) { // no key was refused
 		hint = "check user and password; the server's log has the reason"
 	}
 	if len(a.withheld) > 0 { // other types of keys have no choice of signatures

@@ -349,6 +349,13 @@ func TestAuthSecondFactor(t *testing.T) {
 		dial(t, c)
 	})
 	t.Run("nobody there", func(t *testing.T) { refused(t, c, "auth.needs_interaction", "password") })
+	t.Run("wrong password", func(t *testing.T) {
+		c := c
+		c.Password = func(context.Context) (string, error) { return "wrong horse", nil }
+		if err := refused(t, c, "auth.rejected", ", password; accepted publickey"); !strings.Contains(err.Hint, "user and password") {
+			t.Errorf("hint = %q", err.Hint)
+		}
+	})
 }
 
 // TestAuthChallenge runs against a server of x/crypto, because what sshd asks
