@@ -3,6 +3,7 @@ package ssh_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"net"
 	"os"
@@ -149,6 +150,10 @@ func TestAuthFails(t *testing.T) {
 	if err := os.WriteFile(unreadable, []byte("not a key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	pkcs8 := filepath.Join(t.TempDir(), "pkcs8")
+	if err := os.WriteFile(pkcs8, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{0x30, 0}}), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	wanted := s.Key.Encrypted(t, "right")
 	var many []*sshdtest.Key
 	for range 8 {
@@ -180,6 +185,23 @@ func TestAuthFails(t *testing.T) {
 			"unreadable", "auth.key_unreadable",
 			[]string{unreadable},
 			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: unreadable}} },
+		},
+		{
+			"PKCS #8 with a passphrase", "auth.key_unreadable",
+			[]string{pkcs8 + ": PKCS #8 with a passphrase is not understood"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: pkcs8, Passphrase: secret("right")}} },
+		},
+		{
+			"public, and no agent", "auth.key_unreadable",
+			[]string{other.File + ".pub: a public key, and there is no agent"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: other.File + ".pub"}} },
+		},
+		{
+			"public, and the agent is gone", "auth.key_unreadable",
+			[]string{other.File + ".pub: a public key, and no agent answers at /nosocket: no such file"},
+			func(c *ssh.Config) {
+				c.Identities, c.Agent = []ssh.Identity{{Path: other.File + ".pub"}}, "/nosocket"
+			},
 		},
 		{
 			"unreadable, but not configured", "auth.rejected",

@@ -1,6 +1,8 @@
 package ssh
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -27,6 +29,7 @@ type keyring struct {
 	clock  *clock
 
 	agent      *agentClient
+	agentless  string // why there is no agent; empty if there is one
 	candidates []candidate
 	seen       map[string]bool // public keys among the candidates
 	certs      []*gossh.Certificate
@@ -85,6 +88,7 @@ func (k *keyring) gather() {
 
 func (k *keyring) openAgent() {
 	if k.config.Agent == "" {
+		k.agentless = "there is no agent"
 		return
 	}
 	where := "agent " + k.config.Agent
@@ -92,6 +96,7 @@ func (k *keyring) openAgent() {
 	switch {
 	case err != nil:
 		where += fmt.Sprintf(" (%v)", reason(err))
+		k.agentless = "no agent answers at " + k.config.Agent + ": " + reason(err)
 	case len(agent.keys) == 0:
 		where += " (no keys)"
 	}
@@ -148,13 +153,23 @@ func (k *keyring) parsed(id Identity, data []byte) {
 	}
 	// A public key stands for the private one that an agent or a security
 	// device holds; x/crypto can't read the files of the latter.
-	if public, _, _, _, perr := gossh.ParseAuthorizedKey(data); perr == nil {
+	public, _, _, _, noPublic := gossh.ParseAuthorizedKey(data)
+	if noPublic == nil {
 		pub = public
-		err = errors.New("a public key, and the agent does not hold the private one")
 	}
-	if !k.addHeld(id, pub) {
-		k.unusable(id, err, "give a private key in OpenSSH or PEM format; a key on a security device works through the agent")
+	if k.addHeld(id, pub) {
+		return
 	}
+	hint := "give a private key in OpenSSH or PEM format; a key on a security device works through the agent"
+	switch {
+	case noPublic == nil:
+		err = errors.New("a public key, and " + cmp.Or(k.agentless, "the agent does not hold the private one"))
+		hint = "add the private key to an agent with ssh-add, or name its own file"
+	case bytes.Contains(data, []byte("BEGIN ENCRYPTED PRIVATE KEY")): // x/crypto can't read it
+		err = errors.New("PKCS #8 with a passphrase is not understood")
+		hint = "bring it into OpenSSH's format with ssh-keygen -p, or add it to an agent with ssh-add"
+	}
+	k.unusable(id, err, hint)
 }
 
 // addHeld adds the key that the agent holds to this public half, and reports whether there
