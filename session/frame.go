@@ -331,7 +331,7 @@ func (f frame) ends(status string) string {
 // changes modes: with others the terminal echoes frames, and shells draw them.
 const (
 	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
-	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null"
+	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null||:"
 )
 
 // directory returns a word for cd. "./" keeps CDPATH and a leading dash out of
