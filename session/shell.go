@@ -282,7 +282,7 @@ var dialects = map[string]dialect{
 		// Where a line goes on, a ^C says nothing to it, and the end of input does.
 		gives: "\x04", heedsLate: true,
 		noise: regexp.MustCompile("Use `exit' to leave the shell\\.\n|syntax error: .+ (is missing|is not closed.*)\n"),
-		eval:  `\command eval`, dot: `\command .`, printf: `\command -b printf`, cd: `\command cd`,
+		eval:  `\command eval`, dot: `\command .`, printf: `\command -p printf`, cd: `\command cd`,
 		stored: `\command . %s`, unexport: unexport,
 		returns: true,
 		unmask:  unmask,
