@@ -17,3 +17,19 @@ func TestPosixMode(t *testing.T) {
 		}
 	})
 }
+
+// TestEmulatedCsh: its quotes end with their line, and its prompt is not expanded.
+func TestEmulatedCsh(t *testing.T) {
+	for _, emulate := range []string{"emulate csh", "emulate -R csh", "emulate -R zsh", "setopt csh_junkie_quotes prompt_sp"} {
+		t.Run(emulate, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: "zsh"})
+			run(t, s, emulate)
+			for _, long := range []string{"", "\n: " + strings.Repeat("x", 5000)} {
+				want(t, run(t, s, "cat <<E\necho no\nE"+long), 0, "echo no\n", "")
+				want(t, run(t, s, "return 4"+long), 4, "", "")
+				want(t, runCommand(t, s, session.Command{Text: "echo on\n(exit 5)", Stdin: strings.NewReader("in\n")}), 5, "on\n", "")
+			}
+		})
+	}
+}

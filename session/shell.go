@@ -299,8 +299,10 @@ var dialects = map[string]dialect{
 		job: "$!",
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakesAmid,
-		// A hook that sets PS1, as themes have, would hide the prompt.
-		frame: `[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
+		// A hook that sets PS1, as themes have, would hide the prompt, and so do the options
+		// that emulate -R sets. With those of csh, no quoted word has two lines: the second
+		// one of a text would be run by itself.
+		frame: `\builtin setopt prompt_subst no_prompt_sp no_prompt_cr no_csh_junkie_quotes no_zle no_bang_hist;[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
 			`case ${+functions[precmd]} in 1)\builtin unfunction precmd;;esac;`,
 		// A text that is not begun, for a syntax error, leaves it to the next.
 		untrace: `case $- in *x*) _gwx='\builtin unset _gwx;\builtin set -x';\builtin set +x;;esac;`,
