@@ -110,7 +110,9 @@ func (t *Transport) start(ctx context.Context, cmd *exec.Cmd, grace time.Duratio
 	if t.closed {
 		return nil, fmt.Errorf("local: start %s: %w", cmd.Path, transport.ErrClosed)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); isExhausted(err) {
+		return nil, exhausted("start "+cmd.Path, err)
+	} else if err != nil {
 		return nil, &transport.Error{
 			Code:    "shell.unsupported",
 			Message: fmt.Sprintf("local: start %s: %v", cmd.Path, errors.Unwrap(err)),

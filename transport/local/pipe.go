@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"syscall"
 
@@ -25,7 +24,7 @@ func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, 
 		r, w, err := os.Pipe()
 		if err != nil {
 			closeAll(append(far[:], near[:]...))
-			return nil, fmt.Errorf("local: pipe: %w", err)
+			return nil, exhausted("open a pipe", err)
 		}
 		if far[i], near[i] = w, r; i == 0 {
 			far[i], near[i] = r, w

@@ -20,6 +20,9 @@ import (
 // Terminal implements [transport.Transport].
 func (t *Transport) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
 	master, slave, err := openPTY(options)
+	if isExhausted(err) {
+		return nil, exhausted("open a pseudo-terminal", err)
+	}
 	if err != nil {
 		return nil, &transport.Error{Code: "session.pty_refused", Message: fmt.Sprintf("local: open a pseudo-terminal: %v", err), Err: err}
 	}
