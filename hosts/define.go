@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/internal/document"
 )
 
 // A place is where something was defined.
@@ -55,7 +57,7 @@ type reference struct {
 
 // A builder gathers the definitions of all files.
 type builder struct {
-	problems   problems
+	problems   document.Problems
 	hosts      []*definition // localhost first
 	groups     []*groupDefinition
 	hostNames  map[string]*definition // by name in lower case

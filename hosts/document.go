@@ -17,7 +17,7 @@ import (
 type reader struct {
 	file     string
 	dir      string // where relative paths start
-	problems *problems
+	problems *document.Problems
 	layer    string // " (group web)", after a place in an origin
 	subject  string // "host web1: port", before a message
 	budget   int    // how many nodes may still be looked at

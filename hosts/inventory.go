@@ -60,7 +60,7 @@ func unknownHost(name string, names []string) *Error {
 	if len(names) == 1 {
 		hint = "the inventory has only localhost: gateway doctor says which file it is to be"
 	}
-	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: cmp.Or(DidYouMean(name, "", names), hint)}
+	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: cmp.Or(DidYouMean(name, "", names), hint), Err: ErrUnknown}
 }
 
 // host merges the layers.

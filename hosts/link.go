@@ -16,7 +16,7 @@ func (b *builder) inventory() (*Inventory, error) {
 	// A name whose definition has a problem would look like one that nobody
 	// defined: what follows makes sense only when all is read.
 	if b.problems.Len() > 0 {
-		return nil, b.problems.err()
+		return nil, b.problems.Err()
 	}
 	l := &linker{builder: b, inv: &Inventory{index: make(map[string]int), groupIndex: make(map[string]int)}}
 	for i, d := range b.hosts {
@@ -28,7 +28,7 @@ func (b *builder) inventory() (*Inventory, error) {
 	}
 	for _, step := range []func(){l.references, l.cycles, l.groups, l.layers, l.jumps} {
 		if step(); b.problems.Len() > 0 {
-			return nil, b.problems.err()
+			return nil, b.problems.Err()
 		}
 	}
 	return l.inv, nil

@@ -37,7 +37,7 @@ func whole(text string) string {
 // unread is the error of a test that can't be read.
 func (s *Script) unread(step string, c condition, why string) *Error {
 	return &Error{
-		File: s.File, Line: c.at.Line, Column: c.at.Column,
+		Code: codeInvalid, File: s.File, Line: c.at.Line, Column: c.at.Column,
 		Message: fmt.Sprintf("step %s: %s: the test can't be read: %s", step, c.key, why),
 		Hint:    "a test is one or more commands, the last of which ends with 0 for yes",
 	}
@@ -104,7 +104,7 @@ func (s *shell) test(ctx context.Context, what, text string, timeout time.Durati
 	// 126 and 127 are no program that could be run (POSIX XCU 2.8.2).
 	if status == 126 || status == 127 || !ok {
 		return false, &transport.Error{
-			Code: "script.invalid", Message: "script: " + what + ": the test could not be run" + why,
+			Code: codeInvalid, Message: "script: " + what + ": the test could not be run" + why,
 			Hint: "a test ends with 0 for yes, and another status for no",
 		}
 	}

@@ -31,7 +31,7 @@ func Load(file string) (*Script, error) {
 }
 
 func unreadable(file string, err error) *Error {
-	return &Error{File: file, Message: reason(err), Err: err}
+	return &Error{Code: codeInvalid, File: file, Message: reason(err), Err: err}
 }
 
 func home() string {
@@ -44,7 +44,7 @@ func home() string {
 func Parse(file string, data []byte) (*Script, error) {
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
-		return nil, &Error{File: file, Message: err.Error(), Err: err}
+		return nil, &Error{Code: codeInvalid, File: file, Message: err.Error(), Err: err}
 	}
 	r := &reader{
 		file: file, dir: dir,
@@ -58,7 +58,7 @@ func Parse(file string, data []byte) (*Script, error) {
 	if r.problems.Len() == 0 && len(s.Steps) == 0 {
 		r.fail(&yaml.Node{Line: 1, Column: 1}, "steps: [{run: …}]", "no steps")
 	}
-	if err := r.problems.err(); err != nil {
+	if err := r.problems.Err(); err != nil {
 		return nil, err
 	}
 	s.Warnings = r.warnings
@@ -151,12 +151,12 @@ func (s *Script) Given(values map[string]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
-			return &Error{File: s.File, Message: "--var " + name + ": the script declares no such variable", Hint: cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none"))}
+			return &Error{Code: codeInvalid, File: s.File, Message: "--var " + name + ": the script declares no such variable", Hint: cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none"))}
 		}
 	}
 	for _, v := range s.Vars {
 		if _, given := values[v.Name]; v.Wanted && !given {
-			return &Error{File: s.File, Line: v.Line, Column: v.Column, Message: "variable " + v.Name + " has no value", Hint: "give it one: --var " + v.Name + "=VALUE"}
+			return &Error{Code: codeInvalid, File: s.File, Line: v.Line, Column: v.Column, Message: "variable " + v.Name + " has no value", Hint: "give it one: --var " + v.Name + "=VALUE"}
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 type reader struct {
 	file     string
 	dir      string // where relative paths start
-	problems problems
+	problems document.Problems
 	subject  string // "step 2 (migrate): timeout", before a message
 	budget   int    // how many nodes may still be looked at
 
@@ -43,7 +43,7 @@ func (r *reader) fail(n *yaml.Node, hint, format string, args ...any) bool {
 	if r.subject != "" {
 		message = r.subject + ": " + message
 	}
-	r.problems.Add(&Error{File: r.file, Line: n.Line, Column: n.Column, Message: message, Hint: hint})
+	r.problems.Add(&Error{Code: codeInvalid, File: r.file, Line: n.Line, Column: n.Column, Message: message, Hint: hint})
 	return false
 }
 

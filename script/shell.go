@@ -76,7 +76,7 @@ func about(what string, err error) error {
 
 func refused(r gateway.Result, name string) error {
 	return &transport.Error{
-		Code: "script.invalid", Message: fmt.Sprintf("script: the shell (%s) refuses the variable %s", gateway.ShellName(r.Shell), name),
+		Code: codeInvalid, Message: fmt.Sprintf("script: the shell (%s) refuses the variable %s", gateway.ShellName(r.Shell), name),
 		Hint: "it is read-only there, or has a meaning of its own: choose another name",
 	}
 }

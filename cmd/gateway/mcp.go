@@ -192,7 +192,7 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 		return mcpserver.Config{}, err
 	}
 	if a.config.NoDaemon {
-		return mcpserver.Config{}, &config.Error{Message: "no_daemon: the sessions of agents live in the daemon", Hint: "leave no_daemon unset for gateway mcp"}
+		return mcpserver.Config{}, &config.Error{Code: config.CodeInvalid, Message: "no_daemon: the sessions of agents live in the daemon", Hint: "leave no_daemon unset for gateway mcp"}
 	}
 	if a.config.Origin("ssh_config") == "default" {
 		a.config.SSHConfig = "off" // an agent gets what somebody gave it

@@ -322,7 +322,7 @@ func newLog(c *config.Config) (*slog.Logger, error) {
 	if c.LogFile != "" {
 		f, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 		if err != nil {
-			return nil, &config.Error{Message: fmt.Sprintf("log_file: %v", err), Err: err}
+			return nil, &config.Error{Code: config.CodeInvalid, Message: fmt.Sprintf("log_file: %v", err), Err: err}
 		}
 		file = f // closed by the end of the process
 	}

@@ -208,7 +208,7 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 func (a *app) lockState(ctx context.Context) (*socket.Lock, error) {
 	path := stateDir(a.source.Environ, "daemon.lock")
 	if path == "" {
-		return nil, &config.Error{Message: "no place for the records of sessions", Hint: "set HOME or XDG_STATE_HOME"}
+		return nil, &config.Error{Code: config.CodeInvalid, Message: "no place for the records of sessions", Hint: "set HOME or XDG_STATE_HOME"}
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

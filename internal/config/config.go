@@ -91,7 +91,7 @@ func Load(source Source) (*Config, error) {
 	}
 	var c Config
 	if err := l.merged.Unmarshal("", &c); err != nil {
-		return nil, &Error{Message: err.Error(), Err: err}
+		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
 	c.origins, c.ignored = l.origins, l.ignored
 	c.CI, _ = strconv.ParseBool(source.getenv("CI"))
@@ -126,7 +126,7 @@ type loader struct {
 func (l *loader) add(layer koanf.Provider, origin func(key string) string) error {
 	one := koanf.New(".")
 	if err := one.Load(layer, nil); err != nil {
-		return &Error{Message: err.Error(), Err: err}
+		return &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
 	for _, key := range one.Keys() {
 		l.origins[key] = origin(key)
@@ -159,7 +159,7 @@ func (l *loader) environment() error {
 		}
 		value, err := k.parse(text, l.source.home())
 		if err != nil {
-			failed = &Error{Message: fmt.Sprintf("%s: %v", name, err)}
+			failed = &Error{Code: CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
 		}
 		return k.name, value
 	}

@@ -108,7 +108,7 @@ func readFile(file File, home string) (values, map[string]int, error) {
 		return nil, nil, err
 	}
 	fail := func(n *yaml.Node, hint, format string, args ...any) (values, map[string]int, error) {
-		return nil, nil, &Error{File: file.Path, Line: n.Line, Message: fmt.Sprintf(format, args...), Hint: hint}
+		return nil, nil, &Error{Code: CodeInvalid, File: file.Path, Line: n.Line, Message: fmt.Sprintf(format, args...), Hint: hint}
 	}
 	if root.Kind != yaml.MappingNode {
 		return fail(root, "see config.example.yaml", "must be a mapping of keys to values")
@@ -150,7 +150,7 @@ func parse(path string, data []byte) (*yaml.Node, error) {
 	root, mistake := document.Parse(data, maxFile)
 	switch {
 	case mistake != nil:
-		return nil, &Error{File: path, Line: mistake.Line, Message: mistake.Message, Hint: mistake.Hint, Err: mistake.Err}
+		return nil, &Error{Code: CodeInvalid, File: path, Line: mistake.Line, Message: mistake.Message, Hint: mistake.Hint, Err: mistake.Err}
 	case root == nil || root.ShortTag() == "!!null":
 		return nil, nil
 	}
@@ -158,7 +158,7 @@ func parse(path string, data []byte) (*yaml.Node, error) {
 }
 
 func unreadable(file File, err error) *Error {
-	e := &Error{File: file.Path, Message: err.Error(), Err: err}
+	e := &Error{Code: CodeInvalid, File: file.Path, Message: err.Error(), Err: err}
 	// PathError repeats the path, which is in front already.
 	if pathErr := new(fs.PathError); errors.As(err, &pathErr) {
 		e.Message = pathErr.Err.Error()

@@ -40,27 +40,24 @@ func TestParse(t *testing.T) {
 	}
 }
 
-type problem struct{ text, hint string }
-
-func (p *problem) Error() string     { return p.text }
-func (p *problem) ErrorHint() string { return p.hint }
-
 func TestProblems(t *testing.T) {
-	var p document.Problems[*problem]
-	several := func(message string, all error) error { return fmt.Errorf("%s (%w)", message, all) }
-	if err := p.Err(several); err != nil {
+	var p document.Problems
+	if err := p.Err(); err != nil {
 		t.Errorf("got %v, want none", err)
 	}
-	first := &problem{"f:1: bad", "do better"}
+	first := &document.Error{Code: "a.code", File: "f", Line: 1, Message: "bad", Hint: "do better"}
 	p.Add(first)
-	if err := p.Err(several); err != error(first) {
+	if err := p.Err(); err != error(first) {
 		t.Errorf("got %v, want the only one", err)
 	}
-	for range 11 {
-		p.Add(&problem{"f:2: worse", ""})
+	p.Add(&document.Error{Message: "nowhere"})
+	p.Add(&document.Error{File: "f", Message: "as a whole"})
+	for range 9 {
+		p.Add(&document.Error{File: "f", Line: 2, Column: 3, Message: "worse"})
 	}
-	err := p.Err(several)
-	if !errors.Is(err, first) || !strings.HasPrefix(err.Error(), "f:1: bad: do better\nf:2: worse\n") || !strings.Contains(err.Error(), "\nand 2 more (") || p.Len() != 10 || !p.Full() {
+	err, ok := errors.AsType[*document.Error](p.Err())
+	want := "f:1: bad: do better\nnowhere\nf: as a whole\n" + strings.Repeat("f:2:3: worse\n", 7) + "and 2 more"
+	if !ok || err.Error() != want || err.ErrorCode() != "a.code" || !errors.Is(err, first) || p.Len() != 10 || !p.Full() {
 		t.Errorf("got %v, want ten and two more", err)
 	}
 }

@@ -9,18 +9,14 @@ import (
 // most is how many problems are told at once.
 const most = 10
 
-// Problems collects what is wrong with one or more documents. E is the error of
-// the package that reads them.
-type Problems[E interface {
-	error
-	ErrorHint() string
-}] struct {
-	list    []E
+// Problems collects what is wrong with one or more documents.
+type Problems struct {
+	list    []*Error
 	dropped int
 }
 
 // Add notes a problem.
-func (p *Problems[E]) Add(e E) {
+func (p *Problems) Add(e *Error) {
 	if p.Full() {
 		p.dropped++
 		return
@@ -29,14 +25,14 @@ func (p *Problems[E]) Add(e E) {
 }
 
 // Len returns how many there are, of those that will be told.
-func (p *Problems[E]) Len() int { return len(p.list) }
+func (p *Problems) Len() int { return len(p.list) }
 
 // Full reports whether more would only be counted.
-func (p *Problems[E]) Full() bool { return len(p.list) == most }
+func (p *Problems) Full() bool { return len(p.list) == most }
 
-// Err returns nil, the only problem, or what several makes of a message with a
-// line for each and of all of them joined.
-func (p *Problems[E]) Err(several func(message string, all error) error) error {
+// Err returns nil, the only problem, or an [Error] with the code of the first and
+// a line for each.
+func (p *Problems) Err() error {
 	switch len(p.list) {
 	case 0:
 		return nil
@@ -49,8 +45,8 @@ func (p *Problems[E]) Err(several func(message string, all error) error) error {
 	)
 	for _, e := range p.list {
 		line := e.Error()
-		if hint := e.ErrorHint(); hint != "" {
-			line += ": " + hint
+		if e.Hint != "" {
+			line += ": " + e.Hint
 		}
 		lines = append(lines, line)
 		all = append(all, e)
@@ -58,5 +54,5 @@ func (p *Problems[E]) Err(several func(message string, all error) error) error {
 	if p.dropped > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", p.dropped))
 	}
-	return several(strings.Join(lines, "\n"), errors.Join(all...))
+	return &Error{Code: p.list[0].Code, Message: strings.Join(lines, "\n"), Err: errors.Join(all...)}
 }
