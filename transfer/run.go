@@ -43,145 +43,56 @@ func (r *run) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if h, ok := r.To.(selfHashing); ok && !r.DryRun {
-		early, stop := context.WithCancel(ctx)
-		var asking sync.WaitGroup
-		asking.Go(func() { h.Hashes(early) }) // so that it is ready when it is needed
-		defer asking.Wait()
-		defer stop()
-	}
-	w := newWalk(r)
+	defer r.askForHashes(ctx)()
 	// What is in several directories may meet in one: there they are copied one
 	// after the other, so that the first one is the first.
 	if into && len(paths) > 1 && slices.ContainsFunc(paths, func(source string) bool { return base(source) == "" }) {
 		r.taken = make(map[string]string)
 	}
-	named := make(map[string]string) // the sources, by what their copies are called
-	names := make(twins)
-	paths = phrase.Unique(paths) // two patterns may stand for one file
-	for i, found := range lookAt(ctx, r.From, paths, true) {
-		source, info, err := paths[i], found.info, found.err
-		if err != nil {
-			if len(paths) == 1 {
-				return err
-			}
-			r.failed(ctx, source, "", err)
-			continue
-		}
-		if info.Mode.IsDir() && !r.Recursive {
-			err := refuse(codeIsDirectory, "-r copies directories", "%s is a directory", Show(r.From.About().Name, source))
-			if len(paths) == 1 {
-				return err
-			}
-			r.failed(ctx, source, "", err)
-			continue
-		}
-		t := task{from: source, to: r.Into, info: info}
-		twin := false
-		if name := base(source); into && name != "" {
-			t.to = Join(r.Into, name)
-			if other, ok := named[name]; ok {
-				r.failed(ctx, source, t.to, r.isTaken(t, other))
-				continue
-			}
-			named[name] = source
-			twin = names.add(name) > 1
-		}
-		t.fresh = !exists && !into
-		if err := r.inside(ctx, t); err != nil {
-			if len(paths) == 1 || info.Mode.IsDir() {
-				return err
-			}
-			r.failed(ctx, source, t.to, err)
-			continue
-		}
-		if into && !exists { // only now: for sources that are not there it would stay, and be empty
-			if err := r.makeInto(ctx); err != nil {
-				return err
-			}
-			exists = true
-		}
-		if info.Mode.IsRegular() && r.Watch != nil {
-			r.Watch.Found(info.Size)
-		}
-		if twin {
-			w.hold(t)
-		} else {
-			w.add(t)
-		}
-		if r.taken != nil {
-			w.work(ctx)
-		}
+	n := &named{walk: newWalk(r), into: into, exists: exists, by: make(map[string]string), names: make(twins)}
+	if err := n.each(ctx, phrase.Unique(paths)); err != nil { // two patterns may stand for one file
+		return err
 	}
-	w.work(ctx)
+	n.work(ctx)
 	if ctx.Err() == nil {
 		r.finishDirs(ctx)
 	}
-	if s, ok := r.To.(interface {
-		Settle(context.Context, string) error
-	}); ok && r.settle.Load() && ctx.Err() == nil {
-		dir := r.Into
-		if !into && !exists {
-			dir, _ = split(strings.TrimRight(r.Into, "/"))
-		}
-		if err := s.Settle(ctx, dir); err != nil && ctx.Err() == nil {
-			return err
-		}
+	if r.settle.Load() && ctx.Err() == nil {
+		return r.settled(ctx, into || exists)
 	}
 	return nil
 }
 
-// take notes what the source of a file or symlink is, and refuses another one
-// that would be called the same.
-func (r *run) take(t task) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.taken == nil {
+// askForHashes asks the target early whether it hashes, so that it is ready when
+// it is needed. The returned function ends that.
+func (r *run) askForHashes(ctx context.Context) (end func()) {
+	h, ok := r.To.(selfHashing)
+	if !ok || r.DryRun {
+		return func() {}
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() { h.Hashes(ctx) })
+	return func() {
+		stop()
+		asking.Wait()
+	}
+}
+
+// settled has the target store what it has of small files. Where nothing was at
+// Into, they are beside it.
+func (r *run) settled(ctx context.Context, there bool) error {
+	s, ok := r.To.(interface {
+		Settle(context.Context, string) error
+	})
+	if !ok {
 		return nil
 	}
-	if other, ok := r.taken[t.to]; ok {
-		return r.isTaken(t, other)
+	dir := r.Into
+	if !there {
+		dir, _ = split(strings.TrimRight(r.Into, "/"))
 	}
-	r.taken[t.to] = t.from
-	return nil
-}
-
-func (r *run) isTaken(t task, other string) error {
-	return refuse(codeExists, "copy them into different directories",
-		"%s is the copy of %s: %s does not take its place", Show(r.To.About().Name, t.to), printable(other), printable(t.from))
-}
-
-// base returns what a copy of path is called: nothing for a path that has no
-// name of its own.
-func base(source string) string {
-	_, name := split(strings.TrimRight(source, "/"))
-	if name == "." || name == ".." {
-		return ""
-	}
-	return name
-}
-
-// sources returns the paths, with patterns expanded.
-func (r *run) sources(ctx context.Context) ([]string, error) {
-	var all []string
-	for _, p := range r.Paths {
-		if !r.Glob || !strings.ContainsAny(p, "*?[") {
-			all = append(all, p)
-			continue
-		}
-		found, err := expand(ctx, r.From, p)
-		if err != nil {
-			return nil, err
-		}
-		for _, source := range found {
-			if name := base(source); r.excluded(name, name) {
-				r.count(&r.report.Skipped)
-				continue
-			}
-			all = append(all, source)
-		}
-	}
-	return all, nil
+	return s.Settle(ctx, dir)
 }
 
 // atOnce is how many requests go together where there are many to make.
