@@ -26,68 +26,80 @@ const maxLinks = 40
 // do it looks at symlinks. Of what could not be looked at, the path has what was
 // asked for, also beside an error; where nothing is, that is none.
 func Resolve(ctx context.Context, t Tree, name string, follow bool) (Real, error) {
-	r := Real{Path: "/"}
-	todo := strings.Split(name, "/")
-	for links := 0; ; {
-		looked := lookAhead(ctx, t, r.Path, todo)
-		for len(todo) > 0 {
-			element := todo[0]
-			if element == "" || element == "." {
-				todo = todo[1:]
-				continue
-			}
-			if element == ".." {
-				r.Path, _ = split(r.Path)
-				r.Info = Info{Mode: fs.ModeDir}
-				todo = todo[1:]
-				break
-			}
-			if len(looked) == 0 {
-				break
-			}
-			l := looked[0]
-			looked = looked[1:]
-			if l.err != nil {
-				return r.without(todo, l.err)
-			}
-			rest := todo[1:]
-			if l.info.Mode&fs.ModeSymlink != 0 && (follow || !atEnd(rest)) {
-				if links++; links > maxLinks {
-					return r.without(todo, refuse(codeFailed, "", "%s: more than %d symlinks lead on from one to the next", printable(name), maxLinks))
-				}
-				link := Join(r.Path, element)
-				target, err := t.Readlink(ctx, link)
-				if err != nil {
-					return r.without(todo, err)
-				}
-				r.Links = append(r.Links, link)
-				if strings.HasPrefix(target, "/") {
-					r.Path = "/"
-				}
-				todo = append(strings.Split(target, "/"), rest...)
-				break
-			}
-			if !l.info.Mode.IsDir() && !atEnd(rest) {
-				return r.without(todo, refuse(codeNotDirectory, "", "%s is no directory", printable(Join(r.Path, element))))
-			}
-			r.Path, r.Info, todo = Join(r.Path, element), l.info, rest
+	r := &resolver{Real: Real{Path: "/"}, tree: t, name: name, follow: follow, todo: strings.Split(name, "/")}
+	for len(r.todo) > 0 {
+		if err := r.stretch(ctx); err != nil {
+			return r.without(r.todo, err)
 		}
-		if len(todo) == 0 {
-			break
-		}
-	}
-	if r.Path == "/" {
-		info, err := t.Stat(ctx, "/", true)
-		r.Info = info
-		return r, err
 	}
 	_, r.Info.Name = split(r.Path)
-	if r.Info.Modified.IsZero() { // it was left by a ..
-		info, err := t.Stat(ctx, r.Path, false)
-		r.Info = info
-		return r, err
+	var err error
+	// The root was not looked at, nor was it noted of what a .. leads to.
+	if r.Path == "/" || r.Info.Modified.IsZero() {
+		r.Info, err = t.Stat(ctx, r.Path, r.Path == "/")
 	}
-	return r, nil
+	return r.Real, err
+}
+
+// A resolver is a path on its way to where it leads.
+type resolver struct {
+	Real
+	tree   Tree
+	name   string // what was asked for
+	follow bool
+	todo   []string // the elements behind Path
+}
+
+// stretch goes over the elements that can be looked at together: to what turns off
+// the way, a ".." or a symlink. Where an element can't be gone over, it is still to
+// do.
+func (r *resolver) stretch(ctx context.Context) error {
+	looked := lookAhead(ctx, r.tree, r.Path, r.todo)
+	for len(r.todo) > 0 {
+		element, rest := r.todo[0], r.todo[1:]
+		switch {
+		case element == "" || element == ".":
+			r.todo = rest
+			continue
+		case element == "..":
+			r.Path, _ = split(r.Path)
+			r.Info, r.todo = Info{Mode: fs.ModeDir}, rest
+			return nil
+		case len(looked) == 0:
+			return nil
+		}
+		l := looked[0]
+		looked = looked[1:]
+		path := Join(r.Path, element)
+		last := atEnd(rest)
+		switch {
+		case l.err != nil:
+			return l.err
+		case l.info.Mode&fs.ModeSymlink != 0 && (r.follow || !last):
+			return r.link(ctx, path)
+		case !l.info.Mode.IsDir() && !last:
+			return refuse(codeNotDirectory, "", "%s is no directory", printable(path))
+		}
+		r.Path, r.Info, r.todo = path, l.info, rest
+	}
+	return nil
+}
+
+// link goes where the symlink points to that is to do.
+func (r *resolver) link(ctx context.Context, link string) error {
+	if len(r.Links) == maxLinks {
+		return refuse(codeFailed, "", "%s: more than %d symlinks lead on from one to the next", printable(r.name), maxLinks)
+	}
+	target, err := r.tree.Readlink(ctx, link)
+	if err != nil {
+		return err
+	}
+	r.Links = append(r.Links, link)
+	if strings.HasPrefix(target, "/") {
+		r.Path = "/"
+	}
+	r.todo = append(strings.Split(target, "/"), r.todo[1:]...)
+	return nil
 }
 
 // atEnd reports whether nothing follows but slashes. What a slash stands behind
