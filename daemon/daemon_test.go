@@ -1001,6 +1001,42 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
+// A target that can't be is the request's mistake, and no failure of the daemon.
+func TestTargetThatCannotBe(t *testing.T) {
+	t.Parallel()
+	d, err := daemon.New(daemon.Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Drain(ended()) })
+	request := httptest.NewRequest(http.MethodPost, "/v1/sessions", strings.NewReader(`{"target":{"name":"web1","addr":"127.0.0.1"}}`))
+	request.Header.Set(api.ProtocolHeader, ours)
+	answer := httptest.NewRecorder()
+	d.Handler().ServeHTTP(answer, request)
+	if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "no user") {
+		t.Errorf("opening without a user: %d %s", answer.Code, answer.Body)
+	}
+}
+
+// An interrupt of a level that there is not ends nothing, whatever the command does,
+// and is told all that there are.
+func TestLevelsOfAnInterrupt(t *testing.T) {
+	t.Parallel()
+	c := start(t, daemon.Config{})("")
+	open(t, c, api.Open{Name: "work"})
+	command, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 300"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Interrupt(t.Context(), "work", api.Interrupt{Level: "hard"})
+	if gateway.Code(err) != "usage" || !strings.Contains(err.Error(), "int, term, kill or end") {
+		t.Errorf("level hard: %v", err)
+	}
+	if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: api.End, Command: command.ID}); err != nil {
+		t.Errorf("level end: %v", err)
+	}
+}
+
 // runs returns why a command did not run.
 func runs(c api.Command, err error) error {
 	if err == nil && c.Result != nil {

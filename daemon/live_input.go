@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"gateway/daemon/api"
@@ -49,9 +50,14 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 // such as a further channel, the machine may let one wait much longer.
 const beginTime = time.Second
 
+var levels = []string{string(session.Int), string(session.Term), string(session.Kill), api.End}
+
 // interrupt asks the command that runs to end. One that does not begin is given up,
 // whatever the level: nobody looks after it any more when it does.
 func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) error {
+	if !slices.Contains(levels, in.Level) {
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: level %q: use int, term, kill or end", in.Level)}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	soon, cancel := context.WithTimeout(ctx, beginTime)

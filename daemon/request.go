@@ -102,6 +102,7 @@ func (q *request) line(answer any) error {
 // statuses maps error codes to statuses, for those who look at nothing else.
 var statuses = map[string]int{
 	"usage":              http.StatusBadRequest,
+	"config.invalid":     http.StatusBadRequest, // the request says how a target is reached
 	"session.not_found":  http.StatusNotFound,
 	"session.busy":       http.StatusConflict,
 	"session.closed":     http.StatusGone,
