@@ -31,6 +31,14 @@ func expand(text string, value func(name string) string) string {
 	})
 }
 
+// called returns what a step is called, where expanded is what its name stands for.
+func (s *Step) called(expanded func(text string) string) string {
+	if s.unnamed {
+		return s.Name
+	}
+	return expanded(s.Name)
+}
+
 // template reads a value in which ${{ NAME }} may stand.
 func (r *reader) template(n *yaml.Node) (string, bool) {
 	s, ok := r.text(n)

@@ -117,6 +117,7 @@ func (r *reader) checkStep(n, node *yaml.Node, s *Step) bool {
 	}
 	if s.Name == "" {
 		line, _, _ := strings.Cut(strings.TrimSpace(s.Run), "\n")
+		s.unnamed = s.Copy == nil
 		if s.Copy != nil {
 			line = s.Copy.verb() + " " + s.Copy.Src
 		}

@@ -112,7 +112,7 @@ func (p *planner) resolve(text string) string {
 
 func (p *planner) step(s *Step, block string, skipped bool) PlannedStep {
 	planned := PlannedStep{
-		Name: p.resolve(s.Name), Block: block, Line: s.Line, Skipped: skipped,
+		Name: s.called(p.resolve), Block: block, Line: s.Line, Skipped: skipped,
 		When: s.When, Cwd: p.resolve(s.Cwd), Expect: p.expect(s.Expect),
 		Until: s.Until, Retry: s.Retry.Times, Idempotent: s.Idempotent, KeepGoing: s.KeepGoing,
 		Answers: p.answers(s.Answers), Register: s.Register, Run: s.Run,
@@ -216,7 +216,7 @@ func (h *hostRun) check(ctx context.Context, s *Step) (err error) {
 		shell, err = h.shell(ctx, s)
 	}
 	if err == nil && !s.KeepGoing {
-		shell.CheckScript(h.Script.command(s, h.show(s.Name)))
+		shell.CheckScript(h.Script.command(s, h.called(s)))
 	}
 	for _, c := range s.conditions() {
 		if err != nil {
@@ -224,7 +224,7 @@ func (h *hostRun) check(ctx context.Context, s *Step) (err error) {
 		}
 		var why string
 		if why, err = shell.readable(ctx, c.text); why != "" {
-			err = h.Script.unread(h.show(s.Name), c, why)
+			err = h.Script.unread(h.called(s), c, why)
 		}
 	}
 	return err

@@ -53,7 +53,10 @@ type Observer struct {
 func (s *Script) Find(name, host string, given map[string]string) (int, bool) {
 	values := s.values(host, given)
 	for i := range s.Steps {
-		if written := s.Steps[i].Name; written == name || expand(written, func(n string) string { return values[n] }) == name {
+		step := &s.Steps[i]
+		if step.Name == name || step.called(func(text string) string {
+			return expand(text, func(n string) string { return values[n] })
+		}) == name {
 			return i, true
 		}
 	}
@@ -185,7 +188,7 @@ func (h *hostRun) fail(outcome fleet.Outcome) {
 // newStep returns the result of a step that has not run.
 func (h *hostRun) newStep(s *Step, block string) *StepResult {
 	r := &StepResult{
-		Name: h.show(s.Name), Block: block, Line: s.Line, Command: h.Mask.String(s.Run),
+		Name: h.called(s), Block: block, Line: s.Line, Command: h.Mask.String(s.Run),
 		Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split, Register: s.Register,
 	}
 	if s.Copy != nil {

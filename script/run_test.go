@@ -17,6 +17,7 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/hosts"
 	"gateway/internal/redact"
 	"gateway/script"
 	"gateway/session"
@@ -591,6 +592,18 @@ func TestStartAt(t *testing.T) {
 	r.StartAt = "b 1"
 	if got := summary(r.Host(t.Context(), "localhost")); got != "a: skipped (--start-at)\nb 1: ok \"<>\\n\"\nok" {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// The name that a step gets from its shell text says what the shell gets, which is
+// not the variable's value; the file that a copy is called after has it.
+func TestNameFromShellText(t *testing.T) {
+	r := runner(t, "vars: {v: 1}\nsteps:\n  - run: \": '${{ v }}'\"\n  - {copy: {src: 'run_test${{ v }}', dst: x}, when: 'false'}\n", nil)
+	want := []string{": '${{ v }}'", "copy run_test1"}
+	for i, step := range r.Host(t.Context(), "localhost").Steps {
+		if step.Name != want[i] || r.Plan(hosts.Host{Name: "localhost"}, "").Steps[i].Name != want[i] {
+			t.Errorf("got %s, want %s", step.Name, want[i])
+		}
 	}
 }
 

@@ -40,6 +40,9 @@ func (h *hostRun) present(key, text string) (string, error) {
 // show is expand for what is shown.
 func (h *hostRun) show(text string) string { return h.Mask.String(h.expand(text)) }
 
+// called returns what a step is called on the host.
+func (h *hostRun) called(s *Step) string { return h.Mask.String(s.called(h.expand)) }
+
 // hidden returns a text without secrets. One that shows only once the sequences
 // between its characters are taken out, which reports do, takes them along.
 func (h *hostRun) hidden(b []byte) []byte {

@@ -75,6 +75,7 @@ type Step struct {
 	Env       map[string]string
 
 	whenAt, untilAt Place
+	unnamed         bool // Name is the first line of Run, where ${{ NAME }} stands for nothing
 }
 
 // Expect is what a step has to leave. The zero value wants exit status 0.
