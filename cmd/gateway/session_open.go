@@ -74,6 +74,8 @@ func (a *app) sessionOpen(cmd *cobra.Command, host string, f *openFlags) error {
 		return usage(cmd, "", "--kind: %q is neither pty nor pipe", f.kind)
 	case impossible("cols", f.cols) || impossible("rows", f.rows):
 		return usage(cmd, "", "--cols and --rows: 1 to %d", transport.MaxSize)
+	case cmd.Flags().Changed("ttl") && f.ttl == 0: // it would be the setting's
+		return usage(cmd, "a session that is to stay takes a long one, such as 10000h", "--ttl: must be more than 0")
 	case f.sudo.set:
 		o.Sudo = &api.Sudo{User: f.sudo.user}
 	}

@@ -156,7 +156,7 @@ func number(text string) (any, error) {
 func span(text string) (any, error) {
 	d, err := hosts.ParseDuration(text)
 	if err != nil || d <= 0 {
-		return nil, fmt.Errorf("%q is no duration, such as 90s or 1h30m, or whole seconds", text)
+		return nil, fmt.Errorf("%q is no duration above 0, such as 90s or 1h30m, or whole seconds", text)
 	}
 	return d, nil
 }
