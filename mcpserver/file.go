@@ -129,7 +129,7 @@ func (f *fileCall) check() error {
 	case in.Op == "list" && in.Limit > maxList:
 		return usage("next_offset of the answer goes on", "limit: a list has at most %d entries", maxList)
 	case in.Mode != "" && !modePattern.MatchString(in.Mode):
-		return usage("three octal digits, as in 0644", "mode %q", in.Mode)
+		return usage("octal digits, as in 0644", "mode %q", in.Mode)
 	case in.Op != "write":
 		return nil
 	}
