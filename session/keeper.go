@@ -128,13 +128,14 @@ func (k *keeper) held(descriptor, name string) string {
 // streams of one that was killed.
 func (k *keeper) isGone() bool { return k != nil && (closed(k.ended) || closed(k.exited)) }
 
-// wasKilled reports whether it could not clear up behind itself.
-func (k *keeper) wasKilled() bool {
+// failed reports whether it could not clear up behind itself: it was killed, or there was
+// no process to be had for it.
+func (k *keeper) failed() bool {
 	if !closed(k.exited) {
 		return false
 	}
 	exit, err := k.pipe.Wait()
-	return err == nil && exit.Signal != ""
+	return err == nil && (exit.Signal != "" || exit.Code > 1)
 }
 
 // isStored reports whether the frame file is there.

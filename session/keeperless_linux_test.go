@@ -233,20 +233,78 @@ func TestInterruptWithoutAKeeper(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfAKilledKeeper: no other one comes that would clear up behind it.
+// TestNothingIsLeftOfAKilledKeeper: no other one comes that would clear up behind it, and
+// the shell may be gone, too.
 func TestNothingIsLeftOfAKilledKeeper(t *testing.T) {
 	t.Parallel()
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			s, runtime := openIn(t, session.Config{Shell: shell})
+	ends := map[string]func(*testing.T, *session.Session, string){
+		"just before the end": func(t *testing.T, s *session.Session, runtime string) {
 			run(t, s, "rm() { :; }; PATH=")
+			signalKeepers(t, runtime, syscall.SIGKILL) // nobody knows yet
+		},
+		"with the shell": func(t *testing.T, s *session.Session, runtime string) {
 			killKeepers(t, runtime)
-			s.Close()
-			if left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*")); len(left) > 0 {
-				t.Errorf("left: %q", left)
+			_, _ = s.Run(t.Context(), session.Command{Text: "kill -9 $$"})
+		},
+		"with jobs on its streams": func(t *testing.T, s *session.Session, runtime string) {
+			for range 3 {
+				run(t, s, "sleep 10 &")
 			}
-		})
+			killKeepers(t, runtime)
+			for range 5 {
+				run(t, s, "sleep 10 &")
+			}
+			run(t, s, "kill $(jobs -p)")
+		},
+	}
+	for what, end := range ends {
+		for _, shell := range shells {
+			t.Run(what+" "+shell, func(t *testing.T) {
+				t.Parallel()
+				s, runtime := openIn(t, session.Config{Shell: shell})
+				end(t, s, runtime)
+				s.Close()
+				eventually(t, "nothing is left", func() bool {
+					left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*"))
+					return len(left) == 0
+				})
+			})
+		}
+	}
+}
+
+// told is a machine where somebody else tells a keeper what to do, too.
+type told struct {
+	transport.Transport
+	keeper io.Writer
+}
+
+func (m *told) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err == nil && m.keeper == nil {
+		m.keeper = pipe.Stdin
+	}
+	return pipe, err
+}
+
+// TestNothingIsLeftOfAKeeperThatCannotFork: where the account may have no more processes,
+// dash ends with status 2.
+func TestNothingIsLeftOfAKeeperThatCannotFork(t *testing.T) {
+	t.Parallel()
+	runtime := t.TempDir()
+	tr := local.New(local.Config{Env: []string{"XDG_RUNTIME_DIR=" + runtime}})
+	defer tr.Close()
+	machine := &told{Transport: tr}
+	s, err := session.Open(t.Context(), machine, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(machine.keeper, "exit 2\n"); err != nil {
+		t.Error(err)
+	}
+	s.Close()
+	if left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*")); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
 }
 

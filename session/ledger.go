@@ -77,7 +77,7 @@ func (s *Session) giveUpIfLost() {
 // keeper hangs up what is left before it exits, unless it was killed.
 func (s *Session) sawEnd(keepers []*keeper) bool {
 	for _, k := range keepers {
-		if !closed(k.exited) || k.wasKilled() { // what waits for a disk can't be killed
+		if !closed(k.exited) || k.failed() { // what waits for a disk can't be killed
 			return false
 		}
 		if _, err := k.pipe.Wait(); err != nil {

@@ -1,8 +1,8 @@
 package session
 
 import (
+	"cmp"
 	"context"
-	"slices"
 )
 
 // renewKeeper turns to new FIFOs, because somebody may still hold the old
@@ -24,7 +24,10 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	_ = old.retire() // it may have died, and is through then
 	if oldest != nil {
 		oldest.release()
-		s.spawn(oldest.close)
+		s.spawn(func() {
+			oldest.close()
+			s.clearUp(oldest)
+		})
 	}
 	return nil
 }
@@ -79,21 +82,26 @@ func (k *keeper) takeOver(old *keeper, reopen bool) {
 	}
 }
 
-// clearance is the line that has the shell clear up behind keepers that were killed, and
-// have no other behind them.
-func (s *Session) clearance() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// clearUp removes what keepers have left that could not do it and have no other behind
+// them. The shell may be gone as well, so it takes a program of its own.
+func (s *Session) clearUp(keepers ...*keeper) {
 	dirs := ""
-	for _, k := range append(slices.Clone(s.retired), s.keeper) {
-		if k != nil && k.dir != "" && k.wasKilled() {
-			dirs += " " + k.dir
+	for _, k := range keepers {
+		if dir := cmp.Or(k.feed, k.dir); dir != "" && k.failed() {
+			dirs += " " + dir
 		}
 	}
 	if dirs == "" {
-		return ""
+		return
 	}
-	return `\command -p rm -rf` + dirs + "\n"
+	ctx, cancel := context.WithTimeout(context.Background(), keeperGrace)
+	defer cancel()
+	pipe, err := s.transport.Pipe(s.together(ctx), inSh("exec rm -rf"+dirs))
+	if err != nil {
+		return // the next session of the account does it
+	}
+	within(keeperGrace, pipe.Done())
+	pipe.Close()
 }
 
 // discard ends a keeper that nobody wants.

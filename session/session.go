@@ -221,7 +221,7 @@ func (s *Session) close() {
 				within(time.Second, s.typed)
 			}
 			// The second one counts where jobs made the shell refuse the first.
-			s.typeKeys(s.clearance() + "exit\nexit\n") // the hang-up that follows does it too
+			s.typeKeys("exit\nexit\n") // the hang-up that follows does it too
 			if within(nearby, s.terminal.Done()); !closed(s.terminal.Done()) {
 				told = s.tellOfExit()
 				within(exitGrace, s.terminal.Done())
@@ -295,6 +295,7 @@ func (s *Session) hangUp(told *dismissal) {
 	for _, k := range told.keepers {
 		k.close()
 	}
+	s.clearUp(told.keepers...)
 	s.entry.Close(s.sawEnd(told.keepers))
 	s.mu.Lock()
 	s.parted = true
