@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -343,6 +344,28 @@ func TestLinkIsCut(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestDeadlineOfALostSession: a session that was hung up because nothing answered is lost,
+// and so stays on the list: what ran in it may go on.
+func TestDeadlineOfALostSession(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	f := openSSH(t, sshdtest.Options{})
+	_, c := inProcess(t, daemon.Config{})
+	target := f.target("web1")
+	target.Keepalive = time.Hour
+	s := mustOpen(t, c, target)
+	f.link.Stall()
+	got, err := c.Run(t.Context(), s.ID, api.Run{Text: "sleep 300", Timeout: api.Duration(time.Second), Wait: api.Duration(time.Minute)})
+	if err != nil || got.State != "unknown" || gateway.Code(got.Result.Err) != "link.lost" {
+		t.Errorf("the command is %+v, %v", got, err)
+	}
+	if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "true"}); gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "is lost: nothing answered") {
+		t.Errorf("the next one: %v", err)
+	}
+	if list, err := c.Sessions(t.Context(), false); err != nil || len(list) != 1 || list[0].State != api.Lost {
+		t.Errorf("Sessions = %+v, %v", list, err)
 	}
 }
 

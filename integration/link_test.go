@@ -340,6 +340,10 @@ func TestDeadlineOnSilentLink(t *testing.T) {
 					result.Stdout, result.Stderr = []byte("up\n"), []byte("err\n")
 				}
 				wantUnknown(t, result, err)
+				<-s.Done()
+				if exit, err := s.Exit(); !errors.Is(err, session.ErrLost) {
+					t.Errorf("Exit = %+v, %v, want that nobody knows", exit, err)
+				}
 				f.link.Cut(netsim.RST)
 				f.link.Resume()
 				gone(t, tag)

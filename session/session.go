@@ -11,6 +11,7 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -133,8 +134,16 @@ func (s *Session) Origin() string { return s.origin }
 func (s *Session) Done() <-chan struct{} { return s.ended }
 
 // Exit returns how the shell ended. It blocks until Done. The error wraps
-// [transport.ErrLost] where nobody knows.
-func (s *Session) Exit() (transport.Exit, error) { return s.terminal.Wait() }
+// [transport.ErrLost] where nobody knows, as behind a hang-up of this side's.
+func (s *Session) Exit() (transport.Exit, error) {
+	exit, err := s.terminal.Wait()
+	if errors.Is(err, transport.ErrClosed) {
+		err = errHungUp
+	}
+	return exit, err
+}
+
+var errHungUp = &transport.Error{Code: "link.lost", Message: "nothing answered, and it was hung up", Err: ErrLost}
 
 // Terminal reports whether the account got a terminal.
 func (s *Session) Terminal() bool { return s.tty != "" }
