@@ -220,7 +220,7 @@ func (a *app) lockState(ctx context.Context) (*socket.Lock, error) {
 	if errors.Is(err, socket.ErrHeld) {
 		return nil, &transport.Error{
 			Code: "daemon.unreachable", Message: fmt.Sprintf("the records of sessions are another daemon's: %v", err), Err: err,
-			Hint: "it listens elsewhere, since XDG_RUNTIME_DIR or TMPDIR differ: name its socket with GATEWAY_SOCKET, or end it",
+			Hint: "it listens elsewhere, since XDG_RUNTIME_DIR or TMPDIR differ: name its socket with GATEWAY_SOCKET; or its socket was removed, as at a logout: end it with kill, which closes its sessions",
 		}
 	}
 	return lock, err
