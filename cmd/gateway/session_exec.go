@@ -103,17 +103,22 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	unread.warn()
 	err = a.finish(ctx, show, r)
 	if r.Ended && r.Verdict != session.Unknown && a.config.Output == "text" && !a.config.Quiet {
-		a.out.say(fateOf(name, r.Reopened))
+		a.out.say(fateOf(name, r))
 	}
 	return err
 }
 
-// fateOf says what has become of a session whose shell has ended with a command.
-func fateOf(name string, reopened bool) string {
-	if reopened {
-		return "gateway: the session's shell ended with the command; a fresh one has its directory and exported variables from before"
+// fateOf says what has become of a session whose shell has ended, with the command or
+// before it began.
+func fateOf(name string, r gateway.Result) string {
+	ended := "gateway: the session's shell ended with the command"
+	if r.Verdict == session.NotStarted {
+		ended = "gateway: the session's shell ended"
 	}
-	return "gateway: the session's shell ended with the command, and session " + name + " is closed"
+	if r.Reopened {
+		return ended + "; a fresh one has its directory and exported variables from before"
+	}
+	return ended + ", and session " + name + " is over"
 }
 
 // sessionRun puts together what is to be run.
