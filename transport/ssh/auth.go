@@ -49,6 +49,7 @@ type authenticator struct {
 	troubled  int      // problems with keys up to then
 	gathered  bool     // keys were looked for
 	password  bool     // Config.Password was shown
+	said      string   // by the server, with no question
 	methods   map[string]bool
 	abandoned error // a secret could not be had, or a question went unanswered
 }
@@ -134,6 +135,11 @@ func (a *authenticator) answerPassword() (string, error) {
 // one means that it was wrong, and a hidden question may be for a one-time
 // code.
 func (a *authenticator) answerChallenge(_, instruction string, questions []string, echos []bool) ([]string, error) {
+	// What comes without a question is about the next one: "your password has expired".
+	instruction, a.said = strings.TrimSpace(a.said+"\n"+instruction), ""
+	if len(questions) == 0 {
+		a.said = cut(instruction) // there may be any number of them
+	}
 	answers := make([]string, len(questions))
 	for i, prompt := range questions {
 		var err error
@@ -164,7 +170,7 @@ func (a *authenticator) configured() (string, error) {
 // ask puts a question to a person.
 func (a *authenticator) ask(q Question) (string, error) {
 	if a.config.Ask == nil {
-		a.abandoned = a.interaction()
+		a.abandoned = a.unanswered(q)
 		return "", a.abandoned
 	}
 	answer, err := a.keys.ask(q)
@@ -177,6 +183,21 @@ func (a *authenticator) ask(q Question) (string, error) {
 func (a *authenticator) interaction() error {
 	return a.config.failure(codeInteraction, nil, "run it at a terminal, or give the account a key or a password by reference",
 		"the server wants %s, and nobody is there to answer", list(a.allowed, " or "))
+}
+
+// unanswered is the error for a round of questions that nobody is there to answer. It
+// has what the server says, which is the reason where a password was accepted and has
+// expired, or where a code is wanted, too.
+func (a *authenticator) unanswered(q Question) error {
+	asked := quoted(q.Prompt)
+	if q.Instruction != "" {
+		asked += ", saying " + quoted(q.Instruction) + ","
+	}
+	hint := "run it at a terminal, or give the account a key or a password by reference"
+	if a.password {
+		hint = "the configured password was given before: it may be wrong or have expired, or the server wants more than that; run it at a terminal, or give the account a key"
+	}
+	return a.config.failure(codeInteraction, nil, hint, "the server asks %s and nobody is there to answer", asked)
 }
 
 // failure says why there is nothing left to try. What was wrong with a key

@@ -419,7 +419,25 @@ func TestAuthChallenge(t *testing.T) {
 	t.Run("code, nobody there", func(t *testing.T) {
 		c := serve(t, ask("pw", "123456"))
 		c.Password = func(context.Context) (string, error) { return "pw", nil }
-		refused(t, c, "auth.needs_interaction")
+		refused(t, c, "auth.needs_interaction", "Verification code: ", "two steps")
+	})
+	t.Run("password expired, nobody there", func(t *testing.T) {
+		c := serve(t, &gossh.ServerConfig{KeyboardInteractiveCallback: func(_ gossh.ConnMetadata, challenge gossh.KeyboardInteractiveChallenge) (*gossh.Permissions, error) {
+			for _, round := range []struct {
+				says string
+				asks []string
+			}{{"", []string{"Password: "}}, {"You are required to change your password.", nil}, {"", []string{"Current password: "}}} {
+				if _, err := challenge("", round.says, round.asks, make([]bool, len(round.asks))); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		}})
+		c.Password = func(context.Context) (string, error) { return "pw", nil }
+		err := refused(t, c, "auth.needs_interaction", "Current password: ", "required to change")
+		if !strings.Contains(err.Hint, "was given before") {
+			t.Errorf("hint = %q, want that the password was given before", err.Hint)
+		}
 	})
 	t.Run("thinking does not count", func(t *testing.T) {
 		c := serve(t, ask("pw"))
