@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -83,7 +84,7 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 		}
 		return nil
 	case <-k.ended:
-		err = &transport.Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, or an account that may not run sh, does this"}
+		err = &transport.Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, an account that may not run sh, or a password that has expired does this"}
 		if _, lost := k.pipe.Wait(); lost != nil {
 			err = fmt.Errorf("session: open the side channel: %w", lost)
 		}
@@ -93,6 +94,17 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 	k.pipe.Close()
 	<-k.ended
 	return err
+}
+
+// noKeeper is why there is no side channel, with what the machine has said beside it.
+func (s *Session) noKeeper(err error) error {
+	e, ok := errors.AsType[*transport.Error](err)
+	if !ok || e.Code != "shell.no_sync" {
+		return err
+	}
+	e = new(*e)
+	e.Message += s.said()
+	return e
 }
 
 // Files in the keeper's directory.

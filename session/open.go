@@ -74,22 +74,26 @@ func (s *Session) start(ctx context.Context) error {
 	s.note(nonce)
 
 	opened := make(chan error, 1)
+	waiting, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	go func() {
 		k, err := s.openKeeper(ctx)
 		s.mu.Lock()
 		s.keeper, s.merged = k, k == nil
 		s.mu.Unlock()
-		opened <- err
+		if opened <- err; err != nil {
+			time.AfterFunc(lastWords, func() { giveUp(err) })
+		}
 	}()
 	term, err := s.openShell(ctx, shellPrelude(s.config, nonce))
 	if err == nil {
 		s.attach(term)
 		opened := time.Now()
-		err = s.awaitReady(ctx, ready, nil)
+		err = s.awaitReady(waiting, ready, nil)
 		s.trip = min(time.Since(opened), maxTrip)
 	}
-	if failed := <-opened; err == nil {
-		err = failed
+	if failed := <-opened; err == nil || errors.Is(err, failed) {
+		err = s.noKeeper(failed)
 	}
 	if err == nil && s.keeper != nil {
 		s.install(s.keeper)
@@ -97,6 +101,11 @@ func (s *Session) start(ctx context.Context) error {
 	}
 	return err
 }
+
+// lastWords is how long a shell is waited for that nobody needs any more, as there is no
+// side channel: what it says meanwhile may be the reason, such as a password that has
+// expired.
+const lastWords = 2 * time.Second
 
 // together is the context for all that the session starts.
 func (s *Session) together(ctx context.Context) context.Context {

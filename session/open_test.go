@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,5 +50,31 @@ func TestOpeningEnds(t *testing.T) {
 				t.Errorf("Open = %s, %v, want %s", gateway.Code(err), err, test.code)
 			}
 		})
+	}
+}
+
+// expired is a machine that wants a new password first, as sshd does where it has expired.
+type expired struct{ transport.Transport }
+
+func (e expired) Terminal(ctx context.Context, _ string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return e.Transport.Terminal(ctx, "echo Current password:; exec sleep 60", options)
+}
+
+func (e expired) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
+	return e.Transport.Pipe(ctx, "echo no terminal >&2; exit 1")
+}
+
+// A shell that waits for something else is not waited for where there is no side channel.
+func TestOpeningWithoutASideChannel(t *testing.T) {
+	tr := local.New(local.Config{})
+	defer tr.Close()
+	_, err := session.Open(t.Context(), expired{tr}, session.Config{Shell: "bash", OpenTimeout: time.Minute})
+	if gateway.Code(err) != "shell.no_sync" || errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("Open = %s, %v", gateway.Code(err), err)
+	}
+	for _, said := range []string{"the side channel ended at once", "Current password:", "no terminal"} {
+		if !strings.Contains(err.Error(), said) {
+			t.Errorf("%v: no word of %q", err, said)
+		}
 	}
 }
