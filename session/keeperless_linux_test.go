@@ -222,6 +222,7 @@ func TestInterruptWithoutAKeeper(t *testing.T) {
 				Timeout: 15 * time.Second, Output: func(session.Stream, []byte) { go interrupt() },
 			})
 			close(ended)
+			interrupt() // until it has left: its last one would meet the next command
 			// Its status went to streams that nobody could open any more.
 			if took := time.Since(ordered); r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || r.Ended || took > 8*time.Second {
 				t.Errorf("%s %d after %v, ended %v, %v", r.Verdict, r.ExitCode, took, r.Ended, err)
