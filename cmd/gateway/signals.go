@@ -33,12 +33,16 @@ func (a *app) watchSignals() (stop func()) {
 	// Go lets SIGPIPE kill the process when stdout has nobody at its end. With
 	// a receiver, the write returns EPIPE. Ignoring the signal would do that
 	// too, but for everything that is started on this machine as well.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	nobody := make(chan os.Signal, 1)
+	signal.Notify(nobody, syscall.SIGPIPE)
 	signals := make(chan os.Signal, 2)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		// nohup, and a shell without job control for what it puts in the
-		// background, want the signal to stay ignored.
-		if !signal.Ignored(s) {
+		if signal.Ignored(s) {
+			// nohup, and a shell without job control for what it puts in the
+			// background, want the signal to stay ignored: here, but not in what is
+			// started on this machine, which could not be interrupted or hung up.
+			signal.Notify(nobody, s)
+		} else {
 			signal.Notify(signals, s)
 		}
 	}

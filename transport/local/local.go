@@ -54,7 +54,9 @@ type Transport struct {
 // New returns a transport for this machine. Its programs get HOME, USER,
 // LOGNAME, SHELL, PATH, LANG, LC_*, TZ of this process's environment and the
 // entries of config.Env, and nothing else: what the caller happens to have
-// exported is not what a host would have (sshd(8), LOGIN PROCESS).
+// exported is not what a host would have (sshd(8), LOGIN PROCESS). They ignore the
+// signals that this process ignores, and not those that it has a receiver for
+// (os/signal): under nohup, one for SIGHUP lets them be hung up.
 func New(config Config) *Transport {
 	a := lookupAccount()
 	t := &Transport{shell: cmp.Or(config.Shell, a.shell), dir: cmp.Or(config.Dir, a.home), programs: map[*program]struct{}{}}
