@@ -249,13 +249,13 @@ func TestNothingIsLeftOfAKilledKeeper(t *testing.T) {
 		},
 		"with jobs on its streams": func(t *testing.T, s *session.Session, runtime string) {
 			for range 3 {
-				run(t, s, "sleep 10 &")
+				run(t, s, `sleep 10 & jobs_="$jobs_ $!"`)
 			}
 			killKeepers(t, runtime)
 			for range 5 {
-				run(t, s, "sleep 10 &")
+				run(t, s, `sleep 10 & jobs_="$jobs_ $!"`)
 			}
-			run(t, s, "kill $(jobs -p)")
+			run(t, s, "eval kill $jobs_") // zsh splits no words
 		},
 	}
 	for what, end := range ends {
