@@ -153,10 +153,14 @@ func (f frame) after() string {
 		modes = resetModes + ";"
 	}
 	if f.loud {
-		return f.dialect.regain + modes + f.dialect.frame + prompt(f.nonce) + ";"
+		return f.dialect.regain + modes + f.dialect.behind() + prompt(f.nonce) + ";"
 	}
-	return modes + f.dialect.frame + setPrompt
+	return modes + f.dialect.behind() + setPrompt
 }
+
+// behind returns what has the shell read the next frame and show its prompt, whatever the
+// text has set.
+func (d dialect) behind() string { return d.frame + d.reads }
 
 // guarded returns the text and the marks, where the shell can run it as it is asked to: it
 // takes the command's variables, may enter its directory, and can come back from there. If
@@ -244,7 +248,7 @@ func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
 	}
 	marks := d.storedMark('E', d.status()+":"+d.lastJob()+":${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
-	end := regain + d.frame + "PS2=;" + setPrompt
+	end := regain + d.behind() + "PS2=;" + setPrompt
 	if reopen {
 		end += d.saveExports(k)
 	}

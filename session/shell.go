@@ -106,8 +106,9 @@ type dialect struct {
 	// byWay is the cd of a shell for which "cd -" is no variable: it is led there by the
 	// way of where that went. The hooks of the user's know nothing of it.
 	byWay string
-	// frame is put into every frame, before the text.
-	frame string
+	// frame is put into every frame, before the text and behind it; reads only behind it:
+	// it has the shell read the next one.
+	frame, reads string
 	// forget takes out of the history the lines of a frame that do not begin with
 	// a blank. mksh keeps one line, and this is it then.
 	forget string
@@ -299,11 +300,12 @@ var dialects = map[string]dialect{
 		job: "$!",
 		// The line that runs is in the history as long as nothing else is.
 		setup: `\builtin print -s "";` + wakesAmid,
-		// A hook that sets PS1, as themes have, would hide the prompt, and so do the options
-		// that emulate -R sets. With those of csh, no quoted word has two lines: the second
-		// one of a text would be run by itself.
-		frame: `\builtin setopt prompt_subst no_prompt_sp no_prompt_cr no_csh_junkie_quotes no_zle no_bang_hist;[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
+		// A hook that sets PS1, as themes have, would hide the prompt.
+		frame: `[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
 			`case ${+functions[precmd]} in 1)\builtin unfunction precmd;;esac;`,
+		// So would options that emulate -R sets. With the quotes of csh, no quoted word has
+		// two lines: the second one of a text would be run by itself.
+		reads: `\builtin setopt promptsubst nopromptsp nopromptcr nocshjunkiequotes nozle nobanghist;`,
 		// A text that is not begun, for a syntax error, leaves it to the next.
 		untrace: `case $- in *x*) _gwx='\builtin unset _gwx;\builtin set -x';\builtin set +x;;esac;`,
 		retrace: `\builtin eval "${_gwx-}"; `,
