@@ -29,21 +29,24 @@ func (r *run) inside(ctx context.Context, t task) error {
 // which only the machine can tell: a part that is made at the target is there at
 // the source, too. It is made where the paths alone would be one in the other.
 func (r *run) insideUnderAnotherName(ctx context.Context, t task) error {
-	from, dir := path.Clean(t.from), path.Clean(t.to)
 	if !t.info.Mode.IsDir() || r.DryRun {
 		return nil
 	}
-	for ; within(dir, from); dir = path.Dir(dir) {
+	from := path.Clean(t.from)
+	for dir := path.Clean(t.to); within(dir, from); dir = path.Dir(dir) {
 		part, err := r.probe(ctx, Join(dir, base(t.from)))
-		if err != nil {
-			continue // it is still to be made
+		switch {
+		case err != nil && dir == from: // as "/" and ".", it may be its own parent
+			return nil
+		case err != nil: // it is still to be made
+			continue
 		}
 		defer part.Abandon(false)
-		if _, err = r.From.Stat(ctx, part.Path(), false); err == nil {
-			return refuse(codeFailed, "", "%s cannot be copied into itself: %s is the same machine",
-				Show(r.From.About().Name, t.from), r.To.About().Name)
+		if _, err := r.From.Stat(ctx, part.Path(), false); err != nil {
+			return nil
 		}
-		return nil
+		return refuse(codeFailed, "", "%s cannot be copied into itself: %s is the same machine",
+			Show(r.From.About().Name, t.from), r.To.About().Name)
 	}
 	return nil
 }

@@ -367,3 +367,19 @@ func TestBelowTheSameDirectoryOfAnotherMachine(t *testing.T) {
 		}
 	}
 }
+
+// unwritable is a machine of another name, on which no file can be made.
+type unwritable struct{ *transfer.Local }
+
+func (unwritable) Create(context.Context, transfer.Spec) (transfer.Part, error) {
+	return nil, fs.ErrPermission
+}
+
+// The look for a machine with two names ends where there is no directory above: at "/" and ".".
+func TestNothingCanBeMadeAtTheTop(t *testing.T) {
+	t.Chdir(tree(t, map[string]string{"a": "a"}))
+	r := (&transfer.Copy{From: &transfer.Local{}, To: unwritable{&transfer.Local{}}, Paths: []string{"."}, Into: ".", Recursive: true}).Run(t.Context())
+	if r.OK() || r.Failed != 1 || !errors.Is(r.Problems[0].Err, fs.ErrPermission) {
+		t.Errorf("%+v", r)
+	}
+}
