@@ -81,7 +81,8 @@ func (s *Session) start(ctx context.Context) error {
 		s.mu.Lock()
 		s.keeper, s.merged = k, k == nil
 		s.mu.Unlock()
-		if opened <- err; err != nil {
+		opened <- err
+		if err != nil {
 			time.AfterFunc(lastWords, func() { giveUp(err) })
 		}
 	}()
