@@ -1,11 +1,8 @@
 package session
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -162,110 +159,10 @@ func (f frame) after() string {
 // text has set.
 func (d dialect) behind() string { return d.frame + d.reads }
 
-// guarded returns the text and the marks, where the shell can run it as it is asked to: it
-// takes the command's variables, may enter its directory, and can come back from there. If
-// not, nothing is run, and the marks tell what is missing.
-func (f frame) guarded() string {
-	run := "case $_gwa in *a*) set -a;;esac;" + onLines(f.run(), f.marks())
-	if f.command.Cwd == "" && len(f.command.Env) == 0 {
-		return run
-	}
-	parts := []string{run, "unset _gwg"}
-	if f.command.Cwd != "" {
-		parts = guard(noCwd, f.dialect.cd+" "+directory(f.command.Cwd)+" 2>/dev/null", parts)
-		test := strings.TrimSuffix(f.dialect.cd, "cd") + "["
-		parts = guard(noWayBack, test+" "+quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
-	}
-	if len(f.command.Env) > 0 {
-		parts = guard(noEnv, "("+f.assignments()+") 2>/dev/null", parts)
-	}
-	parts = append(parts, "case ${_gwg-} in ?*)"+f.ends("$_gwg")+";;esac")
-	if together := strings.Join(parts, ";"); len(together) <= maxLine/2 {
-		return together
-	}
-	return strings.Join(parts, "\n") // with the rest of the frame, it would be too long for one line
-}
-
-// guard has what follows done only where a check succeeds; else _gwg says why not.
-func guard(why, check string, then []string) []string {
-	then[0] = "then " + then[0]
-	return append(append([]string{"_gwg=" + why, "if " + check}, then...), "fi")
-}
-
-// back returns what goes back behind a command with a directory of its own, and with it
-// what "cd -" means.
-func (d dialect) back(dir string) string {
-	if d.byWay != "" {
-		return "{ " + d.byWay + ` "${_gwo-}";` + d.byWay + " " + quote(dir) + ";} >|/dev/null 2>&1||:"
-	}
-	return d.cd + " " + quote(dir) + " 2>/dev/null||:;case ${_gwo-} in ?*)OLDPWD=$_gwo;;esac"
-}
-
 // prompt returns the assignments that make the next prompt mark P.
 func prompt(nonce string) string { return setPrompt + "_gwn=" + nonce }
 
 const setPrompt = "PS1='" + promptString + "';"
-
-// special matches what the frame file is not for: a return would leave it, and
-// it stands on its variables and on words that the text may take away.
-var special = regexp.MustCompile(`return|unset|_gw|` + masking)
-
-func isSpecial(text string) bool {
-	return mentions(text, special, "return", "unset", "_gw", "command", "builtin", "function")
-}
-
-// stays matches what may leave a subshell behind, which would hold the frame
-// file's own descriptors of the streams: "&", but not "&&" or ">&", and "<(".
-var stays = regexp.MustCompile(`(?:^|[^&<>])&(?:$|[^&>])|[<>]\(|coproc|\|&`)
-
-func forks(text string) bool { return mentions(text, stays, "&", "(", "coproc") }
-
-// stored reports whether a frame file can do it. A shell that traces would show
-// the file's lines.
-func (f frame) stored() bool {
-	c := f.command
-	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !isSpecial(c.Text) && !forks(c.Text)
-	return plain && !f.typed && f.status == 0 && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
-}
-
-// frameFile returns the frame of a plain command whose nonce is in _gwn and
-// whose text is in _gw. It is one line: what a text says about lines counts
-// from there.
-//
-// Behind the marks quiet takes the nonce away, and the prompt says nothing: it
-// is the sentinel of a line that was left before its marks. A loud frame leaves
-// it there, and has the dialect's regain behind them.
-//
-// To open a stream by name costs ten times what a copy of a descriptor does, so
-// the group opens each once, as 0 and 1. The eval has copies, and whatever its
-// text does to them, exec too, ends with it.
-func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
-	open := d.frame + "case $- in *a*) " + d.unexport + ";;esac;"
-	run := ` "$_gw" 2>&1 >&0 </dev/null;`
-	if d.evalInFile == "" {
-		open, run = open+"{ ", d.eval+run
-	} else {
-		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
-	}
-	marks := d.storedMark('E', d.status()+":"+d.lastJob()+":${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
-	end := regain + d.behind() + "PS2=;" + setPrompt
-	if reopen {
-		end += d.saveExports(k)
-	}
-	return open + run + marks + ";} 0>|" + k.stdout + " >|" + k.stderr + ";" + end + "\n"
-}
-
-// saveExports returns what keeps the exported variables, and behind them a word that only
-// what is whole has; see [Session.Reopen].
-func (d dialect) saveExports(k *keeper) string {
-	return "{ \\export -p&&" + cmp.Or(d.print, d.printf) + " _gwe=1;} >|" + k.exports() + " 2>/dev/null;"
-}
-
-// inheritExports returns the control line that keeps what another keeper has kept,
-// unless a command was faster.
-func (k *keeper) inheritExports(old *keeper) string {
-	return "ln " + old.exports() + " " + k.exports() + " || [ -e " + k.exports() + " ] || cp " + old.exports() + " " + k.exports()
-}
 
 // typable reports whether the frame can be typed.
 func (f frame) typable() bool {
@@ -337,20 +234,6 @@ const (
 	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
 	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null||:"
 )
-
-// directory returns a word for cd. "./" keeps CDPATH and a leading dash out of
-// it; "~" means home as it does on a command line.
-func directory(dir string) string {
-	switch {
-	case dir == "~":
-		return `"$HOME"`
-	case strings.HasPrefix(dir, "~/"):
-		return `"$HOME"` + quote(dir[1:])
-	case path.IsAbs(dir):
-		return quote(dir)
-	}
-	return quote("./" + dir)
-}
 
 // exports returns the text that exports env. A line that begins with a blank is
 // kept out of yash's history (histspace).
