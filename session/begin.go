@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -28,96 +26,27 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if command.TTY && s.tty == "" {
 		return nil, &transport.Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
 	}
-	if s.config.Sudo != nil && s.keeper.isGone() {
-		return nil, s.terminalGone(io.ErrUnexpectedEOF)
-	}
-	s.holders.begun()
 	joins, before := s.joins(command), s.keeper
-	held := !joins && s.holders.found.Swap(false) // by this keeper, and no other
-	if must := s.rotate || s.shared && !joins || s.keeper.isGone(); must || held {
-		if err := s.renewKeeper(ctx); err != nil && (must || ctx.Err() != nil) {
-			return nil, err
-		}
+	if err := s.turnToKeeper(ctx, joins); err != nil {
+		return nil, err
 	}
-	r := &run{command: command, nonce: newNonce(), keeper: s.keeper, progress: progress{marksSignals: s.dialect.marksSignals}, wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{})}
-	noisy, traced := s.isNoisy(command.Text), s.isTraced(command.Text)
-	r.awaited = noisy || traced || mentionsTerminal(command.Text)
-	r.silent = silent.MatchString(command.Text)
-	r.loud = r.awaited || r.keeper == nil || command.TTY || (!s.settles() || s.dialect.regain != "") && !r.silent
-	f := frame{
-		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
-		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
-		limited: s.isLimited(command.Text),
-	}
-	f.typed = s.left || f.limited
-	if mentions(command.Text, asksStatus, "?", "exit", "return") {
-		f.status = s.status
-	}
+	r := s.newRun(command)
 	if joins {
 		r.before = s.asked
 	}
-	if command.TTY {
-		r.rest = newNonce()
-		f.rest = r.rest
-	}
-	if s.job != "" && strings.Contains(command.Text, "&") {
-		f.once += s.dialect.recount
-	}
+	f := s.frame(r)
 	if err := s.possible(f); err != nil {
 		return nil, err
 	}
-	if command.Stdin != nil {
-		var err error
-		if r.feeder, err = s.openFeeder(ctx, r.keeper); err != nil {
-			s.rotate = r.keeper != nil && s.config.Sudo == nil // its directory may be gone
-			return nil, err
-		}
-		f.stdin = r.feeder.fifo
-	}
-	typed, err := s.line(ctx, f)
+	typed, err := s.prepare(ctx, r, f)
 	if err != nil {
-		s.rotate = f.keeper != nil && s.config.Sudo == nil // as above
-		r.feeder.close()
 		return nil, err
 	}
-	for i := range r.outputs {
-		from := Stream(i)
-		var spool func() ends.Spool
-		if command.Spool != nil {
-			spool = func() ends.Spool { return command.Spool(from) }
-		}
-		r.outputs[i] = ends.NewSpooled(command.Limit, spool)
-	}
-	kinds := "PE"
-	if command.Stdin != nil {
-		kinds += "B"
-	}
-	if command.TTY {
-		kinds += "S"
-	}
-	if f.cuts() {
-		kinds += "T"
-	}
-	s.announce(r.nonce, reply{kinds: kinds})
-	if r.rest != "" {
-		s.announce(r.rest, reply{kinds: "P"})
-	}
-	r.veil.echo = echo{typed: typed, traced: traced}
+	s.announceEnd(r, f)
+	r.veil.echo = echo{typed: typed, traced: f.traced}
 	r.typing.Lock() // who types to it waits until it is typed itself
 	r.started = time.Now()
-	s.mu.Lock()
-	came := s.between
-	s.run, s.script, s.between = r, command.Script, between{}
-	s.late = s.late || !joins && r.keeper == before && came.any()
-	if s.dialect.draws && s.config.Term != "" {
-		s.draws += strings.Count(typed, "\n")
-	}
-	size := s.config.Size
-	s.mu.Unlock()
-	if command.TTY {
-		r.display = &s.display
-		r.display.clear(size)
-	}
+	came := s.claim(r, typed, !joins && r.keeper == before)
 	if joins {
 		err = r.inherit(ctx, came)
 	}
@@ -136,6 +65,121 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	close(r.handed)
 	return r, nil
+}
+
+// turnToKeeper turns to another keeper where the command needs one, or had better have it:
+// nobody else may hold its streams, but for a part of the same script.
+func (s *Session) turnToKeeper(ctx context.Context, joins bool) error {
+	if s.config.Sudo != nil && s.keeper.isGone() {
+		return s.terminalGone(io.ErrUnexpectedEOF)
+	}
+	s.holders.begun()
+	held := !joins && s.holders.found.Swap(false) // by this keeper, and no other
+	must := s.rotate || s.shared && !joins || s.keeper.isGone()
+	if !must && !held {
+		return nil
+	}
+	if err := s.renewKeeper(ctx); err != nil && (must || ctx.Err() != nil) {
+		return err
+	}
+	return nil
+}
+
+// newRun makes a command's run, whose keeper is the session's.
+func (s *Session) newRun(command Command) *run {
+	r := &run{
+		command: command, nonce: newNonce(), keeper: s.keeper, progress: progress{marksSignals: s.dialect.marksSignals},
+		wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{}),
+	}
+	for i := range r.outputs {
+		from := Stream(i)
+		var spool func() ends.Spool
+		if command.Spool != nil {
+			spool = func() ends.Spool { return command.Spool(from) }
+		}
+		r.outputs[i] = ends.NewSpooled(command.Limit, spool)
+	}
+	if command.TTY {
+		r.rest = newNonce()
+	}
+	return r
+}
+
+// frame makes a command's frame, by what its text and those before it may do, and notes in
+// the run what is to be expected of it.
+func (s *Session) frame(r *run) frame {
+	command := r.command
+	noisy, traced, limited := s.isNoisy(command.Text), s.isTraced(command.Text), s.isLimited(command.Text)
+	r.awaited = noisy || traced || mentionsTerminal(command.Text)
+	r.silent = silent.MatchString(command.Text)
+	r.loud = r.awaited || r.keeper == nil || command.TTY || (!s.settles() || s.dialect.regain != "") && !r.silent
+	f := frame{
+		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
+		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: command.TTY || s.modes || changesModes(command.Text),
+		limited: limited, typed: s.left || limited, rest: r.rest,
+	}
+	if mentions(command.Text, asksStatus, "?", "exit", "return") {
+		f.status = s.status
+	}
+	if s.job != "" && strings.Contains(command.Text, "&") {
+		f.once += s.dialect.recount
+	}
+	return f
+}
+
+// prepare brings to the machine what the command needs beside its frame, and returns what
+// is typed.
+func (s *Session) prepare(ctx context.Context, r *run, f frame) (typed string, err error) {
+	if r.command.Stdin != nil {
+		if r.feeder, err = s.openFeeder(ctx, r.keeper); err == nil {
+			f.stdin = r.feeder.fifo
+		}
+	}
+	if err == nil {
+		typed, err = s.line(ctx, f)
+	}
+	if err != nil {
+		s.rotate = r.keeper != nil && s.config.Sudo == nil // its directory may be gone
+		r.feeder.close()
+	}
+	return typed, err
+}
+
+// announceEnd expects the marks of a frame.
+func (s *Session) announceEnd(r *run, f frame) {
+	kinds := "PE"
+	if r.command.Stdin != nil {
+		kinds += "B"
+	}
+	if r.command.TTY {
+		kinds += "S"
+	}
+	if f.cuts() {
+		kinds += "T"
+	}
+	s.announce(r.nonce, reply{kinds: kinds})
+	if r.rest != "" {
+		s.announce(r.rest, reply{kinds: "P"})
+	}
+}
+
+// claim gives the streams to a command, and returns what has come since the one before. What
+// has is late where the streams are still that one's.
+func (s *Session) claim(r *run, typed string, same bool) between {
+	s.mu.Lock()
+	came := s.between
+	s.run, s.script, s.between = r, r.command.Script, between{}
+	s.late = s.late || same && came.any()
+	if s.dialect.draws && s.config.Term != "" {
+		s.draws += strings.Count(typed, "\n")
+	}
+	size := s.config.Size
+	s.mu.Unlock()
+	if r.command.TTY {
+		r.display = &s.display
+		r.display.clear(size)
+	}
+	return came
 }
 
 // typeFrame types a frame. One of which a part is typed may have begun: that is no error here.
@@ -185,59 +229,6 @@ func (s *Session) possible(f frame) error {
 		return lacks("a command of %d bytes, or one with control characters", len(f.command.Text))
 	}
 	return nil
-}
-
-// traces matches what makes a shell show what it runs, or run nothing.
-var traces = regexp.MustCompile(`\bset(?:\s+[-+](?:[A-Za-z]*o\s+[a-z]+|[A-Za-z]+))*\s+-[A-Za-z]*[nxv]|(?:set(?:opt)?|shopt)\s[^\n;&|]*(?:xtrace|verbose|noexec)|options\[(?:xtrace|verbose|exec)|(?s:trap\s.*DEBUG)|TRAPDEBUG`)
-
-// mentions reports whether a text matches, which has one of the words if it
-// does. Texts may have megabytes, and words are found fifty times as fast.
-func mentions(text string, matches *regexp.Regexp, words ...string) bool {
-	has := func(word string) bool { return strings.Contains(text, word) }
-	return slices.ContainsFunc(words, has) && matches.MatchString(text)
-}
-
-// isTraced reports whether the shell may show what it runs, for this command
-// or because of an earlier one.
-func (s *Session) isTraced(text string) bool {
-	s.traced = s.traced || mentions(text, traces, "set", "xtrace", "verbose", "noexec", "DEBUG", "options[exec")
-	return s.traced
-}
-
-// silent matches the texts that start no program and write to no terminal, if
-// their words mean what they mean in a fresh shell. They are quick enough for a
-// prompt behind them to be felt.
-var silent = regexp.MustCompile("^(?:(?:true|false|:|cd|pwd|echo|export|test|umask)(?: [^\n()`|&;<>]*)?|[A-Za-z_][A-Za-z0-9_]*=[^ \t\n()`|&;<>]*)$")
-
-// mentionsTerminal reports whether a text is likely to write to the terminal.
-func mentionsTerminal(text string) bool {
-	return strings.Contains(text, "tty") || strings.Contains(text, "/dev/pts") || changesModes(text)
-}
-
-// modes matches what changes the modes of the terminal.
-var modes = regexp.MustCompile(`\b(stty|reset|tset)\b`)
-
-func changesModes(text string) bool { return mentions(text, modes, "stty", "reset", "tset") }
-
-// isNoisy reports whether the shell will speak of its own while it runs a
-// frame. Its first words may come when the next command is on its way already,
-// hence the look at the text; a wrong guess costs nothing but time.
-func (s *Session) isNoisy(text string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.noisy = s.noisy || strings.Contains(text, "set -") || strings.Contains(text, "trap ")
-	return s.noisy
-}
-
-// limits matches what may leave the shell too few descriptors for a frame file, or no room
-// for its exports.
-var limits = regexp.MustCompile(`\bu?limit\b`)
-
-// isLimited reports whether the shell may have few descriptors, or write no large files,
-// because of this command or an earlier one.
-func (s *Session) isLimited(text string) bool {
-	s.limited = s.limited || mentions(text, limits, "limit")
-	return s.limited
 }
 
 // usable refuses a session that has ended.
