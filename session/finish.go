@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +15,7 @@ import (
 // finish makes the result, with the verdict that the marks tell if there is no
 // other, and notes what the session has learnt.
 func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
-	for _, told := range r.looks {
-		if r.heldUp() {
-			break
-		}
-		if _, came := s.awaitLook(r, told); !came && r.keeper.isGone() {
-			break // nor will those behind it
-		}
-	}
+	s.awaitLooks(r)
 	p := s.detach(r)
 	s.release(r)
 	if verdict == "" {
@@ -38,27 +30,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		s.asked, _ = r.lastSaid()
 	}
 	result := r.result(p, verdict)
-	// A frame that is echoed: a program has left its own modes behind.
-	s.modes = !s.traced && r.veil.echoed()
-	if p.cwd != "" && r.command.Cwd == "" {
-		s.cwd = p.cwd
-	}
-	if verdict != NotStarted {
-		s.status = max(result.ExitCode, 0)
-	}
-	s.left = verdict != Exited || !p.stdout || r.pressed.Load() || r.keyed.Load()
-	if p.stdout { // else an interrupt may have met the frame before its beginning
-		s.once = ""
-	}
-	if p.isInterrupted() {
-		s.once = s.dialect.mend
-	}
-	if r.command.Cwd != "" && !r.located && (!p.stdout || r.pressed.Load()) { // the line was left there, or may have been
-		s.once += s.wayBack()
-	}
-	if retrap := s.dialect.retrap; strings.Contains(r.command.Text, "trap") && !strings.Contains(s.once, retrap) {
-		s.once += retrap
-	}
+	s.learn(r, p, result)
 	if result.Cwd == "" && !p.stdout { // else it has moved, nobody knows where to
 		result.Cwd = s.cwd
 	}
@@ -67,20 +39,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	result.Background = s.late
 	s.late = false
 	s.mu.Unlock()
-	// Somebody may hold the streams for longer than the command lived.
-	if s.keeper != nil && s.config.Sudo == nil { // else there are no others
-		s.rotate = result.Cut || verdict != Exited || !p.stdout
-		s.shared = s.shared || result.Background || p.job != s.job
-	}
-	if p.stdout {
-		s.job = p.job
-	}
-	if s.job != "" || !p.stdout {
-		s.jobs.Store(true)
-	}
-	if !s.rotate && !s.shared && s.config.Sudo == nil && !r.silent {
-		s.holders.ended()
-	}
+	s.judgeStreams(r, p, result)
 	if verdict == Unknown && s.config.Sudo != nil && !s.lost {
 		s.end() // its keeper is gone, and there is no other
 		result.Ended = true
@@ -98,6 +57,61 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		}
 	}
 	return result, err
+}
+
+// awaitLooks waits for those of a pursuit that may still answer.
+func (s *Session) awaitLooks(r *run) {
+	for _, told := range r.looks {
+		if r.heldUp() {
+			return
+		}
+		if _, came := s.awaitLook(r, told); !came && r.keeper.isGone() {
+			return // nor will those behind it
+		}
+	}
+}
+
+// learn notes where the shell is behind a command, and what the next frame has to mend.
+func (s *Session) learn(r *run, p progress, result Result) {
+	// A frame that is echoed: a program has left its own modes behind.
+	s.modes = !s.traced && r.veil.echoed()
+	if p.cwd != "" && r.command.Cwd == "" {
+		s.cwd = p.cwd
+	}
+	if result.Verdict != NotStarted {
+		s.status = max(result.ExitCode, 0)
+	}
+	s.left = result.Verdict != Exited || !p.stdout || r.pressed.Load() || r.keyed.Load()
+	if p.stdout { // else an interrupt may have met the frame before its beginning
+		s.once = ""
+	}
+	if p.isInterrupted() {
+		s.once = s.dialect.mend
+	}
+	if r.command.Cwd != "" && !r.located && (!p.stdout || r.pressed.Load()) { // the line was left there, or may have been
+		s.once += s.wayBack()
+	}
+	if retrap := s.dialect.retrap; strings.Contains(r.command.Text, "trap") && !strings.Contains(s.once, retrap) {
+		s.once += retrap
+	}
+}
+
+// judgeStreams notes whether somebody may hold the streams for longer than the command
+// lived, and which job was the last.
+func (s *Session) judgeStreams(r *run, p progress, result Result) {
+	if s.keeper != nil && s.config.Sudo == nil { // else there are no others
+		s.rotate = result.Cut || result.Verdict != Exited || !p.stdout
+		s.shared = s.shared || result.Background || p.job != s.job
+	}
+	if p.stdout {
+		s.job = p.job
+	}
+	if s.job != "" || !p.stdout {
+		s.jobs.Store(true)
+	}
+	if !s.rotate && !s.shared && s.config.Sudo == nil && !r.silent {
+		s.holders.ended()
+	}
 }
 
 // wayBack is a piece of a frame that goes back to where the session is.
@@ -211,71 +225,3 @@ func (s *Session) drain(r *run) {
 		}
 	}
 }
-
-// shellEnded makes the result of a command that took its shell along, or whose
-// link was lost.
-func (s *Session) shellEnded(r *run) (Result, error) {
-	s.lost = true
-	r.noteLeft()
-	exit, lost := s.terminal.Wait()
-	if lost == nil {
-		s.drain(r)
-	}
-	p := s.progress(r)
-	result, _ := s.finish(r, Unknown, ErrLost)
-	result.Ended = true
-	switch {
-	case r.complete(p) && p.verdict() == Exited: // it was over before its shell was
-		result.Verdict, result.ExitCode, result.EndedBehind = Exited, p.exitCode(), true
-		return result, nil
-	case lost != nil:
-		result.ExitCode = -1
-		return result, &transport.Error{
-			Code:    "link.lost",
-			Message: fmt.Sprintf("session: link lost while the command ran: %v", lost),
-			Hint:    "it may have run, or still run: look before running it again",
-			Err:     ErrLost,
-		}
-	case s.leftBefore(r, p, exit, result):
-		result.ExitCode = -1
-		return result, &transport.Error{
-			Code:    "link.lost",
-			Message: fmt.Sprintf("session: the shell ended, with status %d, as the command came", exit.Code),
-			Hint:    "it left on its own or was killed, and may not have begun the command: look before running it again",
-			Err:     ErrLost,
-		}
-	case exit.Signal != "":
-		result.Verdict, result.Signal, result.ExitCode = Signaled, signalName(exit.Signal), exit.Code
-	default:
-		result.Verdict, result.ExitCode = Exited, exit.Code
-	}
-	return result, nil
-}
-
-// leftBefore reports whether the shell may have ended before it read the command:
-// in the time in which a shell begins one, without a byte of it, and killed, by a text that
-// has no word for that, or saying that it waited for too long (TMOUT). A command with TTY
-// has a mark in front, which did not come then.
-func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
-	if r.command.TTY {
-		return !p.begun
-	}
-	silent, said := result.StdoutBytes+result.StderrBytes == 0, result.Terminal
-	if r.shown() == Stdout {
-		said = result.Stdout
-	}
-	left := silent && exit.Signal != "" && !kills.MatchString(r.command.Text) ||
-		result.StderrBytes == 0 && (silent || r.shown() == Stdout) && loggedOut.Match(said)
-	return left && p.closed == [3]bool{} && !p.begun && r.left.Sub(r.started) < beginning+s.trip
-}
-
-var (
-	kills     = regexp.MustCompile(`\b(exec|kill|killall|pkill|ulimit|eval|source|reboot|poweroff|shutdown|halt)\b|(?m)(^|[\s;&|({])\.\s`)
-	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out|zsh: timeout`)
-)
-
-var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)
-
-// signalName returns the name in what a server says of a signal. One that is not
-// of RFC 4254 has its author behind an @.
-func signalName(s string) string { return signalNames.FindString(s) }

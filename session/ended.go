@@ -1,0 +1,76 @@
+package session
+
+import (
+	"fmt"
+	"regexp"
+
+	"gateway/transport"
+)
+
+// shellEnded makes the result of a command that took its shell along, or whose
+// link was lost.
+func (s *Session) shellEnded(r *run) (Result, error) {
+	s.lost = true
+	r.noteLeft()
+	exit, lost := s.terminal.Wait()
+	if lost == nil {
+		s.drain(r)
+	}
+	p := s.progress(r)
+	result, _ := s.finish(r, Unknown, ErrLost)
+	result.Ended = true
+	switch {
+	case r.complete(p) && p.verdict() == Exited: // it was over before its shell was
+		result.Verdict, result.ExitCode, result.EndedBehind = Exited, p.exitCode(), true
+		return result, nil
+	case lost != nil:
+		result.ExitCode = -1
+		return result, &transport.Error{
+			Code:    "link.lost",
+			Message: fmt.Sprintf("session: link lost while the command ran: %v", lost),
+			Hint:    "it may have run, or still run: look before running it again",
+			Err:     ErrLost,
+		}
+	case s.leftBefore(r, p, exit, result):
+		result.ExitCode = -1
+		return result, &transport.Error{
+			Code:    "link.lost",
+			Message: fmt.Sprintf("session: the shell ended, with status %d, as the command came", exit.Code),
+			Hint:    "it left on its own or was killed, and may not have begun the command: look before running it again",
+			Err:     ErrLost,
+		}
+	case exit.Signal != "":
+		result.Verdict, result.Signal, result.ExitCode = Signaled, signalName(exit.Signal), exit.Code
+	default:
+		result.Verdict, result.ExitCode = Exited, exit.Code
+	}
+	return result, nil
+}
+
+// leftBefore reports whether the shell may have ended before it read the command:
+// in the time in which a shell begins one, without a byte of it, and killed, by a text that
+// has no word for that, or saying that it waited for too long (TMOUT). A command with TTY
+// has a mark in front, which did not come then.
+func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
+	if r.command.TTY {
+		return !p.begun
+	}
+	silent, said := result.StdoutBytes+result.StderrBytes == 0, result.Terminal
+	if r.shown() == Stdout {
+		said = result.Stdout
+	}
+	left := silent && exit.Signal != "" && !kills.MatchString(r.command.Text) ||
+		result.StderrBytes == 0 && (silent || r.shown() == Stdout) && loggedOut.Match(said)
+	return left && p.closed == [3]bool{} && !p.begun && r.left.Sub(r.started) < beginning+s.trip
+}
+
+var (
+	kills     = regexp.MustCompile(`\b(exec|kill|killall|pkill|ulimit|eval|source|reboot|poweroff|shutdown|halt)\b|(?m)(^|[\s;&|({])\.\s`)
+	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out|zsh: timeout`)
+)
+
+var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)
+
+// signalName returns the name in what a server says of a signal. One that is not
+// of RFC 4254 has its author behind an @.
+func signalName(s string) string { return signalNames.FindString(s) }
