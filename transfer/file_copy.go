@@ -1,0 +1,232 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+
+	"gateway/gateway"
+	"gateway/transport"
+)
+
+// A fileCopy is one file under way.
+type fileCopy struct {
+	*walk
+	task
+	keep    *fs.FileMode // the permissions of the file that is replaced
+	at      int64        // what was there already
+	others  []string     // parts that are not gone on with
+	stale   bool         // the source has been written to since that was compared with it
+	checked bool
+}
+
+// copy copies the file and returns how many bytes it has moved.
+func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
+	old, before, err := f.resumed(ctx)
+	if err != nil {
+		return 0, err
+	}
+	content, err := f.From.Open(ctx, f.from, f.info, f.at)
+	if err != nil {
+		return 0, err
+	}
+	defer content.Close()
+	if err := f.opened(ctx, content, before); err != nil {
+		return 0, err
+	}
+	perm := f.perm()
+	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: perm | 0o400, Size: f.info.Size, Old: old, At: f.at})
+	committed := false
+	if part != nil {
+		defer func() {
+			if err != nil && !committed {
+				f.abandon(part, n, err)
+			}
+		}()
+	}
+	if err != nil {
+		return 0, f.besides(err)
+	}
+	if f.Watch != nil {
+		f.Watch.Begin(f.from, f.info.Size, f.at)
+	}
+	f.n.resumed.Add(f.at)
+	c := newChecker(ctx, f, part.Path())
+	defer c.close()
+	if n, err = f.stream(ctx, content, part, c); err != nil {
+		return n, err
+	}
+	attr := f.attr()
+	now, unreadable := readable(attr.Perm)
+	unreadable = unreadable || attr.Perm == nil && perm&0o400 == 0
+	checked, err := part.Finish(ctx, Attr{now, attr.Accessed, attr.Modified})
+	if err == nil {
+		err = c.source(content, n)
+	}
+	if err == nil && !checked {
+		err = f.checkTarget(ctx, c, part.Path(), attr)
+	}
+	if err != nil {
+		return n, err
+	}
+	f.checked = f.To.About().Via != viaLocal
+	committed, err = f.commit(ctx, part, unreadable)
+	return n, err
+}
+
+// resumed looks for a part to go on with: where that is asked for, and worth it. In a
+// directory that was just made there is none. before is the source as it was then.
+func (f *fileCopy) resumed(ctx context.Context) (old string, before Info, err error) {
+	if !f.Resume || f.fresh && f.rel != "" || f.info.Size < step {
+		return "", f.info, nil
+	}
+	if before, err = f.From.Stat(ctx, f.from, true); err == nil {
+		old, f.at, err = f.oldPart(ctx)
+	}
+	return old, before, err
+}
+
+// checkTarget reads back what was not checked while it was written.
+func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string, attr Attr) error {
+	err := c.target()
+	if err == nil && f.Preserve { // it was read for that
+		err = f.To.Chattr(ctx, part, Attr{nil, attr.Accessed, attr.Modified})
+	}
+	return err
+}
+
+// commit gives the part its name, and reports whether it has that.
+func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (committed bool, err error) {
+	err = part.Commit(ctx)
+	if committed = err == nil; committed && unreadable {
+		err = hide(ctx, f.To, f.to)
+	}
+	if committed {
+		f.sweep(ctx)
+	}
+	if unsure(err) {
+		err = mayBeDone(f.To, f.to, err)
+		f.count(&f.report.Unsure)
+	}
+	return committed, err
+}
+
+// abandon gives up a part of which n bytes have come now, and keeps one that can be gone on
+// with.
+func (f *fileCopy) abandon(part Part, n int64, err error) {
+	keep := f.at+n >= worthKeeping && !wrong(err) && (f.Resume || gateway.Code(err) != codeNoSpace)
+	if part.Abandon(keep); keep {
+		f.count(&f.report.Kept)
+	}
+}
+
+// besides says of a part that could not be made where it was to be.
+func (f *fileCopy) besides(err error) error {
+	var e *transport.Error
+	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
+		dir, _ := split(f.to)
+		e.Hint = "a copy is made beside the file and then gets its name: " + Show(f.To.About().Name, dir) + " has to be writable"
+	}
+	return err
+}
+
+// opened takes the file for what it is now: another one may have its name since
+// it was found.
+func (f *fileCopy) opened(ctx context.Context, content Content, before Info) error {
+	info, err := content.Opened(ctx)
+	if err != nil {
+		return err
+	}
+	if info.Size < f.at || info.Size == 0 && f.info.Size > 0 {
+		return f.hasChanged()
+	}
+	info.Name = f.info.Name
+	f.info, f.stale = info, differs(info, before)
+	return nil
+}
+
+// wrong reports whether a copy is no beginning of what it should be.
+func wrong(err error) bool {
+	var e *transport.Error
+	return errors.As(err, &e) && (e.Code == codeMismatch || e.Code == codeChanged)
+}
+
+// worthKeeping is from where on a part of a file is kept for another time.
+const worthKeeping = 8 << 20
+
+// perm is what a new file is to have, less the umask.
+func (f *fileCopy) perm() fs.FileMode {
+	if f.Mode != nil || f.Preserve || f.keep != nil {
+		return 0o600 // what it is to have is set before it gets its name
+	}
+	return f.info.Mode.Perm()
+}
+
+// attr is what the file gets.
+func (f *fileCopy) attr() Attr {
+	var attr Attr
+	switch {
+	case f.Mode != nil:
+		attr.Perm = f.Mode
+	case f.Preserve:
+		attr.Perm = new(f.info.Mode.Perm())
+	case f.keep != nil:
+		attr.Perm = f.keep
+	}
+	if f.Preserve {
+		attr.Accessed, attr.Modified = f.info.Accessed, f.info.Modified
+	}
+	return attr
+}
+
+// stream moves the bytes.
+func (f *fileCopy) stream(ctx context.Context, content Content, part Part, c *checker) (n int64, err error) {
+	source, lends := content.(lender)
+	if !lends {
+		pool := &largeBuffers
+		if f.info.Size <= Small {
+			pool = &smallBuffers
+		}
+		own := newBlocks(content, pool)
+		defer own.close()
+		source = own
+	}
+	defer c.wait()
+	for ctx.Err() == nil {
+		most := int64(math.MaxInt64)
+		if f.info.Size > 0 { // no more than it had; what comes later is not looked at
+			most = f.info.Size - f.at - n
+		}
+		if most == 0 {
+			return n, nil
+		}
+		b, err := source.lend(most)
+		if len(b) > 0 {
+			c.write(b, source.free)
+			if _, err := part.Write(b); err != nil {
+				return n, err
+			}
+			n += int64(len(b))
+			f.n.bytes.Add(int64(len(b)))
+			if f.Watch != nil {
+				f.Watch.Moved(f.from, len(b))
+			}
+		}
+		switch {
+		case err == io.EOF:
+			if f.at+n < f.info.Size {
+				return n, f.hasChanged()
+			}
+			return n, nil
+		case err != nil:
+			return n, err
+		}
+	}
+	return n, context.Cause(ctx)
+}
+
+func (f *fileCopy) hasChanged() error {
+	return refuse(codeChanged, "copy it again when nobody writes to it; a file that the kernel makes up may never have the size it shows", "%s changed while it was read", Show(f.From.About().Name, f.task.from))
+}

@@ -1,0 +1,50 @@
+package transfer
+
+import (
+	"io/fs"
+	"sync"
+)
+
+// umasks are what a server leaves of permissions. That is the directory's, too: one
+// with a default ACL has its own (acl(5)).
+type umasks struct {
+	mu   sync.Mutex
+	last map[fs.FileMode]umask // guarded by mu; by the permissions that were asked for
+}
+
+type umask struct {
+	dir  string
+	made fs.FileMode
+}
+
+// of returns the permissions of a file that was just made, and asks for them if it
+// is the first of its directory.
+func (u *umasks) of(path string, perm fs.FileMode, stat func() (fs.FileInfo, error)) (fs.FileMode, error) {
+	dir, _ := split(path)
+	u.mu.Lock()
+	known := u.last[perm]
+	u.mu.Unlock()
+	if known.made != 0 && known.dir == dir {
+		return known.made, nil
+	}
+	info, err := stat()
+	if err != nil {
+		return 0, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.last == nil {
+		u.last = make(map[fs.FileMode]umask)
+	}
+	u.last[perm] = umask{dir, info.Mode().Perm()}
+	return info.Mode().Perm(), nil
+}
+
+// onlyOwner is what nobody else may read.
+const onlyOwner fs.FileMode = 0o600
+
+// lessUmask takes from perm what the umask took from a file that was made to be
+// read and written by all. Who may not read it may not run it.
+func lessUmask(perm, made fs.FileMode) fs.FileMode {
+	return perm & (made.Perm() | made.Perm()&0o444>>2)
+}
