@@ -40,6 +40,9 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	s.late = false
 	s.mu.Unlock()
 	s.judgeStreams(r, p, result)
+	if verdict == Unknown && r.keeper.isGone() && !s.lost {
+		result.Streams = Lost
+	}
 	if verdict == Unknown && s.config.Sudo != nil && !s.lost {
 		s.end() // its keeper is gone, and there is no other
 		result.Ended = true
