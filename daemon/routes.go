@@ -23,17 +23,17 @@ func (d *Daemon) routes() map[string]func(*request) error {
 		"GET /v1/sessions":                  d.listSessions,
 		"GET /v1/sessions/{id}":             d.showSession,
 		"DELETE /v1/sessions/{id}":          d.closeSession,
-		"POST /v1/sessions/{id}/commands":   d.run,
+		"POST /v1/sessions/{id}/commands":   inSessionWith(d, d.run),
 		"GET /v1/commands/{command}":        d.command,
-		"POST /v1/sessions/{id}/input":      d.input,
-		"POST /v1/sessions/{id}/interrupt":  d.interrupt,
-		"POST /v1/sessions/{id}/wait":       d.wait,
+		"POST /v1/sessions/{id}/input":      inSessionWith(d, d.input),
+		"POST /v1/sessions/{id}/interrupt":  inSessionWith(d, d.interrupt),
+		"POST /v1/sessions/{id}/wait":       inSessionWith(d, d.wait),
 		"POST /v1/sessions/{id}/output":     d.output,
 		"GET /v1/sessions/{id}/stream":      d.stream,
-		"GET /v1/sessions/{id}/screen":      d.screen,
+		"GET /v1/sessions/{id}/screen":      d.inSession(d.screen),
 		"POST /v1/sessions/{id}/resize":     d.resize,
-		"POST /v1/sessions/{id}/attachment": d.attach,
-		"POST /v1/sessions/{id}/reset":      d.reset,
+		"POST /v1/sessions/{id}/attachment": d.inSession(d.attach),
+		"POST /v1/sessions/{id}/reset":      d.inSession(d.reset),
 	}
 }
 
@@ -60,6 +60,33 @@ func (d *Daemon) Handler() http.Handler {
 
 // session returns the open session that the path names.
 func (d *Daemon) session(q *request) (*live, error) { return d.find(q.scope, q.r.PathValue("id")) }
+
+// inSession makes a handler of what is done to the open session that the path
+// names.
+func (d *Daemon) inSession(do func(*request, *live) error) func(*request) error {
+	return func(q *request) error {
+		s, err := d.session(q)
+		if err != nil {
+			return err
+		}
+		return do(q, s)
+	}
+}
+
+// inSessionWith is [Daemon.inSession] with the request's JSON, which is looked at first.
+func inSessionWith[T any](d *Daemon, do func(*request, *live, T) error) func(*request) error {
+	return func(q *request) error {
+		var body T
+		if err := q.body(&body); err != nil {
+			return err
+		}
+		s, err := d.session(q)
+		if err != nil {
+			return err
+		}
+		return do(q, s, body)
+	}
+}
 
 func (d *Daemon) stats(q *request) error {
 	var memory runtime.MemStats
@@ -162,15 +189,7 @@ func (d *Daemon) closeSession(q *request) error {
 	return err
 }
 
-func (d *Daemon) run(q *request) error {
-	var r api.Run
-	if err := q.body(&r); err != nil {
-		return err
-	}
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) run(q *request, s *live, r api.Run) error {
 	c, err := s.run(q.context(), r)
 	if err != nil {
 		return err
@@ -193,39 +212,15 @@ func (d *Daemon) command(q *request) error {
 	return q.result(d.commandByID(q.scope, q.r.PathValue("command"), int(limit)))
 }
 
-func (d *Daemon) input(q *request) error {
-	var in api.Input
-	if err := q.body(&in); err != nil {
-		return err
-	}
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) input(q *request, s *live, in api.Input) error {
 	return s.send(q.context(), in)
 }
 
-func (d *Daemon) interrupt(q *request) error {
-	var in api.Interrupt
-	if err := q.body(&in); err != nil {
-		return err
-	}
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) interrupt(q *request, s *live, in api.Interrupt) error {
 	return s.interrupt(q.context(), q.scope, in)
 }
 
-func (d *Daemon) wait(q *request) error {
-	var w api.Wait
-	if err := q.body(&w); err != nil {
-		return err
-	}
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) wait(q *request, s *live, w api.Wait) error {
 	return q.result(s.wait(q.context(), w))
 }
 
@@ -252,11 +247,7 @@ func (d *Daemon) stream(q *request) error {
 	return s.follow(q.context(), since, nil, resultLimit, q.line)
 }
 
-func (d *Daemon) screen(q *request) error {
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) screen(q *request, s *live) error {
 	screen := s.shell().Screen()
 	if screen.Rows == nil { // nothing has run there: [] in JSON
 		screen.Rows = []string{}
@@ -280,11 +271,7 @@ func (d *Daemon) resize(q *request) error {
 	return s.shell().Resize(size)
 }
 
-func (d *Daemon) attach(q *request) error {
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) attach(q *request, s *live) error {
 	id, err := s.attach(q.r.URL.Query().Get("who"))
 	if err != nil {
 		return err
@@ -300,11 +287,7 @@ func (d *Daemon) attach(q *request) error {
 	return nil
 }
 
-func (d *Daemon) reset(q *request) error {
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
+func (d *Daemon) reset(q *request, s *live) error {
 	if err := s.reset(q.context()); err != nil {
 		return err
 	}
