@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -11,33 +12,11 @@ import (
 	"time"
 )
 
-// Settings is what ssh_config says about one name. Zero fields, and nil lists,
-// are left out; a list that is empty but not nil was set to "none".
+// Settings is what ssh_config says about one name, in the fields of a host. Zero
+// fields, and nil lists, are left out, but for an Agent that has an origin; a list
+// that is empty but not nil was set to "none".
 type Settings struct {
-	HostName     string
-	Port         int
-	User         string
-	Jump         []string
-	ProxyCommand string
-
-	Identity       []string
-	Certificate    []string
-	IdentitiesOnly bool
-	// Agent is meaningful only with HasAgent: its zero value is an agent too.
-	Agent    Agent
-	HasAgent bool
-
-	KnownHosts       []string
-	GlobalKnownHosts []string
-	RevokedHostKeys  string
-	HostKeyAlias     string
-	// HostKeyPolicy is "strict" or "accept-new", or empty for ssh's "ask".
-	HostKeyPolicy  string
-	HashKnownHosts bool
-
-	ConnectTimeout time.Duration
-	Keepalive      time.Duration
-
+	Host
 	// Warnings say what was not followed to the letter.
 	Warnings []string
 }
@@ -54,13 +33,12 @@ func (s Settings) Fill(h Host) Host {
 	hasWay := h.states("jump") || h.states("proxy_command")
 	filled := h
 	filled.origin = maps.Clone(h.origin)
-	from := s.layer()
-	for key, origin := range from.origin {
-		if h.states(key) || hasWay && (key == "jump" || key == "proxy_command") {
+	for _, f := range fields {
+		if !s.states(f.key) || h.states(f.key) || hasWay && (f.key == "jump" || f.key == "proxy_command") {
 			continue
 		}
-		fieldsByKey[key].copy(&filled, from)
-		filled.set(key, origin)
+		f.copy(&filled, &s.Host)
+		filled.set(f.key, SSHConfigOrigin)
 	}
 	return filled
 }
@@ -69,42 +47,6 @@ func (s Settings) Fill(h Host) Host {
 // put there.
 func (h *Host) states(key string) bool {
 	return h.has(key) || !reflect.ValueOf(fieldsByKey[key].value(h)).IsZero()
-}
-
-// layer is the settings as the least specific layer of a host.
-func (s Settings) layer() *Host {
-	h := &Host{}
-	set := func(key string, isSet bool) {
-		if isSet {
-			h.set(key, SSHConfigOrigin)
-		}
-	}
-	h.Addr, h.Port, h.User = s.HostName, s.Port, s.User
-	set("addr", s.HostName != "")
-	set("port", s.Port != 0)
-	set("user", s.User != "")
-	h.Jump, h.ProxyCommand = s.Jump, s.ProxyCommand
-	set("jump", s.Jump != nil)
-	set("proxy_command", s.ProxyCommand != "")
-	h.Identity, h.Certificate, h.IdentitiesOnly = s.Identity, s.Certificate, s.IdentitiesOnly
-	set("identity", s.Identity != nil)
-	set("certificate", s.Certificate != nil)
-	set("identities_only", s.IdentitiesOnly)
-	h.Agent = s.Agent
-	set("agent", s.HasAgent)
-	h.KnownHosts, h.GlobalKnownHosts = s.KnownHosts, s.GlobalKnownHosts
-	set("known_hosts", s.KnownHosts != nil)
-	set("global_known_hosts", s.GlobalKnownHosts != nil)
-	h.RevokedHostKeys = s.RevokedHostKeys
-	set("revoked_host_keys", s.RevokedHostKeys != "")
-	h.HostKeyAlias, h.HostKeyPolicy, h.HashKnownHosts = s.HostKeyAlias, s.HostKeyPolicy, s.HashKnownHosts
-	set("host_key_alias", s.HostKeyAlias != "")
-	set("host_key_policy", s.HostKeyPolicy != "")
-	set("hash_known_hosts", s.HashKnownHosts)
-	h.ConnectTimeout, h.Keepalive = s.ConnectTimeout, s.Keepalive
-	set("connect_timeout", s.ConnectTimeout != 0)
-	set("keepalive", s.Keepalive != 0)
-	return h
 }
 
 // newSettings makes sense of values by keyword, as ssh -G or the parser gives
@@ -152,7 +94,7 @@ func (p *settingsParser) warn(format string, args ...any) {
 func (p *settingsParser) target(name string) error {
 	// ssh writes names in lower case from here on (ssh.c, lowercase(host)).
 	if host := strings.ToLower(p.first("hostname")); host != "" && host != strings.ToLower(name) {
-		p.s.HostName, p.tokens.Host = host, host
+		p.s.Addr, p.tokens.Host = host, host
 	}
 	if text := p.first("port"); text != "" {
 		port, err := strconv.Atoi(text)
@@ -194,21 +136,22 @@ func (p *settingsParser) keys() {
 	p.s.IdentitiesOnly = yes(p.first("identitiesonly"))
 	switch socket := p.first("identityagent"); {
 	case socket == "":
+		return
 	case strings.EqualFold(socket, "none"):
-		p.s.Agent, p.s.HasAgent = AgentNone, true
+		p.s.Agent = AgentNone
 	case socket == "SSH_AUTH_SOCK":
-		p.s.Agent, p.s.HasAgent = AgentEnv, true
+		p.s.Agent = AgentEnv
 	case socket[0] == '$' && envNameForm.MatchString(socket[1:]):
 		// The variable names the socket, unlike ${VAR} inside a path.
-		p.s.Agent, p.s.HasAgent = Agent(os.Getenv(socket[1:])), true
-		if p.s.Agent == AgentEnv {
-			p.s.Agent = AgentNone
-		}
+		p.s.Agent = cmp.Or(Agent(os.Getenv(socket[1:])), AgentNone)
 	default:
-		if path, ok := p.path(socket); ok {
-			p.s.Agent, p.s.HasAgent = Agent(path), true
+		path, ok := p.path(socket)
+		if !ok {
+			return
 		}
+		p.s.Agent = Agent(path)
 	}
+	p.s.set("agent", SSHConfigOrigin)
 }
 
 func (p *settingsParser) trust() error {

@@ -161,7 +161,7 @@ Host web1
 	} {
 		for _, program := range []string{ssh, ""} {
 			s, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "web1", test.given)
-			if err != nil || s.User != test.user || s.Port != test.port || s.HostName != test.host ||
+			if err != nil || s.User != test.user || s.Port != test.port || s.Addr != test.host ||
 				!slices.Equal(s.Identity, []string{test.identity}) || s.ConnectTimeout != test.timeout {
 				t.Errorf("ssh %q, %+v: %+v, %v", program, test.given, s, err)
 			}
@@ -286,7 +286,7 @@ func TestSSHConfigAsksOnce(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		want hosts.Settings
-	}{{"a", hosts.Settings{}}, {"b", hosts.Settings{HostName: "a"}}, {"c", hosts.Settings{Port: 7}}} {
+	}{{"a", hosts.Settings{}}, {"b", hosts.Settings{Host: hosts.Host{Addr: "a"}}}, {"c", hosts.Settings{Host: hosts.Host{Port: 7}}}} {
 		if got, err := c.Resolve(t.Context(), test.name, hosts.Given{}); err != nil || !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s = %+v, %v, want %+v", test.name, got, err, test.want)
 		}
@@ -384,10 +384,10 @@ hosts:
   b: {jump: x.example.com, agent: true, port: 2222}
   c: {jump: []}
 `)
-	s := hosts.Settings{
-		HostName: "h", Port: 7, User: "ssh", Jump: []string{"j"}, Agent: "/sock", HasAgent: true,
+	s := hosts.Settings{Host: hosts.Host{
+		Addr: "h", Port: 7, User: "ssh", Jump: []string{"j"}, Agent: "/sock",
 		Identity: []string{"/id"}, ConnectTimeout: time.Second, Keepalive: time.Minute, HostKeyAlias: "alias", KnownHosts: []string{},
-	}
+	}}
 	a := s.Fill(host(t, inv, "a"))
 	if a.Addr != "h" || a.Port != 7 || a.User != "deploy" || a.ConnectTimeout != 10*time.Second || a.Keepalive != time.Minute ||
 		a.Agent != "/sock" || a.HostKeyAlias != "alias" || !slices.Equal(a.Jump, []string{"j"}) || a.Origin("known_hosts") != "ssh_config" {
@@ -400,7 +400,7 @@ hosts:
 	if b.Jump[0] != "x.example.com" || b.Agent != hosts.AgentEnv || b.Port != 2222 {
 		t.Errorf("b = %+v", b)
 	}
-	if c := (hosts.Settings{ProxyCommand: "nc"}).Fill(host(t, inv, "c")); c.ProxyCommand != "" || len(c.Jump) != 0 {
+	if c := (hosts.Settings{Host: hosts.Host{ProxyCommand: "nc"}}).Fill(host(t, inv, "c")); c.ProxyCommand != "" || len(c.Jump) != 0 {
 		t.Errorf("c = %+v: a host that says there is no jump has said how it is reached", c)
 	}
 	if l := s.Fill(host(t, inv, "localhost")); l.Addr != "" || l.User != "" {
