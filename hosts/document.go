@@ -85,7 +85,7 @@ func (r *reader) spent() bool { return r.budget <= 0 }
 func (r *reader) mapping(n *yaml.Node, hint string) iter.Seq2[string, entry] {
 	return func(yield func(string, entry) bool) {
 		node := r.resolve(n)
-		if node.Kind != yaml.MappingNode || !r.core(node) {
+		if node.Kind != yaml.MappingNode || !core(node) {
 			r.fail(n, hint, "must be a mapping of keys to values%s", but(node))
 			return
 		}
@@ -102,7 +102,7 @@ func (r *reader) mapping(n *yaml.Node, hint string) iter.Seq2[string, entry] {
 			case key.ShortTag() == "!!merge":
 				r.fail(pair[0], "share fields through groups or defaults", "<< is not supported")
 				continue
-			case key.Kind != yaml.ScalarNode || !r.core(key):
+			case key.Kind != yaml.ScalarNode || !core(key):
 				r.fail(pair[0], "", "a key must be plain text")
 				continue
 			case lines[key.Value] != 0:
@@ -125,7 +125,7 @@ func listOf[T any](read func(*reader, *yaml.Node) (T, bool)) func(*reader, *yaml
 			value, ok := read(r, n)
 			return []T{value}, ok
 		}
-		list, all := []T{}, r.core(node)
+		list, all := []T{}, core(node)
 		for _, item := range node.Content {
 			if r.spent() {
 				return nil, false
@@ -141,7 +141,7 @@ func listOf[T any](read func(*reader, *yaml.Node) (T, bool)) func(*reader, *yaml
 func (r *reader) text(n *yaml.Node) (string, bool) {
 	node := r.resolve(n)
 	switch {
-	case node.Kind != yaml.ScalarNode || !r.core(node):
+	case node.Kind != yaml.ScalarNode || !core(node):
 		return "", r.fail(n, "", "must be a single value%s", but(node))
 	case node.ShortTag() == "!!null":
 		return "", r.fail(n, "leave the key out", "has no value")
@@ -167,18 +167,15 @@ func (r *reader) integer(n *yaml.Node) (int, bool) {
 
 func (r *reader) boolean(n *yaml.Node) (bool, bool) {
 	s, ok := r.text(n)
-	if !ok {
-		return false, false
-	}
-	if s != "true" && s != "false" {
+	if ok && s != "true" && s != "false" {
 		return false, r.fail(n, "", "%s is neither true nor false", brief(s))
 	}
-	return s == "true", true
+	return s == "true", ok
 }
 
 // core reports whether a node has none but a standard tag; others would be
 // read as something else than they claim to be.
-func (r *reader) core(n *yaml.Node) bool {
+func core(n *yaml.Node) bool {
 	switch n.ShortTag() {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!map", "!!seq", "!!merge":
 		return true

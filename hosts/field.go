@@ -50,7 +50,7 @@ var fields = []field{
 		value: func(h *Host) any { return h.Env },
 	},
 	many("env_pass", func(h *Host) *[]string { return &h.EnvPass }, listOf((*reader).envName)),
-	one("cwd", func(h *Host) *string { return &h.Cwd }, (*reader).cwd),
+	one("cwd", func(h *Host) *string { return &h.Cwd }, (*reader).remotePath),
 	one("sudo.user", func(h *Host) *string { return &h.Sudo.User }, (*reader).user),
 	one("sudo.password", func(h *Host) *string { return &h.Sudo.Password }, (*reader).reference),
 	many("sudo.flags", func(h *Host) *[]string { return &h.Sudo.Flags }, (*reader).flags),

@@ -50,22 +50,16 @@ func (r *reader) policy(n *yaml.Node) (string, bool) {
 
 func (r *reader) oneOf(n *yaml.Node, words ...string) (string, bool) {
 	s, ok := r.text(n)
-	if !ok {
-		return "", false
+	if ok && !slices.Contains(words, s) {
+		return "", r.fail(n, DidYouMean(s, "", words), "%s is none of %s", brief(s), strings.Join(words, ", "))
 	}
-	if slices.Contains(words, s) {
-		return s, true
-	}
-	return "", r.fail(n, DidYouMean(s, "", words), "%s is none of %s", brief(s), strings.Join(words, ", "))
+	return s, ok
 }
 
 func (r *reader) addr(n *yaml.Node) (string, bool) {
 	s, ok := r.text(n)
-	if !ok {
-		return "", false
-	}
-	if addrAllowed(strings.ReplaceAll(s, "{name}", "x")) {
-		return s, true
+	if !ok || addrAllowed(strings.ReplaceAll(s, "{name}", "x")) {
+		return s, ok
 	}
 	hint := "a host name or an IP address; {name} stands for the host's name"
 	switch {
@@ -102,13 +96,10 @@ func (r *reader) positive(n *yaml.Node) (int, bool) {
 
 func (r *reader) user(n *yaml.Node) (string, bool) {
 	s, ok := r.text(n)
-	if !ok {
-		return "", false
-	}
-	if !userAllowed(s) {
+	if ok && !userAllowed(s) {
 		return "", r.fail(n, "", "%s is not a user name", brief(s))
 	}
-	return s, true
+	return s, ok
 }
 
 // userAllowed refuses what a proxy command with %r would take for an option or
@@ -255,8 +246,6 @@ func (r *reader) envName(n *yaml.Node) (string, bool) {
 	}
 	return s, ok
 }
-
-func (r *reader) cwd(n *yaml.Node) (string, bool) { return r.remotePath(n) }
 
 // remotePath reads a path on the host, which stays as written.
 func (r *reader) remotePath(n *yaml.Node) (string, bool) {
