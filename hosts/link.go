@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,10 +191,7 @@ func (l *linker) jumps() {
 				hops[i] = append(hops[i], hop)
 			case err == nil && jump.nameOnly() && !told[at]:
 				told[at] = true
-				hint := DidYouMean(word, "", l.inv.Names())
-				if hint == "" {
-					hint = "define the host, if only as `" + word + ": {}`, or write [user@]host.domain[:port]"
-				}
+				hint := cmp.Or(DidYouMean(word, "", l.inv.Names()), "define the host, if only as `"+word+": {}`, or write [user@]host.domain[:port]")
 				l.problem(place{at.file, at.lines["jump"]}, hint, "jump: no host %s", brief(word))
 			}
 		}

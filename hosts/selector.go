@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -151,10 +152,7 @@ func parseRun(t term, s string) (term, error) {
 		return t, nil
 	}
 	if !slices.Contains(outcomes, outcome) {
-		hint := DidYouMean(outcome, "", outcomes)
-		if hint == "" {
-			hint = "one of " + strings.Join(outcomes, ", ")
-		}
+		hint := cmp.Or(DidYouMean(outcome, "", outcomes), "one of "+strings.Join(outcomes, ", "))
 		return t, invalidSelector(hint, "%s is not an outcome", brief(outcome))
 	}
 	t.outcomes = []string{outcome}

@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,10 +24,7 @@ func (c *call) host(name string) (hosts.Host, error) {
 	if h, ok := c.allowed[name]; ok {
 		return h, nil
 	}
-	hint := hosts.DidYouMean(name, "", c.names)
-	if hint == "" {
-		hint = "the tool hosts lists those that can be used"
-	}
+	hint := cmp.Or(hosts.DidYouMean(name, "", c.names), "the tool hosts lists those that can be used")
 	return hosts.Host{}, &transport.Error{Code: "inventory.unknown_host", Message: fmt.Sprintf("there is no host %q that this server may use", name), Hint: hint}
 }
 

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -68,10 +69,7 @@ func (r *reader) mentions(n *yaml.Node, s string) bool {
 func (r *reader) suggestName(name string) string {
 	names := slices.AppendSeq([]string{HostVar}, maps.Keys(r.names))
 	slices.Sort(names)
-	if hint := hosts.DidYouMean(name, "", names); hint != "" {
-		return hint
-	}
-	return "declare it under vars, or register it in an earlier step"
+	return cmp.Or(hosts.DidYouMean(name, "", names), "declare it under vars, or register it in an earlier step")
 }
 
 // test reads a test, and where it stands.

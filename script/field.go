@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -325,7 +326,8 @@ func (r *reader) send(n *yaml.Node, a *Answer) bool {
 	name, secret := strings.CutPrefix(s, "secret:")
 	switch {
 	case secret && !r.secrets[name]:
-		return r.fail(n, r.suggestSecret(name), "no secret named %s", brief(name))
+		near := hosts.DidYouMean(name, "", slices.Sorted(maps.Keys(r.secrets)))
+		return r.fail(n, cmp.Or(near, "declare it under secrets"), "no secret named %s", brief(name))
 	case secret:
 		a.Secret = name
 		return true
@@ -334,13 +336,6 @@ func (r *reader) send(n *yaml.Node, a *Answer) bool {
 	}
 	a.Text = s
 	return r.mentions(n, s)
-}
-
-func (r *reader) suggestSecret(name string) string {
-	if hint := hosts.DidYouMean(name, "", slices.Sorted(maps.Keys(r.secrets))); hint != "" {
-		return hint
-	}
-	return "declare it under secrets"
 }
 
 // find returns a key of a mapping and its value; nil if it is not there.

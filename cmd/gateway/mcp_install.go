@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -73,10 +74,7 @@ changes no file. Where it belongs is said on stderr.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			snippetOf, ok := mcpClients[args[0]]
 			if !ok {
-				hint := hosts.DidYouMean(args[0], "", names)
-				if hint == "" {
-					hint = "known are " + strings.Join(names, ", ")
-				}
+				hint := cmp.Or(hosts.DidYouMean(args[0], "", names), "known are "+strings.Join(names, ", "))
 				return usage(cmd, hint, "unknown client %q", args[0])
 			}
 			if err := a.load(); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -203,10 +204,7 @@ func (r *scriptRun) checkStart(cmd *cobra.Command) error {
 		for i := range r.runner.Script.Steps {
 			names = append(names, r.runner.Script.Steps[i].Name)
 		}
-		hint := hosts.DidYouMean(start, "", names)
-		if hint == "" {
-			hint = "its steps: " + strings.Join(names, ", ")
-		}
+		hint := cmp.Or(hosts.DidYouMean(start, "", names), "its steps: "+strings.Join(names, ", "))
 		return usage(cmd, hint, "--start-at: no step of %s is called %q", r.file, start)
 	}
 	return nil
