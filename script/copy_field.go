@@ -132,7 +132,7 @@ func (r *reader) exclude(n *yaml.Node) ([]string, bool) {
 	for _, item := range items {
 		s, ok := r.template(item)
 		if ok {
-			shape := expand(s, func(string) string { return "x" })
+			shape := shapeOf(s)
 			if _, err := phrase.Glob(shape, ""); err != nil || strings.Trim(shape, "/") == "" {
 				ok = r.fail(item, `such as .git or "*.tmp"`, "%s is no pattern", brief(s))
 			}

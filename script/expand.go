@@ -32,6 +32,10 @@ func expand(text string, value func(name string) string) string {
 	})
 }
 
+// shapeOf is a text with a letter for each variable: what form it has, whatever their
+// values are.
+func shapeOf(text string) string { return expand(text, func(string) string { return "x" }) }
+
 // called returns what a step is called, where expanded is what its name stands for.
 func (s *Step) called(expanded func(text string) string) string {
 	if s.unnamed {

@@ -223,7 +223,7 @@ func (r *reader) pattern(n *yaml.Node) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if _, err := regexp.Compile(expand(s, func(string) string { return "x" })); err != nil {
+	if _, err := regexp.Compile(shapeOf(s)); err != nil {
 		return "", r.badPattern(n, s, err)
 	}
 	return s, true
@@ -265,7 +265,7 @@ func (r *reader) sudo(n *yaml.Node, s *Step) bool {
 		return ok
 	}
 	user, ok := r.template(n)
-	if ok && !userForm.MatchString(expand(user, func(string) string { return "x" })) {
+	if ok && !userForm.MatchString(shapeOf(user)) {
 		return r.fail(n, "true, or a user's name", "%s is not a user's name", brief(user))
 	}
 	s.Sudo = Sudo{On: true, User: user}
