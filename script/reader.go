@@ -115,6 +115,21 @@ func (r *reader) sequence(n *yaml.Node) ([]*yaml.Node, bool) {
 	return node.Content, true
 }
 
+// find returns a key of a mapping and its value; nil if it is not there.
+func find(n *yaml.Node, key string) (at, value *yaml.Node) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i], n.Content[i+1]
+		}
+	}
+	return nil, nil
+}
+
+func has(n *yaml.Node, key string) bool {
+	at, _ := find(n, key)
+	return at != nil
+}
+
 // object reads a mapping whose keys are fields.
 func object[T any](r *reader, n *yaml.Node, fields []field[T], to *T) bool {
 	var keys []string
