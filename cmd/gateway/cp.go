@@ -99,26 +99,21 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	if err := a.load(); err != nil {
 		return err
 	}
-	inv, err := a.inventory()
-	if err != nil {
-		return err
-	}
 	// Of several hosts at once nobody knows which one asks.
 	ask, policy := a.asker(), policyAsk
 	if c.fromMany || c.toMany {
 		ask, policy = nil, policyStrict
 	}
 	a.borrow(f.noDaemon, ask != nil)
-	c.gateway = a.open(inv, ask, policy)
-	defer c.gateway.Close()
 	selector := c.to.Selector
 	if c.fromMany || selector == "" {
 		selector = c.from.Selector
 	}
-	selected, err := a.selectHosts(cmd.Context(), c.gateway, inv, selector)
-	if err != nil {
+	var selected []hosts.Host
+	if c.gateway, selected, err = a.choose(cmd.Context(), ask, policy, selector); err != nil {
 		return err
 	}
+	defer c.gateway.Close()
 	if c.from.Remote() && !c.fromMany {
 		if _, err := c.gateway.Resolve(cmd.Context(), c.from.Selector); err != nil {
 			return err

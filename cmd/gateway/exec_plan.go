@@ -34,16 +34,11 @@ func (p *planned) where() string {
 
 // dryRun says what would run where. It connects to nothing.
 func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) error {
-	inv, err := a.inventory()
+	g, selected, err := a.choose(ctx, nil, policyStrict, selector)
 	if err != nil {
 		return err
 	}
-	g := a.open(inv, nil, policyStrict)
 	defer g.Close()
-	selected, err := a.selectHosts(ctx, g, inv, selector)
-	if err != nil {
-		return err
-	}
 	var plan []planned
 	for _, host := range selected {
 		p, err := a.planned(ctx, g, host.Name, c)

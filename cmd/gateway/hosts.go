@@ -88,6 +88,22 @@ func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, inv *hosts.In
 	})
 }
 
+// choose opens the gateway, which is to be closed, and returns the hosts that a
+// selector picks.
+func (a *app) choose(ctx context.Context, ask asker, policy, selector string) (*gateway.Gateway, []hosts.Host, error) {
+	inv, err := a.inventory()
+	if err != nil {
+		return nil, nil, err
+	}
+	g := a.open(inv, ask, policy)
+	selected, err := a.selectHosts(ctx, g, inv, selector)
+	if err != nil {
+		g.Close()
+		return nil, nil, err
+	}
+	return g, selected, nil
+}
+
 // allHosts returns the whole inventory, also localhost, which the selector all
 // does not mean.
 func allHosts(inv *hosts.Inventory) ([]hosts.Host, error) {

@@ -33,10 +33,6 @@ Status: 0 all can be used, 3 some cannot.`,
 			if err := a.load(); err != nil {
 				return err
 			}
-			inv, err := a.inventory()
-			if err != nil {
-				return err
-			}
 			// Of several hosts at once nobody knows which one asks.
 			var ask asker
 			if s, err := hosts.ParseSelector(args[0]); err == nil {
@@ -44,12 +40,11 @@ Status: 0 all can be used, 3 some cannot.`,
 					ask = a.asker()
 				}
 			}
-			g := a.open(inv, ask, policyStrict)
-			defer g.Close()
-			selected, err := a.selectHosts(cmd.Context(), g, inv, args[0])
+			g, selected, err := a.choose(cmd.Context(), ask, policyStrict, args[0])
 			if err != nil {
 				return err
 			}
+			defer g.Close()
 			return a.checkHosts(cmd.Context(), g, selected)
 		},
 	}

@@ -75,18 +75,13 @@ type manyRun struct {
 // execMany runs a command on many hosts.
 func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f *execFlags) error {
 	ctx := cmd.Context()
-	inv, err := a.inventory()
-	if err != nil {
-		return err
-	}
 	a.borrow(f.noDaemon, false)
 	// Of several hosts at once nobody knows which one asks.
-	g := a.open(inv, nil, policyStrict)
-	defer g.Close()
-	selected, err := a.selectHosts(ctx, g, inv, selector)
+	g, selected, err := a.choose(ctx, nil, policyStrict, selector)
 	if err != nil {
 		return err
 	}
+	defer g.Close()
 	m := &manyRun{app: a, gateway: g, command: c}
 	for _, host := range selected {
 		m.names = append(m.names, host.Name)

@@ -134,17 +134,12 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	for _, warning := range s.Warnings {
 		a.warn(warning)
 	}
-	inv, err := a.inventory()
-	if err != nil {
-		return err
-	}
 	a.borrow(f.noDaemon, false)
-	g := a.open(inv, nil, policyStrict) // whoever waits for a job is not there to be asked
-	defer g.Close()
-	selected, err := a.selectHosts(cmd.Context(), g, inv, f.on)
+	g, selected, err := a.choose(cmd.Context(), nil, policyStrict, f.on) // whoever waits for a job is not there to be asked
 	if err != nil {
 		return err
 	}
+	defer g.Close()
 	r := &scriptRun{
 		app: a, gateway: g, file: file, selector: f.on,
 		runner: &script.Runner{Script: s, Open: g.Open, Given: given, Mask: redact.New(), StartAt: f.startAt},
