@@ -40,14 +40,16 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 	}
 	begun := time.Now()
 	results, why := c.all(ctx)
-	status := statusOf(ctx, results, func(r *cpResult) fleet.Outcome { return r.Outcome }, why)
-	s := &cpSummary{conclusion{took: time.Since(begun), why: why, status: a.out.status(status)}, results}
+	s := &cpSummary{conclude(begun, results, cpOutcome, why), results}
+	s.status = a.out.status(statusOf(ctx, results, cpOutcome, why))
 	if c.journal != nil {
 		s.run = a.endRun(c.journal, s.status)
 	}
 	c.view.end(s)
 	return a.parted(c.journal, s.status)
 }
+
+func cpOutcome(r *cpResult) fleet.Outcome { return r.Outcome }
 
 // boundMemory has the memory collected late, which takes less time, but before
 // there is much of it: most is buffers that are soon dropped. It does so until the

@@ -81,7 +81,7 @@ func (v *cpEvents) done(_ int, r *cpResult) {
 
 func (v *cpEvents) end(s *cpSummary) {
 	v.emit("summary", "", func(e *cpEvent) {
-		e.cpSummaryEvent = &cpSummaryEvent{s.run, len(s.results), s.counts(), s.status}
+		e.cpSummaryEvent = &cpSummaryEvent{s.run, s.hosts, s.counts, s.status}
 		e.DurationMS = new(s.took.Milliseconds())
 	})
 }

@@ -25,14 +25,6 @@ type cpSummary struct {
 	results []*cpResult
 }
 
-func (s *cpSummary) counts() map[string]int {
-	counts := make(map[string]int)
-	for _, r := range s.results {
-		counts[string(r.Outcome)]++
-	}
-	return counts
-}
-
 func (a *app) newCPView(c *copying) cpView {
 	switch a.config.Output {
 	case "json":
@@ -125,7 +117,7 @@ func (v *cpText) end(s *cpSummary) {
 	}
 	var text []string
 	if v.several() {
-		text = s.begin(s.counts()[string(fleet.OK)], len(s.results), "")
+		text = s.begin("")
 		for _, r := range s.results {
 			text = append(text, "  "+r.Host+"  "+v.line(r))
 		}

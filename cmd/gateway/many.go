@@ -104,7 +104,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	m.line.stop()
 	unkept := m.view.end()
 	unread.warn()
-	return m.finish(ctx, &summary{conclusion{took: time.Since(begun), why: why}, m.names, results}, unkept)
+	return m.finish(ctx, &summary{conclude(begun, results, fleet.OutcomeOf, why), m.names, results}, unkept)
 }
 
 // passedOn returns what --env NAME takes from gateway's environment, which is

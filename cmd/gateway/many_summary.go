@@ -58,12 +58,26 @@ type conclusion struct {
 	took   time.Duration
 	why    error // what kept hosts from being tried, or ended them
 	status int
+	hosts  int
+	counts map[string]int // of the hosts, by outcome
 }
+
+// conclude sums up what became of hosts on which something was begun at a time.
+func conclude[R any](begun time.Time, results []R, outcome func(R) fleet.Outcome, why error) conclusion {
+	c := conclusion{took: time.Since(begun), why: why, hosts: len(results), counts: make(map[string]int)}
+	for _, r := range results {
+		c.counts[string(outcome(r))]++
+	}
+	return c
+}
+
+// ok is how many hosts went well.
+func (c *conclusion) ok() int { return c.counts[string(fleet.OK)] }
 
 // begin is how a summary begins for people: how many are ok, and what kept the others from
 // being tried.
-func (c *conclusion) begin(ok, all int, of string) []string {
-	head := fmt.Sprintf("gateway: %d of %d%s ok in %s", ok, all, of, lasted(c.took))
+func (c *conclusion) begin(of string) []string {
+	head := fmt.Sprintf("gateway: %d of %d%s ok in %s", c.ok(), c.hosts, of, lasted(c.took))
 	if c.run != "" {
 		head += ", run " + c.run
 	}
@@ -93,27 +107,18 @@ type summaryEvent struct {
 	DurationMS int64          `json:"duration_ms"`
 }
 
-func (s *summary) counts() map[string]int {
-	counts := make(map[string]int)
-	for _, r := range s.results {
-		counts[string(fleet.OutcomeOf(r))]++
-	}
-	return counts
-}
-
 // emit writes the summary as an event.
 func (s *summary) emit(v *eventsView) {
 	v.seq.write(func(seq int, now time.Time) any {
-		return summaryEvent{eventSchema, "summary", seq, now, s.run, len(s.results), s.counts(), s.status, s.took.Milliseconds()}
+		return summaryEvent{eventSchema, "summary", seq, now, s.run, s.hosts, s.counts, s.status, s.took.Milliseconds()}
 	})
 }
 
 // say writes the summary for people, on stderr: what is not ok by its outcome,
 // with the hosts folded.
 func (s *summary) say(out *output) {
-	ok := s.counts()[string(fleet.OK)]
-	text := s.begin(ok, len(s.results), "")
-	text[0] = out.paintHead(ok == len(s.results), text[0])
+	text := s.begin("")
+	text[0] = out.paintHead(s.ok() == s.hosts, text[0])
 	type line struct {
 		outcome fleet.Outcome
 		ending  string

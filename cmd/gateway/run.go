@@ -240,7 +240,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 		},
 	})
 	line.stop()
-	return r.finish(ctx, &scriptSummary{conclusion{took: time.Since(begun), why: why}, results})
+	return r.finish(ctx, &scriptSummary{conclude(begun, results, scriptOutcome, why), results})
 }
 
 // unhurried is how long what is under always may take after a signal. A second

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/script"
 	"gateway/session"
@@ -93,7 +92,7 @@ func (e *scriptEvents) done(r *script.Result) {
 }
 
 func (e *scriptEvents) end(s *scriptSummary) {
-	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: len(s.results), Counts: s.counts(), Status: &s.status, DurationMS: s.took.Milliseconds()})
+	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: s.hosts, Counts: s.counts, Status: &s.status, DurationMS: s.took.Milliseconds()})
 }
 
 // both tells two observers.
@@ -125,14 +124,3 @@ type scriptSummary struct {
 	conclusion
 	results []script.Result
 }
-
-func (s *scriptSummary) counts() map[string]int {
-	counts := make(map[string]int)
-	for i := range s.results {
-		counts[string(s.results[i].Outcome)]++
-	}
-	return counts
-}
-
-// ok returns how many hosts went well.
-func (s *scriptSummary) ok() int { return s.counts()[string(fleet.OK)] }

@@ -186,8 +186,8 @@ func (v *scriptText) end(s *scriptSummary) {
 	if v.app.config.Quiet || out.failed() != nil {
 		return
 	}
-	text := s.begin(s.ok(), len(s.results), " hosts")
-	text[0] = out.paintHead(s.ok() == len(s.results), text[0])
+	text := s.begin(" hosts")
+	text[0] = out.paintHead(s.ok() == s.hosts, text[0])
 	order := slices.Clone(s.results)
 	slices.SortStableFunc(order, func(a, b script.Result) int {
 		return cmp.Compare(slices.Index(fleet.Outcomes, a.Outcome), slices.Index(fleet.Outcomes, b.Outcome))
