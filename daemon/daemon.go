@@ -227,7 +227,7 @@ func (d *Daemon) find(scope, name string) (*live, error) {
 	d.mu.Unlock()
 	if len(several) > 1 {
 		slices.Sort(several)
-		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: there are %d sessions named %s", len(several), name), Hint: "use the id: " + strings.Join(several, ", ")}
+		return nil, usage("use the id: "+strings.Join(several, ", "), "there are %d sessions named %s", len(several), name)
 	}
 	if s != nil && s.visible(scope) {
 		return s, nil

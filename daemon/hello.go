@@ -79,7 +79,7 @@ func (g *gate) sayHello(w http.ResponseWriter) {
 func (g *gate) stop(w http.ResponseWriter, r *http.Request) {
 	var ask api.Stop
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<10)).Decode(&ask); err != nil && !errors.Is(err, io.EOF) {
-		refuse(w, http.StatusBadRequest, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: stop: %v", err)})
+		refuse(w, http.StatusBadRequest, usage("", "stop: %v", err))
 		return
 	}
 	if ask.Force {

@@ -28,7 +28,7 @@ func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool)) 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request api.Lend
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-			refuse(w, http.StatusBadRequest, &transport.Error{Code: "usage", Message: "daemon: lend: " + err.Error()})
+			refuse(w, http.StatusBadRequest, usage("", "lend: %v", err))
 			return
 		}
 		t, release, ok := find(request)
@@ -181,7 +181,7 @@ func (l *loan) start(ctx context.Context, t transport.Transport, borrow api.Borr
 		want = 2
 	}
 	if len(l.files) != want {
-		return nil, nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: lend: %d pipes came, want %d", len(l.files), want)}
+		return nil, nil, usage("", "lend: %d pipes came, want %d", len(l.files), want)
 	}
 	if borrow.Terminal == nil {
 		pipe, err := openPipe(ctx, t, borrow)

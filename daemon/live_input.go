@@ -56,7 +56,7 @@ var levels = []string{string(session.Int), string(session.Term), string(session.
 // whatever the level: nobody looks after it any more when it does.
 func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) error {
 	if !slices.Contains(levels, in.Level) {
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: level %q: use int, term, kill or end", in.Level)}
+		return usage("", "level %q: use int, term, kill or end", in.Level)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,9 +96,9 @@ func (s *live) running(ctx context.Context, id string) (*session.Session, error)
 		return s.engine, nil
 	}
 	if c := s.commandLocked(id); c != nil {
-		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s is over (%s)", id, c.State)}
+		return nil, usage("", "command %s is over (%s)", id, c.State)
 	}
-	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: command %s does not run in session %s", id, s.session.Name)}
+	return nil, usage("", "command %s does not run in session %s", id, s.session.Name)
 }
 
 // busyLocked refuses to type to no command.
@@ -106,7 +106,7 @@ func (s *live) busyLocked() error {
 	if c := s.session.Command; c != nil && !c.Over() {
 		return nil
 	}
-	return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: no command runs in session %s", s.session.Name)}
+	return usage("", "no command runs in session %s", s.session.Name)
 }
 
 // typing has f type to the command that was found to run, or signal to it. Until
@@ -160,7 +160,7 @@ func (s *live) turn(ctx context.Context) *session.Session {
 func typeTo(engine *session.Session, in api.Input) error {
 	switch {
 	case len(in.Keys) > 0 && in.Text != "" || len(in.Data) > 0 && (in.Text != "" || len(in.Keys) > 0):
-		return &transport.Error{Code: "usage", Message: "daemon: send text, data or keys, one of them"}
+		return usage("", "send text, data or keys, one of them")
 	case len(in.Data) > 0:
 		_, err := engine.Write(in.Data)
 		return err

@@ -60,28 +60,22 @@ func checkSize(size transport.Size) error {
 	if min(size.Cols, size.Rows) >= 0 && max(size.Cols, size.Rows) <= transport.MaxSize {
 		return nil
 	}
-	return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: a terminal of %d columns and %d rows: use 1 to %d of each", size.Cols, size.Rows, transport.MaxSize)}
+	return usage("", "a terminal of %d columns and %d rows: use 1 to %d of each", size.Cols, size.Rows, transport.MaxSize)
 }
 
 // reserve takes a place for a session, and its name.
 func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
-	usage := func(format string, args ...any) error {
-		return &transport.Error{Code: "usage", Message: "daemon: " + fmt.Sprintf(format, args...)}
-	}
 	switch {
 	case o.Target.Name == "":
-		return "", "", usage("no host")
+		return "", "", usage("", "no host")
 	case o.Name != "" && !validName.MatchString(o.Name):
-		return "", "", usage("session name %q: use letters, digits, dots, dashes and underscores, 64 at most", o.Name)
+		return "", "", usage("", "session name %q: use letters, digits, dots, dashes and underscores, 64 at most", o.Name)
 	case idForm.MatchString(o.Name):
-		return "", "", &transport.Error{
-			Code: "usage", Message: fmt.Sprintf("daemon: session name %q: that is what an id looks like", o.Name),
-			Hint: "choose another name, or none: then the session goes by its id",
-		}
+		return "", "", usage("choose another name, or none: then the session goes by its id", "session name %q: that is what an id looks like", o.Name)
 	case o.Name == everySession:
-		return "", "", usage("session name %q: it stands for all of them", o.Name)
+		return "", "", usage("", "session name %q: it stands for all of them", o.Name)
 	case o.Kind != "" && o.Kind != api.PTY && o.Kind != api.Pipe:
-		return "", "", usage("kind %q: use pty or pipe", o.Kind)
+		return "", "", usage("", "kind %q: use pty or pipe", o.Kind)
 	}
 	id = newID()
 	name = cmp.Or(o.Name, id)
@@ -94,7 +88,7 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 	case d.draining:
 		return "", "", &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
 	case d.names[scoped{o.Scope, name}] != "":
-		return "", "", &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: a session named %s is open", name), Hint: "use it, or choose another name"}
+		return "", "", usage("use it, or choose another name", "a session named %s is open", name)
 	case len(d.names) >= d.config.MaxSessions:
 		return "", "", limit("", len(d.names))
 	case d.perHost[o.Target.Name] >= d.config.MaxPerHost:

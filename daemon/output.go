@@ -214,7 +214,7 @@ func streamsNamed(name string) ([]transcript.Stream, error) {
 			return []transcript.Stream{transcript.Stream(s)}, nil
 		}
 	}
-	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: stream %q: use stdout, stderr or terminal", name)}
+	return nil, usage("", "stream %q: use stdout, stderr or terminal", name)
 }
 
 func page(view transcript.View, from transcript.Cursor, limit int) (api.Output, error) {

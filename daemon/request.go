@@ -49,23 +49,28 @@ func (q *request) body(into any) error {
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: the request is longer than %d MiB", maxBody>>20), Hint: "move large data as a file"}
+		return usage("move large data as a file", "the request is longer than %d MiB", maxBody>>20)
 	case err != nil:
 		return err
 	case !utf8.Valid(data): // a decoder would put U+FFFD there, without a word
-		return &transport.Error{Code: "usage", Message: "daemon: the request is not valid UTF-8"}
+		return usage("", "the request is not valid UTF-8")
 	case phrase.HalfPair(data): // and there
-		return &transport.Error{Code: "usage", Message: "daemon: the request has half a surrogate pair: that is no character"}
+		return usage("", "the request has half a surrogate pair: that is no character")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: request: %v", err)}
+		return usage("", "request: %v", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return &transport.Error{Code: "usage", Message: "daemon: the request has something behind its JSON"}
+		return usage("", "the request has something behind its JSON")
 	}
 	return nil
+}
+
+// usage is the error of a request that asks for what can't be.
+func usage(hint, format string, args ...any) error {
+	return &transport.Error{Code: "usage", Message: "daemon: " + fmt.Sprintf(format, args...), Hint: hint}
 }
 
 // reply answers with one object.
@@ -141,7 +146,7 @@ func (q *request) number(name string, otherwise int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: %s: %q is no number", name, text)}
+		return 0, usage("", "%s: %q is no number", name, text)
 	}
 	return n, nil
 }

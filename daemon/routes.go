@@ -134,7 +134,7 @@ func (d *Daemon) answer(q *request) error {
 		return err
 	}
 	if !d.questions.answer(q.r.PathValue("question"), answer) {
-		return &transport.Error{Code: "usage", Message: "daemon: nobody waits for this answer"}
+		return usage("", "nobody waits for this answer")
 	}
 	return nil
 }

@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"time"
 
 	"gateway/daemon/api"
-	"gateway/transport"
 )
 
 // wait waits until something has happened in the session, for at most w.Max.
@@ -94,7 +92,7 @@ func (s *live) awaited(c *api.Command, w api.Wait) (*matcher, error) {
 		return nil, nil
 	case api.UntilIdle:
 		if w.Idle <= 0 {
-			return nil, &transport.Error{Code: "usage", Message: "daemon: wait until idle: for how long?"}
+			return nil, usage("", "wait until idle: for how long?")
 		}
 		return nil, nil
 	case api.UntilMatch:
@@ -108,7 +106,7 @@ func (s *live) awaited(c *api.Command, w api.Wait) (*matcher, error) {
 		}
 		return newMatcher(s.log, expression, begin, w.Since)
 	}
-	return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: wait until %q: use exit, prompt, match or idle", w.Until)}
+	return nil, usage("", "wait until %q: use exit, prompt, match or idle", w.Until)
 }
 
 // withResult gives the command's result its streams.
@@ -131,11 +129,11 @@ func (s *live) quietSince() time.Time {
 func compile(expression string) (*regexp.Regexp, error) {
 	const enough = 4096
 	if expression == "" || len(expression) > enough {
-		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: an expression of 1 to %d characters is needed", enough)}
+		return nil, usage("", "an expression of 1 to %d characters is needed", enough)
 	}
 	r, err := regexp.Compile(expression)
 	if err != nil {
-		return nil, &transport.Error{Code: "usage", Message: fmt.Sprintf("daemon: %v", err), Hint: "expressions are RE2: no backreferences, no lookaround"}
+		return nil, usage("expressions are RE2: no backreferences, no lookaround", "%v", err)
 	}
 	return r, nil
 }
