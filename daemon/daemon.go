@@ -86,7 +86,7 @@ type Daemon struct {
 func New(config Config) (*Daemon, error) {
 	d := &Daemon{
 		config: config.withDefaults(), started: time.Now(),
-		events: newEvents(), questions: newQuestions(),
+		events: &events{}, questions: newQuestions(),
 		sessions: map[string]*live{}, names: map[scoped]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
 	}
 	d.pool = newPool(d.config.Linger)

@@ -16,10 +16,8 @@ type events struct {
 	mu   sync.Mutex
 	ring []api.Event // of consecutive numbers
 	next int64
-	wake chan struct{} // closed and replaced with each event
+	wake bell // rung with each event
 }
-
-func newEvents() *events { return &events{wake: make(chan struct{})} }
 
 func (e *events) publish(name string, s api.Session) {
 	s = outline(s)
@@ -30,8 +28,7 @@ func (e *events) publish(name string, s api.Session) {
 		e.ring = append([]api.Event(nil), e.ring[keptEvents:]...)
 	}
 	e.next++
-	close(e.wake)
-	e.wake = make(chan struct{})
+	e.wake.ring()
 }
 
 // follow calls each with the events from since on until each fails or ctx ends.
@@ -48,7 +45,7 @@ func (e *events) follow(ctx context.Context, since int64, each func(api.Event) e
 			missed, since = oldest-since, oldest
 		}
 		fresh := e.ring[since-oldest:]
-		wake := e.wake
+		wake := e.wake.next()
 		e.mu.Unlock() // what stands in the ring is never changed
 		if missed > 0 {
 			if err := each(api.Event{Seq: since, Time: stamp(), Event: "dropped", Dropped: missed}); err != nil {
