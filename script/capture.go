@@ -21,10 +21,6 @@ type capture struct {
 	show   func([]byte)
 }
 
-func newCapture(mask *redact.Set, show func([]byte)) *capture {
-	return &capture{stream: mask.Stream(), ends: ends.Ends{Head: keep, Tail: keep}, show: show}
-}
-
 func (c *capture) write(b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,9 +38,7 @@ func (c *capture) add(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	if c.show != nil {
-		c.show(b)
-	}
+	c.show(b)
 	c.ends.Add(b)
 }
 
@@ -66,7 +60,10 @@ type captures [3]*capture
 func newCaptures(mask *redact.Set, show func(session.Stream, []byte)) captures {
 	var all captures
 	for i := range all {
-		all[i] = newCapture(mask, func(b []byte) { show(session.Stream(i), b) })
+		all[i] = &capture{
+			stream: mask.Stream(), ends: ends.Ends{Head: keep, Tail: keep},
+			show: func(b []byte) { show(session.Stream(i), b) },
+		}
 	}
 	return all
 }
