@@ -79,7 +79,7 @@ func parseReports(cmd *cobra.Command, list []string) (entries []reportEntry, wan
 		case kind == "github" && !hasPath:
 			wanted = true
 			continue
-		case !knownKind(kind):
+		case !slices.Contains(kinds, kind):
 			err = usage(cmd, cmp.Or(hosts.DidYouMean(kind, "", kinds), "one of "+strings.Join(kinds, ", ")), "--report: unknown kind %q", kind)
 		case kind == "github":
 			err = usage(cmd, "--report github", "--report: github has no file")
@@ -205,5 +205,3 @@ func onGitHub() bool { return os.Getenv("GITHUB_ACTIONS") == "true" }
 
 // kinds are what --report knows.
 var kinds = []string{"junit", "json", "jsonl", "github"}
-
-func knownKind(kind string) bool { return slices.Contains(kinds, kind) }
