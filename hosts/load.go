@@ -2,9 +2,9 @@ package hosts
 
 import (
 	"errors"
-	"io"
 	"io/fs"
-	"os"
+
+	"gateway/internal/document"
 )
 
 // maxFile is the largest inventory file, in bytes.
@@ -50,27 +50,13 @@ func New() *Inventory {
 }
 
 func readFile(path string) ([]byte, *Error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, unreadable(path, err)
+	data, err := document.Read(path, maxFile)
+	if err == nil {
+		return data, nil
 	}
-	defer f.Close()
-	// One byte more tells a file that is too large from one that just fits.
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, unreadable(path, err)
-	}
-	return data, nil
-}
-
-func unreadable(path string, err error) *Error {
-	e := &Error{Code: codeInventory, File: path, Message: "cannot be read", Err: err}
-	// PathError repeats the path, which is in front already.
-	if pathErr := new(fs.PathError); errors.As(err, &pathErr) {
-		e.Message = pathErr.Err.Error()
-	}
+	e := document.Unreadable(codeInventory, path, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Message = "no such file"
 	}
-	return e
+	return nil, e
 }

@@ -3,7 +3,6 @@ package script
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,25 +12,17 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/document"
 	"gateway/internal/phrase"
 )
 
 // Load reads a script from a file. The error is an *[Error].
 func Load(file string) (*Script, error) {
-	f, err := os.Open(file)
+	data, err := document.Read(file, maxFile)
 	if err != nil {
-		return nil, unreadable(file, err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, unreadable(file, err)
+		return nil, document.Unreadable(codeInvalid, file, err)
 	}
 	return Parse(file, data)
-}
-
-func unreadable(file string, err error) *Error {
-	return &Error{Code: codeInvalid, File: file, Message: reason(err), Err: err}
 }
 
 func home() string {

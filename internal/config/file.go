@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,7 +95,10 @@ func (v values) ReadBytes() ([]byte, error) { return nil, errors.ErrUnsupported 
 // readFile reads and checks one file, and returns its values with their lines.
 // koanf would report neither the line nor the key, so it gets what was checked.
 func readFile(file File, home string) (values, map[string]int, error) {
-	data, err := readAll(file.Path)
+	data, err := document.Read(file.Path, maxFile)
+	if len(data) > maxFile {
+		err = fmt.Errorf("larger than %d MiB", maxFile>>20)
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !file.Named:
 		return nil, nil, nil
@@ -132,19 +134,6 @@ func readFile(file File, home string) (values, map[string]int, error) {
 	return found, lines, nil
 }
 
-func readAll(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("larger than %d MiB", maxFile>>20)
-	}
-	return data, err
-}
-
 // parse returns the root of a document; nil if it is empty.
 func parse(path string, data []byte) (*yaml.Node, error) {
 	root, mistake := document.Parse(data, maxFile)
@@ -158,11 +147,7 @@ func parse(path string, data []byte) (*yaml.Node, error) {
 }
 
 func unreadable(file File, err error) *Error {
-	e := &Error{Code: CodeInvalid, File: file.Path, Message: err.Error(), Err: err}
-	// PathError repeats the path, which is in front already.
-	if pathErr := new(fs.PathError); errors.As(err, &pathErr) {
-		e.Message = pathErr.Err.Error()
-	}
+	e := document.Unreadable(CodeInvalid, file.Path, err)
 	if errors.Is(err, fs.ErrNotExist) {
 		e.Message = "no such file"
 		e.Hint = "it comes from " + file.Origin
