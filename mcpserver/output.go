@@ -85,8 +85,8 @@ func resultOf(command api.Command, stream string, from int64, limit int) ([]byte
 // all shows everything that has come on a stream since the last answer.
 func (c *call) all(p *progress, stream string, b []byte, over bool) excerpted {
 	text := flushed(p, stream, b, over)
-	if strings.ContainsRune(text, utf8.RuneError) {
-		c.invalid(stream, b)
+	if strings.ContainsRune(text, utf8.RuneError) && !utf8.Valid(b) {
+		c.invalid(stream)
 	}
 	return excerpted{text: text}
 }
@@ -123,10 +123,8 @@ func unfinished(rest []byte) string {
 }
 
 // invalid notes where bytes could not be shown as they are.
-func (c *call) invalid(what string, b []byte) {
-	if !utf8.Valid(b) {
-		c.note("%s is not valid UTF-8: U+FFFD stands for bytes that are not", what)
-	}
+func (c *call) invalid(what string) {
+	c.note("%s is not valid UTF-8: U+FFFD stands for bytes that are not", what)
 }
 
 func joined(pieces []api.Piece) []byte {
@@ -152,7 +150,7 @@ func (c *call) ends(o api.Output, before []byte, what string) ends {
 	first, cut, valid := clean(append(before, head...))
 	last, rest, alsoValid := clean(end)
 	if !valid || !alsoValid {
-		c.invalid(what, []byte{0xff})
+		c.invalid(what)
 	}
 	return ends{first, last, rest, o.Omitted + int64(len(cut)+len(tail)-len(end)), readsOn(o, len(cut))}
 }
@@ -290,7 +288,7 @@ func (c *call) page(o api.Output, over bool, end int64, r *read) {
 	}
 	text, rest, valid := clean(joined(o.Pieces))
 	if !valid {
-		c.invalid("the output", []byte{0xff})
+		c.invalid("the output")
 	}
 	to := r.Cursor
 	if r.Text = r.leave(o.Pieces, text, rest, all && over); !all || r.Cursor < to {
@@ -336,7 +334,7 @@ func (c *call) lines(pieces []api.Piece) string {
 		fmt.Fprintf(&b, "%d%s%s%s%s%s\n", p.At, mark, before, strings.TrimSuffix(line, "\n"), unfinished(rest), behind)
 	}
 	if !valid {
-		c.invalid("the output", []byte{0xff})
+		c.invalid("the output")
 	}
 	return b.String()
 }
