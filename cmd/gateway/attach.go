@@ -18,11 +18,15 @@ type attachment struct {
 	once    sync.Once
 }
 
+func newAttachment(c *console) *attachment {
+	return &attachment{console: c, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+}
+
 // attach lets the person at the terminal type to a command that runs on one.
 // Nobody does where the output is for a program; prompts are then answered as
 // for any other command.
 func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
-	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	at := newAttachment(a.console)
 	if f.tty {
 		c.Size, c.Term = a.console.size(), os.Getenv("TERM")
 		c.Echo = isTerminal(os.Stdin) && a.config.Output == "text"

@@ -27,7 +27,7 @@ func (l *lineInput) press(b []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, key := range b {
-		if key != 3 {
+		if key != ctrlC {
 			l.typed = append(l.typed, key)
 			continue
 		}

@@ -77,7 +77,7 @@ func (a *app) sessionAttach(ctx context.Context, c *client.Client, name string, 
 	if err != nil {
 		return err
 	}
-	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	at := newAttachment(a.console)
 	if isTerminal(os.Stdin) {
 		if err := a.console.makeRaw(os.Stdin); err != nil {
 			return err
@@ -142,7 +142,10 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 	if err != nil {
 		return err
 	}
-	at.follow(transport.Size{}, t.resized(ctx))
+	at.follow(transport.Size{}, func(transport.Size) error {
+		t.resize(ctx)
+		return nil
+	})
 	go func() { // ends with the session, or with ctx
 		err := t.client.Follow(ctx, s.ID, since, func(e api.Event) error {
 			t.event(ctx, e)

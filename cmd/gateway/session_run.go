@@ -150,7 +150,7 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 	resize := func(size transport.Size) error { return e.client.Resize(ctx, e.session, size) }
 	size := c.size() // with the command: one that is refused changes nothing for the one that runs
 	e.run.Cols, e.run.Rows = size.Cols, size.Rows
-	at := &attachment{console: c, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	at := newAttachment(c)
 	if err := c.makeRaw(os.Stdin); err != nil {
 		e.app.warn("the terminal stays as it is: " + err.Error())
 	}

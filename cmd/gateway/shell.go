@@ -77,7 +77,7 @@ var errLeft = errors.New("left")
 func (a *app) converse(ctx context.Context, t transport.Terminal, size transport.Size) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	at := &attachment{console: a.console, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	at := newAttachment(a.console)
 	if err := a.console.makeRaw(os.Stdin); err != nil {
 		return err
 	}

@@ -315,14 +315,7 @@ func (t *takeover) resetTerminal() {
 	}
 }
 
-// resized returns what tells the session about another size.
-func (t *takeover) resized(ctx context.Context) func(transport.Size) error {
-	return func(transport.Size) error {
-		t.resize(ctx)
-		return nil
-	}
-}
-
+// resize tells the session how large the terminal is.
 func (t *takeover) resize(ctx context.Context) {
 	size := t.app.console.size()
 	if size.Cols == 0 || t.readOnly {
