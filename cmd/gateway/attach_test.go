@@ -328,7 +328,7 @@ func TestAttachIsQuick(t *testing.T) {
 		p.expect("x")
 	}
 	if mean := time.Since(begun) / keys; mean > 100*time.Millisecond { // a loaded machine has its own time
-		t.Errorf("a key takes %v, want less than 10ms", mean)
+		t.Errorf("a key takes %v, want less than 100ms", mean)
 	} else {
 		t.Logf("a key takes %v", mean)
 	}
