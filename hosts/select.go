@@ -13,8 +13,8 @@ import (
 // Lookup is what a selection needs beyond the inventory. The zero value knows
 // nothing more; each function may be nil.
 type Lookup struct {
-	// Host finds a host that the inventory lacks, as [SSHConfig.Host] does. Its
-	// error matches [ErrUnknown] if it does not know the name either.
+	// Host finds a host that the inventory lacks, as in ssh_config. Its error matches
+	// [ErrUnknown] if it does not know the name either.
 	Host func(name string) (Host, error)
 	// Run names the hosts of an earlier run: all of them, or those that had
 	// one of the outcomes.
