@@ -102,10 +102,9 @@ func (d *doctor) examine(ctx context.Context) {
 		return
 	}
 	names := inv.Names()
-	switch {
-	case len(a.config.Inventory) == 0:
+	if len(a.config.Inventory) == 0 {
 		d.note("inventory", warning, "write hosts.yaml beside the configuration: "+filepath.Dir(files[0].Path), "there is none: only localhost can be used")
-	default:
+	} else {
 		d.note("inventory", fine, "", "%s: %s", strings.Join(a.config.Inventory, ", "), plural(int64(len(names)-1), "host"))
 	}
 	g := a.open(inv, nil, policyStrict)

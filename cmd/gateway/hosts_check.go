@@ -35,10 +35,8 @@ Status: 0 all can be used, 3 some cannot.`,
 			}
 			// Of several hosts at once nobody knows which one asks.
 			var ask asker
-			if s, err := hosts.ParseSelector(args[0]); err == nil {
-				if _, one := s.Host(); one {
-					ask = a.asker()
-				}
+			if several, err := many(args[0]); err == nil && !several {
+				ask = a.asker()
 			}
 			g, selected, err := a.choose(cmd.Context(), ask, policyStrict, args[0])
 			if err != nil {
