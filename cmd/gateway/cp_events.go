@@ -26,9 +26,8 @@ type cpEvent struct {
 	Time   time.Time `json:"time"`
 	*fileEvent
 	*progressEvent
-	Result *cpResult `json:"result,omitempty"`
-	*cpSummaryEvent
-	DurationMS *int64 `json:"duration_ms,omitempty"` // of a file, and of all
+	Result     *cpResult `json:"result,omitempty"`
+	DurationMS *int64    `json:"duration_ms,omitempty"` // of a file
 }
 
 type fileEvent struct {
@@ -44,13 +43,6 @@ type fileEvent struct {
 type progressEvent struct {
 	Moved int64 `json:"moved_bytes"`
 	Total int64 `json:"total_bytes"` // as far as it is known
-}
-
-type cpSummaryEvent struct {
-	Run    string         `json:"run"`
-	Hosts  int            `json:"hosts"`
-	Counts map[string]int `json:"counts"`
-	Status int            `json:"status"`
 }
 
 // emit writes an event. A host that is given up may still copy: what comes behind
@@ -79,12 +71,7 @@ func (v *cpEvents) done(_ int, r *cpResult) {
 	v.emit("result", r.Host, func(e *cpEvent) { e.Result = r })
 }
 
-func (v *cpEvents) end(s *cpSummary) {
-	v.emit("summary", "", func(e *cpEvent) {
-		e.cpSummaryEvent = &cpSummaryEvent{s.run, s.hosts, s.counts, s.status}
-		e.DurationMS = new(s.took.Milliseconds())
-	})
-}
+func (v *cpEvents) end(s *cpSummary) { s.emit(&v.sequence) }
 
 // cpFileEvents are the events of one host.
 type cpFileEvents struct {

@@ -199,7 +199,7 @@ func (m *manyRun) finish(ctx context.Context, s *summary, unkept error) error {
 	}
 	s.run = a.endRun(m.journal, s.status)
 	if v, ok := m.view.(*eventsView); ok {
-		s.emit(v)
+		s.emit(v.seq)
 	} else if a.config.Output == "text" && !a.config.Quiet && a.out.failed() == nil {
 		s.say(a.out)
 	}

@@ -87,13 +87,6 @@ func (c *conclusion) begin(of string) []string {
 	return []string{head, "  " + visible(c.why.Error())}
 }
 
-// A summary is what is left to say when all hosts are done.
-type summary struct {
-	conclusion
-	names   []string
-	results []gateway.Result
-}
-
 // A summaryEvent is the last event of a run.
 type summaryEvent struct {
 	Schema     string         `json:"schema"`
@@ -107,11 +100,18 @@ type summaryEvent struct {
 	DurationMS int64          `json:"duration_ms"`
 }
 
-// emit writes the summary as an event.
-func (s *summary) emit(v *eventsView) {
-	v.seq.write(func(seq int, now time.Time) any {
-		return summaryEvent{eventSchema, "summary", seq, now, s.run, s.hosts, s.counts, s.status, s.took.Milliseconds()}
+// emit writes it as an event.
+func (c *conclusion) emit(to *sequence) {
+	to.write(func(seq int, now time.Time) any {
+		return summaryEvent{eventSchema, "summary", seq, now, c.run, c.hosts, c.counts, c.status, c.took.Milliseconds()}
 	})
+}
+
+// A summary is what is left to say when all hosts are done.
+type summary struct {
+	conclusion
+	names   []string
+	results []gateway.Result
 }
 
 // say writes the summary for people, on stderr: what is not ok by its outcome,
