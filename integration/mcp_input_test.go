@@ -228,7 +228,7 @@ func TestAgentCancels(t *testing.T) {
 // moment only.
 func (h *house) short(t *testing.T, grace time.Duration) *client.Client {
 	t.Helper()
-	l, err := socket.Listen(t.Context(), h.socket)
+	l, err := socket.Listen(t.Context(), h.socket, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -177,16 +177,11 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	}
 	bound, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
-	l, err := socket.Listen(bound, path)
+	l, err := a.listen(bound, path)
 	if err != nil {
 		return err
 	}
 	defer l.Release()
-	state, err := a.lockState(ctx)
-	if err != nil {
-		return err
-	}
-	defer state.Release()
 	cancel()
 	a.log.Info("daemon", "pid", os.Getpid(), "socket", path, "version", newVersionInfo().Version)
 	defer func() { a.log.Info("daemon ends", "pid", os.Getpid(), "cause", context.Cause(ctx)) }()
@@ -203,25 +198,22 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	})
 }
 
-// lockState takes the records of sessions for this daemon. One that listens
-// elsewhere would take ours for those of a dead one.
-func (a *app) lockState(ctx context.Context) (*socket.Lock, error) {
-	path := stateDir(a.source.Environ, "daemon.lock")
-	if path == "" {
+// listen makes the socket, and takes the records of sessions for this daemon. One that
+// listens elsewhere would take ours for those of a dead one.
+func (a *app) listen(ctx context.Context, path string) (*socket.Listener, error) {
+	records := stateDir(a.source.Environ, "daemon.lock")
+	if records == "" {
 		return nil, &config.Error{Code: config.CodeInvalid, Message: "no place for the records of sessions", Hint: "set HOME or XDG_STATE_HOME"}
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(records), 0o700); err != nil {
 		return nil, err
 	}
-	// Shorter than listenTime: somebody may have connected already.
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	lock, err := socket.Take(ctx, path)
+	l, err := socket.Listen(ctx, path, records)
 	if errors.Is(err, socket.ErrHeld) {
 		return nil, &transport.Error{
 			Code: "daemon.unreachable", Message: fmt.Sprintf("the records of sessions are another daemon's: %v", err), Err: err,
 			Hint: "it listens elsewhere, since XDG_RUNTIME_DIR or TMPDIR differ: name its socket with GATEWAY_SOCKET; or its socket was removed, as at a logout: end it with kill, which closes its sessions",
 		}
 	}
-	return lock, err
+	return l, err
 }

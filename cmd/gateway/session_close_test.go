@@ -38,7 +38,7 @@ func serveEndings(t *testing.T, path string) string {
 	routes.HandleFunc("DELETE /v1/sessions/s-2", func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`{"id":"s-2","name":"stays"}`))
 	})
-	l, err := socket.Listen(t.Context(), path)
+	l, err := socket.Listen(t.Context(), path, "")
 	if err != nil {
 		t.Fatal(err)
 	}

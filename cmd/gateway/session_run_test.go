@@ -31,7 +31,7 @@ func madeUp(t *testing.T, routes map[string]http.HandlerFunc) (home string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(home) })
-	l, err := socket.Listen(t.Context(), filepath.Join(home, "run", "s"))
+	l, err := socket.Listen(t.Context(), filepath.Join(home, "run", "s"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

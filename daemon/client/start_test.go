@@ -48,7 +48,7 @@ var roles = map[string]func(dir string) error{
 func serve(dir string, drain time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 	defer cancel()
-	l, err := socket.Listen(ctx, socketIn(dir))
+	l, err := socket.Listen(ctx, socketIn(dir), "")
 	if err != nil {
 		return err
 	}
@@ -413,7 +413,7 @@ func TestStartFails(t *testing.T) {
 func TestStartBesideAnother(t *testing.T) {
 	listen := func(t *testing.T) (string, net.Listener) {
 		dir := newDir(t)
-		l, err := socket.Listen(t.Context(), socketIn(dir))
+		l, err := socket.Listen(t.Context(), socketIn(dir), "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,36 +14,36 @@ import (
 // ErrRunning is what [Listen] returns where a daemon listens already.
 var ErrRunning = errors.New("a daemon is running")
 
-// A Listener is the daemon's side of the socket. It implements [net.Listener].
-type Listener struct {
-	listener *net.UnixListener
-	lock     *Lock
-}
-
 // Listen makes the socket, and its directory if that is missing. It takes a
 // lock beside the socket, which the Listener holds until [Listener.Release]:
 // there is one daemon for a socket, and what a dead one left is removed by its
-// successor only. The context bounds the wait for a daemon that is ending; a
-// daemon that listens is ErrRunning at once.
+// successor only. With it goes the lock of the daemon's records, whose directory must
+// be there; an empty name is none. The context bounds the wait for a daemon that is
+// ending; a daemon that listens is ErrRunning at once, and one that listens elsewhere
+// and has the records is ErrHeld in a moment.
 //
-// A socket that systemd has opened is used as it is (sd_listen_fds(3)).
-func Listen(ctx context.Context, path string) (*Listener, error) {
+// A socket that somebody removes is made again. One that systemd has opened is used as
+// it is (sd_listen_fds(3)).
+func Listen(ctx context.Context, path, records string) (*Listener, error) {
 	if err := MakeDir(path); err != nil {
 		return nil, err
 	}
-	lock, err := takeOver(ctx, path)
+	place, kept, err := takeOver(ctx, path, records)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := inherited(path)
-	if listener == nil && err == nil {
-		listener, err = bind(path)
+	l := &Listener{path: path, records: kept, closed: make(chan struct{}), place: place}
+	l.listener, err = inherited(path)
+	if l.listener == nil && err == nil {
+		if l.listener, err = bind(path); err == nil {
+			l.watched.Go(l.stay)
+		}
 	}
 	if err != nil {
-		lock.Release()
+		l.releaseLocks()
 		return nil, err
 	}
-	return &Listener{listener, lock}, nil
+	return l, nil
 }
 
 // MakeDir makes the directory of a socket and checks it.
@@ -61,19 +61,33 @@ func MakeDir(path string) error {
 // lockOf returns the lock that a daemon holds as long as it lives.
 func lockOf(path string) string { return path + ".lock" }
 
-// takeOver takes the daemon's lock.
-func takeOver(ctx context.Context, path string) (*Lock, error) {
+// takeOver takes the daemon's lock, and that of its records. It has none of them while
+// it waits: who has the records may be about to listen here again.
+func takeOver(ctx context.Context, path, records string) (place, kept *Lock, err error) {
+	soon, cancel := context.WithTimeout(ctx, 2*lookTime)
+	defer cancel()
 	for {
-		lock, err := tryLock(lockOf(path))
+		place, err = tryLock(lockOf(path))
+		if err == nil && records != "" {
+			if kept, err = tryLock(records); err != nil {
+				place.Release()
+			}
+			if errors.Is(err, ErrHeld) {
+				if wait(soon) == nil {
+					continue
+				}
+				return nil, nil, fail(ErrHeld, "", "%s: held by process %s", records, holder(records))
+			}
+		}
 		if !errors.Is(err, ErrHeld) {
-			return lock, err
+			return place, kept, err
 		}
 		if conn, err := Dial(ctx, path); err == nil {
 			conn.Close()
-			return nil, fail(ErrRunning, "end it with: gateway serve --stop", "process %s is the daemon at %s already", holder(lockOf(path)), path)
+			return nil, nil, fail(ErrRunning, "end it with: gateway serve --stop", "process %s is the daemon at %s already", holder(lockOf(path)), path)
 		}
 		if wait(ctx) != nil {
-			return nil, fail(context.Cause(ctx), "it may be ending: try again", "process %s holds the place of the daemon at %s, and does not listen",
+			return nil, nil, fail(context.Cause(ctx), "it may be ending: try again", "process %s holds the place of the daemon at %s, and does not listen",
 				holder(lockOf(path)), path)
 		}
 	}
@@ -129,36 +143,6 @@ func inherited(path string) (*net.UnixListener, error) {
 		return nil, fail(nil, hint, "systemd passed the socket %s, not %s", listener.Addr(), path)
 	}
 	return unix, nil
-}
-
-// Accept waits for a connection of this user. Others are refused, root too: it
-// needs no door to become us, and a caller that is root by mistake (sudo
-// gateway …) would hand over another user's keys and questions.
-func (l *Listener) Accept() (net.Conn, error) {
-	for {
-		conn, err := l.listener.AcceptUnix()
-		if err != nil {
-			return nil, err
-		}
-		if uid, err := peer(conn); err == nil && uid == os.Geteuid() {
-			return conn, nil
-		}
-		conn.Close()
-	}
-}
-
-// Addr returns the address of the socket.
-func (l *Listener) Addr() net.Addr { return l.listener.Addr() }
-
-// Close stops listening and removes the socket, unless it is systemd's. The
-// lock stays, so that no other daemon begins before this one has ended.
-func (l *Listener) Close() error { return l.listener.Close() }
-
-// Release closes the listener and lets the next daemon begin. The end of the
-// process does the same.
-func (l *Listener) Release() {
-	l.listener.Close()
-	l.lock.Release()
 }
 
 // Gone waits until a process is not the daemon at the socket any more, or the

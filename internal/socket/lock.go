@@ -73,12 +73,18 @@ func flock(path string, kind int) (*Lock, error) {
 			return nil, fail(err, elsewhere, "%s: %v", path, err)
 		}
 		// Whoever cleans up may have removed the file since it was opened.
-		locked, err := file.Stat()
-		if there, e := os.Lstat(path); err == nil && e == nil && os.SameFile(locked, there) {
-			return &Lock{file}, nil
+		if lock := (&Lock{file}); lock.named(path) {
+			return lock, nil
 		}
 		file.Close()
 	}
+}
+
+// named reports whether the lock's file is the one of that name.
+func (l *Lock) named(path string) bool {
+	locked, err := l.file.Stat()
+	there, e := os.Lstat(path)
+	return err == nil && e == nil && os.SameFile(locked, there)
 }
 
 // Release gives the lock back. It may be called more than once.

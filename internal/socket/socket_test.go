@@ -25,7 +25,7 @@ import (
 // The tests start themselves as another process, which does one of these.
 var roles = map[string]func(path string) error{
 	"listen": func(path string) error { // until it is killed
-		l, err := socket.Listen(context.Background(), path)
+		l, err := socket.Listen(context.Background(), path, "")
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func place(t *testing.T) string { return filepath.Join(openDir(t), "gateway", "g
 
 func listen(t *testing.T, path string) *socket.Listener {
 	t.Helper()
-	l, err := socket.Listen(t.Context(), path)
+	l, err := socket.Listen(t.Context(), path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestPathTooLong(t *testing.T) {
 	long := "/tmp/" + strings.Repeat("x", 120) + "/gateway.sock"
 	_, err := socket.Path(long, os.Getenv)
 	wantFailure(t, err, "138 bytes")
-	_, err = socket.Listen(t.Context(), long)
+	_, err = socket.Listen(t.Context(), long, "")
 	wantFailure(t, err, "138 bytes")
 	wantFailure(t, dialled(long), "138 bytes")
 
@@ -327,7 +327,7 @@ func TestUnsafePlaces(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			path := place(t)
 			test.prepare(t, filepath.Dir(path))
-			_, err := socket.Listen(t.Context(), path)
+			_, err := socket.Listen(t.Context(), path, "")
 			wantFailure(t, err, test.want)
 			if err := dialled(path); err == nil || socket.Absent(err) {
 				t.Errorf("Dial = %v, which invites to start a daemon", err)
@@ -355,7 +355,7 @@ func TestSafePlaces(t *testing.T) {
 func TestOneDaemon(t *testing.T) {
 	path := place(t)
 	l := listen(t, path)
-	_, err := socket.Listen(t.Context(), path)
+	_, err := socket.Listen(t.Context(), path, "")
 	wantFailure(t, err, fmt.Sprintf("process %d is the daemon", os.Getpid()))
 	if !errors.Is(err, socket.ErrRunning) {
 		t.Errorf("%v is not ErrRunning", err)
@@ -368,7 +368,7 @@ func TestOneDaemon(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = socket.Listen(ctx, path)
+	_, err = socket.Listen(ctx, path, "")
 	wantFailure(t, err, "and does not listen")
 	if err := socket.Gone(ctx, path, os.Getpid()); !errors.Is(err, socket.ErrHeld) {
 		t.Errorf("Gone while the daemon is ending: %v", err)
@@ -383,6 +383,66 @@ func TestOneDaemon(t *testing.T) {
 	}
 }
 
+// A logout removes the directory of the socket, and a tidy neighbour the socket: the
+// daemon listens again once there is a place for it, and keeps others out as before.
+func TestSocketIsMadeAgain(t *testing.T) {
+	path := place(t)
+	dir := filepath.Dir(path)
+	l := listen(t, path)
+	served := make(chan error, 1)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				served <- err
+				return
+			}
+			conn.Close()
+		}
+	}()
+	for _, remove := range []func() error{
+		func() error { return os.Remove(path) },
+		func() error { return os.RemoveAll(dir) },
+	} {
+		must(t, remove())
+		waitFor(t, "nobody listens again", func() bool { return dialled(path) == nil })
+		_, err := socket.Listen(t.Context(), path, "")
+		wantFailure(t, err, fmt.Sprintf("process %d is the daemon", os.Getpid()))
+	}
+
+	l.Release()
+	if err := <-served; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept behind Release: %v", err)
+	}
+}
+
+// A daemon that has lost its place has the records of sessions still. Who wants to be
+// the next one leaves it the time to come back.
+func TestRecordsOfTheDaemonBefore(t *testing.T) {
+	path := place(t)
+	records := filepath.Join(openDir(t), "records")
+	first, err := socket.Listen(t.Context(), path, records)
+	must(t, err)
+	defer first.Release()
+	must(t, os.RemoveAll(filepath.Dir(path)))
+	_, err = socket.Listen(t.Context(), path, records)
+	wantFailure(t, err, fmt.Sprintf("process %d is the daemon", os.Getpid()))
+
+	// But not for ever: it may listen elsewhere.
+	if _, err = socket.Listen(t.Context(), place(t), records); !errors.Is(err, socket.ErrHeld) {
+		t.Errorf("%v is not ErrHeld", err)
+	}
+}
+
+func waitFor(t *testing.T, otherwise string, ready func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ready(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
 // What a killed daemon leaves is no daemon, and is in nobody's way.
 func TestStaleSocket(t *testing.T) {
 	path := place(t)
@@ -393,7 +453,7 @@ func TestStaleSocket(t *testing.T) {
 	if _, err := io.ReadFull(up, make([]byte, 3)); err != nil {
 		t.Error(err)
 	}
-	_, err = socket.Listen(t.Context(), path)
+	_, err = socket.Listen(t.Context(), path, "")
 	wantFailure(t, err, fmt.Sprintf("process %d is the daemon", cmd.Process.Pid))
 	cmd.Process.Kill()
 	cmd.Wait()
@@ -419,7 +479,7 @@ func TestNotASocket(t *testing.T) {
 	path := place(t)
 	must(t, os.Mkdir(filepath.Dir(path), 0o700))
 	must(t, os.WriteFile(path, []byte("mine"), 0o600))
-	_, err := socket.Listen(t.Context(), path)
+	_, err := socket.Listen(t.Context(), path, "")
 	wantFailure(t, err, "no socket")
 	err = dialled(path)
 	wantFailure(t, err, "no socket")
