@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -117,8 +119,7 @@ func messages(line []byte) ([]byte, error) {
 	case !json.Valid(line):
 		return nil, errors.New("it is not JSON")
 	case line[0] != '[':
-		_, err := jsonrpc.DecodeMessage(line)
-		return append(line, '\n'), err
+		return append(line, '\n'), check(line)
 	}
 	var batch []json.RawMessage
 	if err := json.Unmarshal(line, &batch); err != nil {
@@ -129,12 +130,28 @@ func messages(line []byte) ([]byte, error) {
 	}
 	var all []byte
 	for _, message := range batch {
-		if _, err := jsonrpc.DecodeMessage(message); err != nil {
+		if err := check(message); err != nil {
 			return nil, err
 		}
 		all = append(append(all, message...), '\n')
 	}
 	return all, nil
+}
+
+// check says why JSON is no message, or none whose answer would have its id: the SDK
+// makes an int64 of a number, whatever that is.
+func check(message []byte) error {
+	if _, err := jsonrpc.DecodeMessage(message); err != nil {
+		return err
+	}
+	var call struct{ ID json.RawMessage }
+	if err := json.Unmarshal(message, &call); err != nil || len(call.ID) == 0 || !strings.ContainsRune("-0123456789", rune(call.ID[0])) {
+		return err
+	}
+	if _, err := strconv.ParseInt(string(call.ID), 10, 64); err != nil {
+		return errors.New("an id is a text, or a whole number of 64 bits")
+	}
+	return nil
 }
 
 // refuse answers a line that is no message, as JSON-RPC 2.0, section 5 has it.
