@@ -31,9 +31,10 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	maxBackoff   = 2 * time.Second
 	// maxSilent is how often a connection that ended before the banner without a
-	// word is tried again: old versions of sshd drop what is over MaxStartups
-	// silently, and so does much that is not sshd.
-	maxSilent = 2
+	// word is tried again, for three seconds: dropbear drops so what is over five
+	// logins at once, old versions of sshd what is over MaxStartups, and both have room
+	// again when a login is over. Much that is not sshd ends like this, too.
+	maxSilent = 5
 )
 
 // dialHop connects to one machine, through its bastions if it has any, whose

@@ -397,6 +397,27 @@ func TestThrottled(t *testing.T) {
 	t.Logf("%d turned away", strings.Count(s.Log(), "drop connection"))
 }
 
+// TestTurnedAwayWithoutAWord: dropbear says nothing to what is over five logins at
+// once, and a login over a slow link takes a second.
+func TestTurnedAwayWithoutAWord(t *testing.T) {
+	t.Parallel()
+	s := sshdtest.StartDropbear(t, sshdtest.Options{})
+	link := netsim.Start(t, s.Addr, 50*time.Millisecond)
+	var dialling sync.WaitGroup
+	for range 16 {
+		c := behind(link, s)
+		dialling.Go(func() {
+			tr, err := ssh.Dial(t.Context(), c)
+			if err != nil {
+				t.Errorf("Dial = %v", err)
+				return
+			}
+			tr.Close()
+		})
+	}
+	dialling.Wait()
+}
+
 // TestHandshakesAtOnce: the ninth handshake with a machine waits.
 func TestHandshakesAtOnce(t *testing.T) {
 	const most = 8
