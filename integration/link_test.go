@@ -229,6 +229,33 @@ func TestLinkCutWhileIdle(t *testing.T) {
 	}
 }
 
+// TestLinkCutBeforeStdin: the link goes while the machine makes a place for the stdin
+// of a command. That is why it does not start, and not that there is no place.
+func TestLinkCutBeforeStdin(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			s := f.open(t)
+			f.link.Stall(netsim.Down)
+			sent := f.link.Bytes(netsim.Up)
+			r := &running{done: make(chan struct{})}
+			go func() { // ends with the command, which wait waits for
+				defer close(r.done)
+				r.result, r.err = s.Run(context.WithoutCancel(t.Context()), session.Command{Text: "cat", Stdin: strings.NewReader("in\n")})
+			}()
+			eventually(t, "a channel is asked for", func() bool { return f.link.Bytes(netsim.Up) > sent })
+			f.link.Cut(netsim.RST)
+			f.link.Resume()
+			result, err := r.wait(t, 20*time.Second)
+			var coded interface{ ErrorCode() string }
+			if result.Verdict != session.NotStarted || !errors.As(err, &coded) || coded.ErrorCode() != "session.closed" && coded.ErrorCode() != "link.lost" {
+				t.Errorf("got %s, %v; want not_started, and that the session or the link is gone", result.Verdict, err)
+			}
+			f.clean(t)
+		})
+	}
+}
+
 func TestLinkCutBeforeOpening(t *testing.T) {
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {

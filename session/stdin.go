@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -34,14 +35,19 @@ func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err err
 	bounded, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
 	defer cancel()
 	for range 3 { // see renewKeeper: dropbear ends new channels now and then
-		if f, err = tryFeeder(bounded, s.transport, k.stdin(newNonce())); err == nil || bounded.Err() != nil {
+		if f, err = tryFeeder(bounded, s.transport, k.stdin(newNonce())); err == nil || bounded.Err() != nil || closed(s.ended) {
 			break
 		}
 	}
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return f, nil
+	case ctx.Err() != nil:
 		return nil, fmt.Errorf("session: %w", context.Cause(ctx))
+	case closed(s.ended): // and took the directory along
+		return nil, s.terminalGone(err)
 	}
-	return f, err
+	return nil, err
 }
 
 func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder, error) {
@@ -55,7 +61,14 @@ func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder
 	ready := make([]byte, len(feederReady)+1)
 	if _, err := io.ReadFull(pipe.Stdout, ready); err != nil || !stop() {
 		pipe.Close()
-		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it at %s", fifo), Err: context.Cause(ctx)}
+		if errors.Is(err, transport.ErrLost) {
+			return nil, fmt.Errorf("session: stdin: %w", err)
+		}
+		said := ""
+		if ctx.Err() != nil {
+			said = ": " + context.Cause(ctx).Error()
+		}
+		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it at %s%s", fifo, said), Err: context.Cause(ctx)}
 	}
 	return &feeder{pipe: pipe, fifo: fifo, unread: make(chan error, 1)}, nil
 }
