@@ -105,11 +105,21 @@ func (c *console) ask(ctx context.Context, q gateway.Question) (string, error) {
 		return "", err
 	}
 	defer f.Close()
-	var show string
-	if q.Instruction != "" {
-		show = strings.TrimRight(visible(q.Instruction), "\n") + "\n"
+	return readLine(ctx, f, wording(q), q)
+}
+
+// wording is a question as it is shown. One of a machine's own begins with who asks,
+// as it does with ssh: else a bastion could ask for the password of what lies behind
+// it, or for the passphrase of a key, in gateway's words.
+func wording(q gateway.Question) string {
+	said, asked, from := strings.TrimSpace(visible(q.Instruction)), visible(q.Prompt), ""
+	if q.Kind == gateway.AskChallenge {
+		said, asked, from = indent(said), indent(asked), "("+q.User+"@"+q.Host+") "
 	}
-	return readLine(ctx, f, show+visible(q.Prompt), q)
+	if said != "" {
+		said = from + said + "\n"
+	}
+	return said + from + asked
 }
 
 // readLine shows a prompt and reads one line from a terminal. The context's end
