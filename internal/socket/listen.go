@@ -67,16 +67,11 @@ func takeOver(ctx context.Context, path, records string) (place, kept *Lock, err
 	soon, cancel := context.WithTimeout(ctx, 2*lookTime)
 	defer cancel()
 	for {
-		place, err = tryLock(lockOf(path))
-		if err == nil && records != "" {
-			if kept, err = tryLock(records); err != nil {
+		held := lockOf(path)
+		if place, err = tryLock(held); err == nil && records != "" {
+			held = records
+			if kept, err = tryLock(held); err != nil {
 				place.Release()
-			}
-			if errors.Is(err, ErrHeld) {
-				if wait(soon) == nil {
-					continue
-				}
-				return nil, nil, fail(ErrHeld, "", "%s: held by process %s", records, holder(records))
 			}
 		}
 		if !errors.Is(err, ErrHeld) {
@@ -84,11 +79,14 @@ func takeOver(ctx context.Context, path, records string) (place, kept *Lock, err
 		}
 		if conn, err := Dial(ctx, path); err == nil {
 			conn.Close()
-			return nil, nil, fail(ErrRunning, "end it with: gateway serve --stop", "process %s is the daemon at %s already", holder(lockOf(path)), path)
+			return nil, nil, fail(ErrRunning, "end it with: gateway serve --stop", "process %s is the daemon at %s already", holder(held), path)
 		}
-		if wait(ctx) != nil {
+		switch {
+		case held == records && wait(soon) != nil:
+			return nil, nil, fail(ErrHeld, "", "%s: held by process %s", held, holder(held))
+		case held != records && wait(ctx) != nil:
 			return nil, nil, fail(context.Cause(ctx), "it may be ending: try again", "process %s holds the place of the daemon at %s, and does not listen",
-				holder(lockOf(path)), path)
+				holder(held), path)
 		}
 	}
 }

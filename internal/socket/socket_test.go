@@ -424,9 +424,12 @@ func TestRecordsOfTheDaemonBefore(t *testing.T) {
 	first, err := socket.Listen(t.Context(), path, records)
 	must(t, err)
 	defer first.Release()
-	must(t, os.RemoveAll(filepath.Dir(path)))
-	_, err = socket.Listen(t.Context(), path, records)
-	wantFailure(t, err, fmt.Sprintf("process %d is the daemon", os.Getpid()))
+	for _, name := range []string{path + ".lock", filepath.Dir(path)} {
+		must(t, os.RemoveAll(name))
+		_, err = socket.Listen(t.Context(), path, records)
+		wantFailure(t, err, fmt.Sprintf("process %d is the daemon", os.Getpid()))
+		must(t, dialled(path))
+	}
 
 	// But not for ever: it may listen elsewhere.
 	if _, err = socket.Listen(t.Context(), place(t), records); !errors.Is(err, socket.ErrHeld) {
