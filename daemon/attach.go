@@ -84,7 +84,7 @@ func (s *live) refresh() error {
 	case fresh != nil:
 		s.replace(fresh)
 		return nil
-	case err == nil:
+	case s.closing != "": // meanwhile, which has ended the fresh shell, or its coming
 		return s.openLocked()
 	}
 	s.closeLocked(fmt.Sprintf("it could not be reset: %v", err))

@@ -1,11 +1,14 @@
 package daemon_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"gateway/daemon"
 	"gateway/daemon/api"
+	"gateway/gateway"
 )
 
 // Whatever the end of its command does to the shell, a session that was reset has
@@ -44,4 +47,31 @@ func TestResetTwice(t *testing.T) {
 		}
 	}
 	run(t, c, s.ID, "true")
+}
+
+// A session that is closed while its fresh shell comes says so to who has asked for that.
+func TestResetOfASessionThatIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	shell, slow := filepath.Join(dir, "sh"), filepath.Join(dir, "slow")
+	script := "#!/bin/sh\n[ ! -e " + slow + " ] || { rm " + slow + "; exec sleep 1000; }\nexec sh \"$@\"\n"
+	if err := os.WriteFile(shell, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{Shell: shell})
+	if err := os.WriteFile(slow, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reset := make(chan error)
+	go func() { reset <- c.Reset(t.Context(), s.ID) }()
+	eventually(t, "a fresh shell starts", func() bool {
+		_, err := os.Lstat(slow)
+		return err != nil
+	})
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reset; gateway.Code(err) != "session.closed" {
+		t.Errorf("Reset = %v, want session.closed", err)
+	}
 }
