@@ -154,7 +154,7 @@ func (o StartOptions) tooLate(ctx context.Context, started *child) error {
 		}
 	}
 	return &transport.Error{
-		Code: "daemon.unreachable", Err: ctx.Err(), Hint: "its log may be " + o.Log,
+		Code: "daemon.unreachable", Err: ctx.Err(), Hint: "it may be stopped or stuck: see its log, which may be " + o.Log + ", or kill it: gateway serve --stop --force",
 		Message: fmt.Sprintf("daemon: the process that listens on %s does not answer", o.Path),
 	}
 }

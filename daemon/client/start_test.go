@@ -425,8 +425,8 @@ func TestStartBesideAnother(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		_, err := client.Start(ctx, options(dir, "daemon"))
-		if gateway.Code(err) != "daemon.unreachable" || !strings.Contains(err.Error(), "does not answer") || len(marked(dir)) > 0 {
-			t.Errorf("Start = %v, processes %v", err, marked(dir))
+		if gateway.Code(err) != "daemon.unreachable" || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(gateway.Hint(err), "--stop --force") || len(marked(dir)) > 0 {
+			t.Errorf("Start = %v, %q, processes %v", err, gateway.Hint(err), marked(dir))
 		}
 	})
 	t.Run("ending", func(t *testing.T) {
