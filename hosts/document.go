@@ -125,7 +125,10 @@ func listOf[T any](read func(*reader, *yaml.Node) (T, bool)) func(*reader, *yaml
 			value, ok := read(r, n)
 			return []T{value}, ok
 		}
-		list, all := []T{}, core(node)
+		if !core(node) {
+			return nil, r.fail(n, "", "must be a list%s", but(node))
+		}
+		list, all := []T{}, true
 		for _, item := range node.Content {
 			if r.spent() {
 				return nil, false

@@ -182,6 +182,8 @@ func TestParseErrors(t *testing.T) {
 		{"list for text", "hosts: {a: {user: [x]}}", "h:1: host a: user: must be a single value, not a list", ""},
 		{"no value", "hosts: {a: {user: }}", "h:1: host a: user: has no value", "leave"},
 		{"tagged", "hosts: {a: {user: !vault x}}", "h:1: host a: user: must be a single value, not something tagged !vault", ""},
+		{"tagged list", "hosts: {a: {files: {deny: !append [/etc]}}}", "h:1: host a: files: files.deny: must be a list, not something tagged !append", ""},
+		{"tagged mapping", "hosts: {a: !vault {user: x}}", "h:1: host a: must be a mapping of keys to values, not something tagged !vault", ""},
 		{"yes", "hosts: {a: {login: yes}}", "h:1: host a: login: yes is neither true nor false", ""},
 		{"policy", "hosts: {a: {host_key_policy: strickt}}", "h:1: host a: host_key_policy: strickt is none of strict, accept-new, ask", "did you mean strict?"},
 		{"policy off", "hosts: {a: {host_key_policy: 'off'}}", "h:1: host a: host_key_policy: off is none of strict, accept-new, ask", ""},

@@ -82,14 +82,14 @@ func place(data []byte, line int) (int, int) {
 // text into a message.
 func Instead(n *yaml.Node, quote func(string) string) string {
 	switch {
+	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
+		return ", not something tagged " + quote(n.Tag)
 	case n.Kind == yaml.MappingNode:
 		return ", not a mapping"
 	case n.Kind == yaml.SequenceNode:
 		return ", not a list"
 	case n.ShortTag() == "!!null":
 		return ": it has no value"
-	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
-		return ", not something tagged " + quote(n.Tag)
 	}
 	return ", not text"
 }
