@@ -99,7 +99,7 @@ func (c *Client) Command(ctx context.Context, id string, limit int) (command api
 // Send types to the command that runs. A program that does not read is waited for, but
 // no daemon that answers nothing: with an error that wraps [ErrLost] it may have typed.
 func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
-	if err := checkInput(input); err != nil {
+	if err := checkText("the text", "", input.Text); err != nil {
 		return err
 	}
 	alive, cancel := c.whileAlive(ctx)
@@ -140,7 +140,7 @@ func (c *Client) Screen(ctx context.Context, name string) (screen session.Screen
 
 // Resize tells the session's terminal its new size.
 func (c *Client) Resize(ctx context.Context, name string, size transport.Size) error {
-	return c.ask(ctx, answerTime, http.MethodPost, sessionPath(name)+"/resize", api.Size{Cols: size.Cols, Rows: size.Rows}, nil)
+	return c.ask(ctx, answerTime, http.MethodPost, sessionPath(name)+"/resize", api.Size(size), nil)
 }
 
 // Reset puts a fresh shell in the place of a session's, in the same directory and

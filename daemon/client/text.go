@@ -28,10 +28,6 @@ func checkPlace(cwd string, env map[string]string) error {
 	return checkText("the directory or the environment", "set it with a command", words...)
 }
 
-func checkInput(in api.Input) error {
-	return checkText("the text", "", in.Text)
-}
-
 func checkText(what, hint string, words ...string) error {
 	if slices.ContainsFunc(words, func(word string) bool { return !utf8.ValidString(word) }) {
 		return &transport.Error{Code: "usage", Message: fmt.Sprintf("%s is not valid UTF-8", what), Hint: hint}
