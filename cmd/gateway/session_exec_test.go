@@ -1,9 +1,7 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,9 +121,7 @@ func TestSessionCommandOnTerminal(t *testing.T) {
 // may be somebody else's.
 func TestSessionExecMeansItsCommand(t *testing.T) {
 	home := daemonHome(t)
-	c := client.New(func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(home, "run", "s"))
-	}, "")
+	c := client.At(filepath.Join(home, "run", "s"), "")
 	defer c.Release()
 	command := func(run api.Run) api.Command {
 		t.Helper()

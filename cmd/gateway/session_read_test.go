@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -20,9 +18,7 @@ import (
 func TestEndThatIsMissed(t *testing.T) {
 	t.Parallel()
 	home := daemonHome(t)
-	c := client.New(func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(home, "run", "s"))
-	}, "")
+	c := client.At(filepath.Join(home, "run", "s"), "")
 	defer c.Release()
 	run := func(text string, wait time.Duration) api.Command {
 		t.Helper()
