@@ -144,14 +144,14 @@ func (k *Key) cert(t testing.TB, ca *Key, typ uint32, principal string, edit fun
 // process until the test ends. It returns the socket's path.
 func Agent(t testing.TB, keys ...*Key) string {
 	t.Helper()
-	return serveAgent(t, newRing(t, keys))
+	return ServeAgent(t, newRing(t, keys))
 }
 
 // RefusingAgent is [Agent], but it signs nothing, as one whose owner confirms
 // nothing.
 func RefusingAgent(t testing.TB, keys ...*Key) string {
 	t.Helper()
-	return serveAgent(t, refusing{newRing(t, keys)})
+	return ServeAgent(t, refusing{newRing(t, keys)})
 }
 
 type refusing struct{ agent.Agent }
@@ -177,7 +177,8 @@ func newRing(t testing.TB, keys []*Key) agent.Agent {
 	return ring
 }
 
-func serveAgent(t testing.TB, a agent.Agent) string {
+// ServeAgent is [Agent] for an agent of the test's own.
+func ServeAgent(t testing.TB, a agent.Agent) string {
 	t.Helper()
 	// Not t.TempDir: a long test name breaks the 104 bytes of sun_path (unix(4), unix(7)).
 	dir, err := os.MkdirTemp("", "agent")

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -19,6 +20,37 @@ const agentPatience = 2 * time.Second
 // confirmation, or wait for a touch of a security key.
 const signPatience = time.Minute
 
+// signing knows when this process had an agent sign. One that waits for a person may
+// hear nobody else meanwhile, as ssh-agent does for a confirmation (ssh-add -c) or a
+// touch: that it is silent then does not mean that it hangs.
+var signing = signatures{underWay: map[string]int{}, ended: map[string]time.Time{}}
+
+type signatures struct {
+	mu       sync.Mutex // guards what follows, each by the agent's socket
+	underWay map[string]int
+	ended    map[string]time.Time // when the last one did
+}
+
+// begin notes a signature until the function that it returns is called.
+func (s *signatures) begin(socket string) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.underWay[socket]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.underWay[socket]--
+		s.ended[socket] = time.Now()
+	}
+}
+
+// since reports whether a signature was under way since then.
+func (s *signatures) since(socket string, then time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.underWay[socket] > 0 || s.ended[socket].After(then)
+}
+
 // An agentClient is a connection to an SSH agent and the keys that it held
 // when it was opened.
 type agentClient struct {
@@ -32,6 +64,21 @@ type agentKey struct {
 	pub    gossh.PublicKey // a certificate as such
 	label  string
 	signer func(*keyring) *signer
+}
+
+// patientAgent asks an agent for its keys, and again where a signature for another
+// machine has kept it from answering, for as long as that takes.
+func (k *keyring) patientAgent(socket string) (*agentClient, error) {
+	patience := min(agentPatience, k.config.ConnectTimeout/4)
+	begun := time.Now()
+	a, err := dialAgent(k.ctx, socket, patience)
+	for err != nil && time.Since(begun) >= patience && signing.since(socket, begun) {
+		begun = time.Now()
+		resume := k.clock.pause()
+		a, err = dialAgent(k.ctx, socket, patience)
+		resume()
+	}
+	return a, err
 }
 
 // dialAgent asks an agent for its keys. Everything ends with ctx.
@@ -98,6 +145,7 @@ type agentSigner struct {
 // SignWithAlgorithm implements [gossh.AlgorithmSigner].
 func (s *agentSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*gossh.Signature, error) {
 	defer s.keys.clock.pause()()
+	defer signing.begin(s.keys.config.Agent)()
 	_ = s.conn.SetDeadline(time.Now().Add(signPatience)) // a unix socket has deadlines
 	signature, err := s.AlgorithmSigner.SignWithAlgorithm(rand, data, algorithm)
 	if err != nil && s.keys.ctx.Err() == nil {

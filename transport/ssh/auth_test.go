@@ -10,11 +10,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
 
 	"gateway/internal/sshdtest"
 	"gateway/transport"
@@ -127,6 +129,71 @@ func silentAgent(t *testing.T) string {
 	}
 	t.Cleanup(func() { l.Close(); os.RemoveAll(dir) })
 	return l.Addr().String()
+}
+
+// busyAgent hears nobody else while its owner is asked to confirm a signature, as
+// ssh-agent with a key of ssh-add -c.
+type busyAgent struct {
+	agent.Agent
+	mu            sync.Mutex
+	called, asked chan struct{} // its keys were asked for, its owner was
+	confirmed     chan struct{}
+}
+
+func (a *busyAgent) List() ([]*agent.Key, error) {
+	a.called <- struct{}{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Agent.List()
+}
+
+func (a *busyAgent) Sign(key gossh.PublicKey, data []byte) (*gossh.Signature, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.asked <- struct{}{}
+	<-a.confirmed
+	return a.Agent.Sign(key, data)
+}
+
+// TestAgentIsBusy: an agent that waits for its owner on behalf of one machine is not
+// taken for one that hangs by those who want to reach others.
+func TestAgentIsBusy(t *testing.T) {
+	t.Parallel()
+	s := sshdtest.Start(t, sshdtest.Options{})
+	ring := agent.NewKeyring()
+	if err := ring.Add(agent.AddedKey{PrivateKey: s.Key.Private}); err != nil {
+		t.Fatal(err)
+	}
+	busy := &busyAgent{Agent: ring, called: make(chan struct{}, 100), asked: make(chan struct{}, 2), confirmed: make(chan struct{})}
+	c := config(s)
+	c.Identities, c.Agent, c.ConnectTimeout = nil, sshdtest.ServeAgent(t, busy), 4*time.Second
+	failed := make(chan error, 2)
+	reach := func() {
+		tr, err := ssh.Dial(t.Context(), c)
+		if err == nil {
+			tr.Close()
+		}
+		failed <- err
+	}
+	within(t, patience, "both", func() {
+		go reach()
+		<-busy.called
+		<-busy.asked
+		go reach()
+		<-busy.called
+		select {
+		case <-busy.called: // once more: the first time there was no answer
+		case err := <-failed:
+			t.Errorf("Dial while the agent waits = %v", err)
+			failed <- nil
+		}
+		close(busy.confirmed)
+		for range 2 {
+			if err := <-failed; err != nil {
+				t.Errorf("Dial = %v", err)
+			}
+		}
+	})
 }
 
 func mustRead(t *testing.T, path string) []byte {

@@ -92,7 +92,7 @@ func (k *keyring) openAgent() {
 		return
 	}
 	where := "agent " + k.config.Agent
-	agent, err := dialAgent(k.ctx, k.config.Agent, min(agentPatience, k.config.ConnectTimeout/4))
+	agent, err := k.patientAgent(k.config.Agent)
 	switch {
 	case err != nil:
 		where += fmt.Sprintf(" (%v)", reason(err))
