@@ -17,9 +17,14 @@ func (s *Session) resume(r *run) bool {
 		// The line was left. Shells have their own numbers for that: 258, 386, 2.
 		p.promptStatus = "130"
 	}
+	unread := ""
+	if r.pressed.Load() && !r.command.TTY && s.tty != "" {
+		unread = unreadKeys
+		r.mute = true // it is drained, and what is typed from here may be echoed
+	}
 	s.mu.Unlock()
 	for try := range 3 {
-		s.typeKeys(s.dialect.settles + "\n")
+		s.typeKeys(unread + s.dialect.settles + "\n")
 		if r.cutShort.Load() || r.keeper.isGone() || s.locate(r) { // the next command gets another keeper
 			return true
 		}
@@ -38,6 +43,10 @@ func (s *Session) resume(r *run) bool {
 	return false
 }
 
+// unreadKeys is a line behind those that were pressed and are no signals in raw mode. They
+// are a word of it, which nothing is called, and of which nobody hears.
+const unreadKeys = " : 2>/dev/null||:\n"
+
 // locate asks the shell where it is, and reports whether it said so. What is
 // exported is kept anew: the interrupt may have met the shell while it did that.
 // Another shell, which the command has started and nobody may signal, leaves: as
@@ -46,7 +55,7 @@ func (s *Session) locate(r *run) bool {
 	s.mu.Lock()
 	// The terminal still echoes, and what it echoes is typed from here; or the shell
 	// speaks of what was left unread.
-	r.mute = (r.command.TTY || r.keyed.Load()) && r.progress.prompted
+	r.mute = r.mute || (r.command.TTY || r.keyed.Load()) && r.progress.prompted
 	if s.traced && s.dialect.traceStays { // what comes from here is the trace of frames
 		r.progress.closed = [3]bool{Stdout: true, Stderr: true}
 	}
@@ -60,7 +69,7 @@ func (s *Session) locate(r *run) bool {
 	if r.command.Cwd != "" {
 		once += s.wayBack()
 	}
-	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen, modes: r.command.TTY || changesModes(r.command.Text)}
+	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen, modes: r.command.TTY || r.pressed.Load() || changesModes(r.command.Text)}
 	s.typeBehind(r, r.endOfRest()+f.encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()

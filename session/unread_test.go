@@ -173,3 +173,39 @@ func TestTerminalBehindPrompt(t *testing.T) {
 		want(t, run(t, s, "echo fine"), 0, "fine\n", "")
 	})
 }
+
+// TestKeysThatNobodyRead: on a terminal in raw mode ^C is a character as any other. What
+// a deadline has typed there is no command of the shell's, which errexit would end.
+func TestKeysThatNobodyRead(t *testing.T) {
+	t.Parallel()
+	for _, modes := range []string{"raw", "raw echo", "echo", "-icanon echo"} {
+		program := filepath.Join(t.TempDir(), "program")
+		text := "#!/bin/sh\nstty " + modes + " </dev/tty\nexec sleep 1000\n"
+		if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(modes, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				run(t, s, "V=kept")
+				if strings.HasPrefix(modes, "raw") { // else ^C meets the shell, which errexit may end
+					run(t, s, "set -e")
+				}
+				r, err := s.Run(t.Context(), session.Command{Text: program + "||:", Timeout: 500 * time.Millisecond})
+				if r.Verdict != session.TimedOut || r.Ended {
+					t.Fatalf("got %+v, %v, want it timed out and a session", r, err)
+				}
+				// busybox ash asks the terminal where its cursor is.
+				if strings.Trim(string(r.Terminal), "^C\\\n\x1b[6n") != "" {
+					t.Errorf("Terminal = %q, want the keys at most", r.Terminal)
+				}
+				for range 2 {
+					r := run(t, s, "echo $V")
+					want(t, r, 0, "kept\n", "")
+					if len(r.Terminal) > 0 {
+						t.Errorf("Terminal = %q behind it", r.Terminal)
+					}
+				}
+			})
+		})
+	}
+}
