@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 
 	"gateway/hosts"
 	"gateway/transport"
@@ -16,18 +15,6 @@ type Connection struct {
 	gateway *Gateway
 	warm    *Target // it is somebody else's connection to this target
 	lent    bool    // it is a session's, which closes it
-	group   string
-}
-
-// Together returns a context for what belongs together on the connection: all that is
-// opened by it, and the session whose it is. See [transport.Together].
-func (c *Connection) Together(ctx context.Context) context.Context {
-	return transport.Together(ctx, c.group)
-}
-
-// Pipe implements [transport.Transport].
-func (c *Connection) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	return c.Transport.Pipe(c.Together(ctx), command)
 }
 
 // Connect returns a warm connection to a host if there is one, else one of its
@@ -41,7 +28,7 @@ func (g *Gateway) Connect(ctx context.Context, name, user string) (*Connection, 
 	if err != nil {
 		return nil, err
 	}
-	c := &Connection{Host: host, gateway: g, group: rand.Text()}
+	c := &Connection{Host: host, gateway: g}
 	if t, ok := g.warm(ctx, target); ok {
 		c.Transport, c.warm = t, &target
 		return c, nil
@@ -56,7 +43,7 @@ func (g *Gateway) Connect(ctx context.Context, name, user string) (*Connection, 
 // Files returns the session's own connection for something else beside it, such
 // as files. It must not be used once the session is closed.
 func (s *Session) Files() *Connection {
-	return &Connection{Transport: s.transport, Host: s.host, gateway: s.gateway, lent: true, group: s.together()}
+	return &Connection{Transport: s.transport, Host: s.host, gateway: s.gateway, lent: true}
 }
 
 // Close closes the connection and what was started on it. One of a session's
@@ -74,7 +61,6 @@ func (c *Connection) Close() error {
 // calls: where a warm connection has failed meanwhile, one of its own takes its
 // place.
 func (c *Connection) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
-	ctx = c.Together(ctx)
 	pipe, err := Subsystem(ctx, c.Transport, name)
 	if err == nil || c.warm == nil || !linkFailed(err) || ctx.Err() != nil {
 		return pipe, err

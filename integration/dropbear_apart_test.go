@@ -1,7 +1,11 @@
 package integration
 
 import (
-	"io"
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
 	"sync"
 	"testing"
 
@@ -11,6 +15,8 @@ import (
 	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transfer"
+	"gateway/transport"
+	"gateway/transport/ssh"
 )
 
 // TestDropbearSessionsApart: when any program of a connection ends, dropbear 2022.83 ends
@@ -42,7 +48,7 @@ func TestDropbearSessionsApart(t *testing.T) {
 	replies(t, first, "echo up", "up\n")
 }
 
-// TestDropbearOneLogin: what belongs to a session is on its connection all the same, so
+// TestDropbearOneLogin: the sessions beside a session are on its connection all the same, so
 // that nobody has to log in once more.
 func TestDropbearOneLogin(t *testing.T) {
 	server := sshdtest.StartDropbear(t, sshdtest.Options{})
@@ -63,15 +69,6 @@ func TestDropbearOneLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close()
-	files := s.Files()
-	pipe, err := files.Pipe(t.Context(), "echo up")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	if out, err := io.ReadAll(pipe.Stdout); string(out) != "up\n" {
-		t.Errorf("got %q, %v", out, err)
-	}
 	for _, s := range []*gateway.Session{s, beside} {
 		if r := s.Run(t.Context(), gateway.Command{Text: "echo up"}); string(r.Stdout) != "up\n" {
 			t.Errorf("got %s %q, %v", r.Verdict, r.Stdout, r.Err)
@@ -80,12 +77,99 @@ func TestDropbearOneLogin(t *testing.T) {
 	if n := f.link.Conns(); n != 1 {
 		t.Errorf("%d connections, want 1", n)
 	}
-	machine, err := transfer.Open(t.Context(), files)
+}
+
+// noSubsystem is a connection that serves none.
+type noSubsystem struct{ transport.Transport }
+
+// TestDropbearFiles: programs that move files end all the time, while others begin. Each
+// has a connection to itself.
+func TestDropbearFiles(t *testing.T) {
+	server := sshdtest.StartDropbear(t, sshdtest.Options{})
+	f := far{"dropbear", server, netsim.Start(t, server.Addr, 0), ""}
+	inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  web1: "+f.pinned(f.link.Port())+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer machine.Close()
-	if n := f.link.Conns(); n != 1 {
-		t.Errorf("%d connections with files, want 1", n)
+	from := t.TempDir()
+	for i := range 40 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), bytes.Repeat([]byte{byte(i)}, 40_000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copied := func(t *testing.T, connection *gateway.Connection, via string) {
+		machine, err := transfer.Open(t.Context(), connection)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer machine.Close()
+		if got := machine.About().Via; via != "" && got != via {
+			t.Errorf("via %s, want %s", got, via)
+		}
+		there, back := t.TempDir(), t.TempDir()
+		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: machine, Paths: []string{from + "/."}, Into: there, Recursive: true})
+		sameTrees(t, from, there)
+		copyFiles(t, transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{there + "/."}, Into: back, Recursive: true})
+		sameTrees(t, from, back)
+	}
+	t.Run("over the shell", func(t *testing.T) {
+		tr := dial(t, server, f.link.Port())
+		g := gateway.New(gateway.Config{Inventory: inventory, Warm: func(context.Context, gateway.Target) (transport.Transport, bool) { return noSubsystem{tr}, true }})
+		defer g.Close()
+		connection, err := g.Connect(t.Context(), "web1", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied(t, connection, "shell")
+	})
+	t.Run("of a session, one after the other", func(t *testing.T) {
+		g := gateway.New(gateway.Config{Inventory: inventory})
+		defer g.Close()
+		s, err := g.Open(t.Context(), "web1", gateway.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for range 8 {
+			copied(t, s.Files(), "")
+		}
+		if r := s.Run(t.Context(), gateway.Command{Text: "echo up"}); string(r.Stdout) != "up\n" {
+			t.Errorf("got %s %q, %v", r.Verdict, r.Stdout, r.Err)
+		}
+	})
+}
+
+// TestDropbearNoFurtherLogin: where there is no further connection to be had, programs
+// share the one that there is.
+func TestDropbearNoFurtherLogin(t *testing.T) {
+	server := sshdtest.StartDropbear(t, sshdtest.Options{})
+	key := t.TempDir() + "/key"
+	text, err := os.ReadFile(server.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(key, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := netsim.Start(t, server.Addr, 0)
+	config := sshConfig(server, link.Port())
+	config.Identities[0].Path = key
+	tr, err := ssh.Dial(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		pipe, err := tr.Pipe(t.Context(), "echo up; exec cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pipe.Close()
+		if line, err := bufio.NewReader(pipe.Stdout).ReadString('\n'); line != "up\n" {
+			t.Errorf("got %q, %v", line, err)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 		own, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.opening = r.link.begin(func() (_ int, err error) {
 			// The connection's own Subsystem may replace it, which others are using.
-			pipe, err := gateway.Subsystem(r.connection.Together(own), r.connection.Transport, "sftp")
+			pipe, err := gateway.Subsystem(own, r.connection.Transport, "sftp")
 			if err != nil {
 				return 0, err
 			}

@@ -7,7 +7,7 @@ type groupKey struct{}
 // Together returns a context for the opening of programs that belong together, as
 // those of one session do. A [Transport] with several connections to its machine has
 // them on one, where it can, and what else is opened there on others, where that
-// matters.
+// matters; what belongs to nothing has one to itself then.
 func Together(ctx context.Context, group string) context.Context {
 	return context.WithValue(ctx, groupKey{}, group)
 }

@@ -4,6 +4,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -124,10 +125,29 @@ func (ch *channel) stop(err error, signal string) {
 			if signal != "" {
 				// sshd before 10.0 delivers no signal for root.
 				_, _ = ch.remote.SendRequest("signal", false, gossh.Marshal(struct{ Name string }{signal}))
+				if ch.conn.apart {
+					ch.awaitEnd()
+				}
 			}
 			_ = ch.remote.Close()
 		})
 	})
+}
+
+// endsWithin is how long a program that was hung up may take to end.
+const endsWithin = 2 * time.Second
+
+// awaitEnd keeps the channel, and with it its place on the connection, until its program
+// has ended: an end of which nobody would be told may meet what comes next; see
+// [conn.apart].
+func (ch *channel) awaitEnd() {
+	_ = ch.remote.CloseWrite() // an error means that it is over
+	timer := time.NewTimer(endsWithin)
+	defer timer.Stop()
+	select {
+	case <-ch.gone:
+	case <-timer.C:
+	}
 }
 
 // ask sends a request that needs no answer, or gives up with the channel.

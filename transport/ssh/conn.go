@@ -25,10 +25,10 @@ type conn struct {
 	// answered: a person's answer opened it, or a bastion on the way to it.
 	answered bool
 
-	// apart: one group at a time. When any program of a connection ends, dropbear
-	// 2022.83 ends all channels on it that are open and have not been told what to run
-	// (check_close, where all descriptors of such a channel are equally unset), and is
-	// itself ended by what they say if they are told in that moment.
+	// apart: one group at a time, and one program that is in none. When any program of a
+	// connection ends, dropbear 2022.83 ends all channels on it that are open and have not
+	// been told what to run (check_close, where all descriptors of such a channel are
+	// equally unset), and is itself ended by what they say if they are told in that moment.
 	apart bool
 
 	ended chan struct{} // closed once x/crypto is through with it and under has been called

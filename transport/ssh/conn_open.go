@@ -12,8 +12,8 @@ import (
 )
 
 // take counts a channel in advance if fewer than limit are in use, and none of
-// others where that matters.
-func (c *conn) take(limit int, group string) bool {
+// others where that matters, unless it is to share.
+func (c *conn) take(limit int, group string, share bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.most > 0 {
@@ -22,11 +22,13 @@ func (c *conn) take(limit int, group string) bool {
 	if c.used >= limit || c.closing || !c.alive() || c.isSilentLocked() || time.Now().Before(c.shutBy) {
 		return false
 	}
-	if c.apart && c.used > c.groups[group] {
+	if c.apart && !share && c.used > c.groups[group] {
 		return false
 	}
 	c.used++
-	c.groups[group]++
+	if group != "" {
+		c.groups[group]++
+	}
 	return true
 }
 

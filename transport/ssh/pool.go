@@ -35,6 +35,9 @@ type Transport struct {
 	key    string // the machine's host key
 	// answered: a person's answer opened one of the connections.
 	answered bool
+	// share: what is in no group has the connections that there are, also where it should
+	// be on one of its own: there was no further one.
+	share bool
 
 	reaping sync.WaitGroup
 
@@ -187,6 +190,9 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 			return c, err
 		}
 		if err := t.await(ctx); err != nil {
+			if ctx.Err() == nil && transport.Group(ctx) == "" && t.shares() {
+				continue
+			}
 			if full && code(err) != codeLimit && t.config.given(ctx, "opening") == nil {
 				return nil, t.limit(err)
 			}
@@ -195,8 +201,19 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 	}
 }
 
+// shares has what is in no group share connections from now on. It reports whether that
+// is new, and there is one.
+func (t *Transport) shares() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	already := t.share
+	t.share = true
+	return !already && slices.ContainsFunc(t.conns, (*conn).alive)
+}
+
 // pick returns a living connection with a free channel, set aside, or nil and
 // whether there is one that is full. Where others of the group are comes first.
+// A person is not asked once more for what is in no group.
 func (t *Transport) pick(limit int, group string) (free *conn, full bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,13 +221,14 @@ func (t *Transport) pick(limit int, group string) (free *conn, full bool, err er
 		return nil, false, t.config.closed()
 	}
 	t.conns = slices.DeleteFunc(t.conns, (*conn).spent)
+	share := group == "" && (t.share || t.answered)
 	for _, c := range t.conns {
-		if group != "" && c.has(group) && c.take(limit, group) {
+		if group != "" && c.has(group) && c.take(limit, group, false) {
 			return c, false, nil
 		}
 	}
 	for _, c := range t.conns {
-		if c.take(limit, group) {
+		if c.take(limit, group, share) {
 			return c, false, nil
 		}
 		full = full || c.speaks() && !c.apart
