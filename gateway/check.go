@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -179,8 +180,7 @@ func (l *leg) offered() {
 
 // layerOf returns the layer that an error of a connection belongs to.
 func layerOf(err error) string {
-	code := Code(err)
-	switch layer, _, _ := strings.Cut(code, "."); layer {
+	switch layer, _, _ := strings.Cut(Code(err), "."); layer {
 	case "dns":
 		return "name"
 	case "tcp", "proxy", "hostkey", "auth":
@@ -188,10 +188,7 @@ func layerOf(err error) string {
 	case "secret":
 		return "auth"
 	case "ssh":
-		if code == "ssh.no_common_algorithm" {
-			return "kex"
-		}
-		return "banner"
+		return cmp.Or(ssh.FailedPhase(err), "banner")
 	}
 	return "inventory"
 }

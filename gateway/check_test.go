@@ -3,9 +3,12 @@ package gateway_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -85,6 +88,47 @@ hosts:
 			}
 			if !slices.Equal(steps, test.steps) || said != test.said || gateway.Code(err) != test.code {
 				t.Errorf("steps %q, %s: %v, want %q, %q", steps, gateway.Code(err), err, test.steps, test.said)
+			}
+		})
+	}
+}
+
+// A handshake that fails names its phase: a server that has shown its banner is one.
+func TestCheckNamesThePhase(t *testing.T) {
+	hold := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
+	hostKey := sshdtest.NewKey(t, "ed25519").Signer
+	for layer, handle := range map[string]func(net.Conn){
+		"banner": hold,
+		"kex":    func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0-x\r\n"); hold(conn) },
+		"auth": func(conn net.Conn) {
+			server := &gossh.ServerConfig{PublicKeyCallback: func(gossh.ConnMetadata, gossh.PublicKey) (*gossh.Permissions, error) {
+				conn.Close()
+				return nil, net.ErrClosed
+			}}
+			server.AddHostKey(hostKey)
+			_, _, _, _ = gossh.NewServerConn(conn, server)
+		},
+	} {
+		t.Run(layer, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var serving sync.WaitGroup
+			defer serving.Wait()
+			defer l.Close()
+			serving.Go(func() {
+				if conn, err := l.Accept(); err == nil {
+					defer conn.Close()
+					handle(conn)
+				}
+			})
+			inventory := fmt.Sprintf("hosts: {web1: {addr: 127.0.0.1, port: %d, user: me, identity: %s, agent: false, host_key: %q, connect_timeout: 2s}}",
+				l.Addr().(*net.TCPAddr).Port, sshdtest.NewKey(t, "ed25519").File, gossh.FingerprintSHA256(hostKey.PublicKey()))
+			var last gateway.Step
+			err = with(t, inventory, nil).Check(t.Context(), "web1", func(s gateway.Step) { last = s })
+			if err == nil || last.OK || last.Layer != layer {
+				t.Errorf("Check = %v at %s, want it at %s", err, last.Layer, layer)
 			}
 		})
 	}
