@@ -17,6 +17,7 @@ type echo struct {
 	typed  string // the frame, as far as it has not been shown
 	traced bool   // the shell may show what it runs
 	seen   bool   // the frame's first line has been shown, which has a nonce in it
+	drawn  bool   // something of it has, in a form that is not known: by a shell that edits lines
 	held   []byte // what may be the beginning of that line, or of a trace
 }
 
@@ -30,22 +31,37 @@ func (e *echo) without(b []byte) []byte {
 		b, e.held = append(e.held, b...), nil
 	}
 	keep := 0
-	if first, _, _ := strings.Cut(e.typed, "\n"); e.seen {
+	if e.seen {
 		b = b[e.follow(b):]
-	} else if at := bytes.Index(b, []byte(first)); first != "" && at >= 0 {
-		e.seen = true
-		b = slices.Concat(b[:at], b[at+e.follow(b[at:]):])
-	} else if n := overlap(b, first); n >= minEcho {
-		keep = n
+	} else {
+		b, keep = e.find(b)
 	}
 	if e.traced {
 		keep = max(keep, len(beginsTrace.Find(b))) // dash writes a line in pieces
 	}
 	e.held = bytes.Clone(b[len(b)-keep:])
-	if b = b[:len(b)-keep]; e.traced || bytes.Contains(b, []byte("_gw")) {
+	b = b[:len(b)-keep]
+	if ours := bytes.Contains(b, []byte("_gw")); e.traced || ours {
+		e.drawn = e.drawn || ours && !e.traced
 		return withoutTraces(b)
 	}
 	return b
+}
+
+// find takes the frame out from its first line on, which set -v shows as it is and a
+// terminal's echo with carets (ECHOCTL). keep is how much of the end may begin that line.
+func (e *echo) find(b []byte) (rest []byte, keep int) {
+	for _, typed := range []string{e.typed, strings.ReplaceAll(e.typed, "\x1e", "^^")} {
+		first, _, _ := strings.Cut(typed, "\n")
+		if at := bytes.Index(b, []byte(first)); first != "" && at >= 0 {
+			e.seen, e.typed = true, typed
+			return slices.Concat(b[:at], b[at+e.follow(b[at:]):]), 0
+		}
+		if n := overlap(b, first); n >= minEcho {
+			keep = max(keep, n)
+		}
+	}
+	return b, keep
 }
 
 // follow returns how many bytes at the beginning of b are more of the frame.

@@ -1,6 +1,10 @@
 package session
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestWithoutShards(t *testing.T) {
 	cut := func(n int) string { return typed('E', "130::/usr")[:n] }
@@ -26,6 +30,25 @@ func TestWithoutShards(t *testing.T) {
 		}
 		if got := string(withoutShards([]byte(test.said), testNonce, true)); got != test.exact {
 			t.Errorf("%s, exact: got %q, want %q", test.name, got, test.exact)
+		}
+	}
+}
+
+// TestEchoOfAFrame: in what pieces it comes does not matter, nor how the terminal shows
+// its control characters.
+func TestEchoOfAFrame(t *testing.T) {
+	const frame = " PS2=;PS1='\x1eP${_gwn}#\x1e';\n\\command eval 'x'\n"
+	for _, shown := range []string{frame, strings.ReplaceAll(frame, "\x1e", "^^"), strings.ReplaceAll(frame, "\n", "\r\n")} {
+		said := shown + "a ^^ b\n"
+		for size := minEcho; size <= len(said); size++ {
+			e := echo{typed: frame}
+			var got []byte
+			for piece := range slices.Chunk([]byte(said), size) {
+				got = append(got, e.without(piece)...)
+			}
+			if string(got) != "a ^^ b\n" || !e.seen {
+				t.Errorf("%q in pieces of %d: got %q", shown, size, got)
+			}
 		}
 	}
 }

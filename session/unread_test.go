@@ -209,3 +209,31 @@ func TestKeysThatNobodyRead(t *testing.T) {
 		})
 	}
 }
+
+// TestEchoThatAProgramLeaves: a script that has asked for a password ends with stty echo.
+// The next frame is no output, and the echo is taken back with it, or with the second
+// where it is shown as a line is that is edited.
+func TestEchoThatAProgramLeaves(t *testing.T) {
+	t.Parallel()
+	for _, modes := range []string{"echo", "-icanon echo"} {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nstty "+modes+" </dev/tty\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(modes, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				run(t, s, program)
+				for i := range 4 {
+					r := run(t, s, "echo one")
+					if want := "one\n"; string(r.Stdout) != want || len(r.Stderr) > 0 {
+						t.Errorf("got %q, %q", r.Stdout, r.Stderr)
+					}
+					drawn := modes != "echo" || strings.Contains(s.Shell(), "busybox") || strings.HasSuffix(s.Shell(), "ksh")
+					if bytes.Contains(r.Terminal, []byte("_gw")) && !(drawn && i < 2) {
+						t.Errorf("command %d: Terminal = %q", i, r.Terminal)
+					}
+				}
+			})
+		})
+	}
+}

@@ -135,7 +135,7 @@ func (v *veil) rest(from Stream) []byte {
 func (v *veil) echoed() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.echo.seen
+	return v.echo.seen || v.echo.drawn
 }
 
 // overlap returns how many bytes at the end of b begin the secret.
