@@ -74,6 +74,8 @@ func (g *Gateway) Check(ctx context.Context, name string, report func(Step)) err
 type check struct {
 	report func(Step)
 
+	connected atomic.Bool // what further connections take is no step any more
+
 	mu   sync.Mutex // steps of a connection come from its goroutines
 	last time.Time
 }
@@ -122,6 +124,7 @@ func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (trans
 		}
 		return nil, c.failed(layerOf(err), err)
 	}
+	c.connected.Store(true)
 	return g.keep(t), nil
 }
 
@@ -143,6 +146,9 @@ func (l *leg) passed(layer, detail string) {
 // trace takes a step. The server's version and the key exchange are told when the
 // login is over, although they come before it.
 func (l *leg) trace(s ssh.Step) {
+	if l.check.connected.Load() {
+		return
+	}
 	l.joined()
 	switch s.Layer {
 	case "tcp":

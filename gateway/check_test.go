@@ -49,6 +49,26 @@ func TestCheckRecordsNoHostKey(t *testing.T) {
 	}
 }
 
+// Each layer is told once, also where the session or sftp needs a connection of its own.
+func TestCheckTellsOneConnection(t *testing.T) {
+	for name, server := range map[string]*sshdtest.Server{
+		"one channel each": sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 1"}}),
+		"dropbear":         sshdtest.StartDropbear(t, sshdtest.Options{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inventory := fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, user: %s, identity: %s, agent: false, host_key: %q}}",
+				server.Host, server.Port, server.User, server.KeyFile, gossh.FingerprintSHA256(server.HostKey))
+			var steps []string
+			if err := with(t, inventory, nil).Check(t.Context(), "web1", func(s gateway.Step) { steps = append(steps, s.Layer) }); err != nil {
+				t.Fatal(err)
+			}
+			if want := []string{"tcp", "hostkey", "banner", "kex", "auth", "auth", "session", "shell", "sftp"}; !slices.Equal(steps, want) {
+				t.Errorf("steps %q, want %q", steps, want)
+			}
+		})
+	}
+}
+
 // Each layer is told with the name of the machine that it is one of, and so is
 // the one that fails.
 func TestCheckThroughJump(t *testing.T) {
