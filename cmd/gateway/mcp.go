@@ -136,20 +136,21 @@ func readTokens(ctx context.Context, references []string) ([]mcpserver.Token, er
 		if err != nil {
 			return nil, &transport.Error{Code: gateway.Code(err), Message: "--token: " + err.Error(), Hint: tokenHint, Err: err}
 		}
-		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: tokenScope(reference), Name: name})
+		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: tokenScope(reference, secret), Name: name})
 	}
 	return tokens, nil
 }
 
-// tokenScope returns the scope of the sessions of a token's clients. It is in lists
-// and records of sessions, where the text of a command, which may hold a secret,
-// must not be.
-func tokenScope(reference string) string {
+// tokenScope returns the scope of the sessions of a token's clients. The reference
+// alone does not tell tokens apart: two servers may each have an env:TOKEN of their
+// own. It is in lists and records of sessions, where the token and the text of a
+// command, which may hold a secret, must not be.
+func tokenScope(reference, secret string) string {
+	hash := sha256.Sum256([]byte(reference + "\x00" + secret))
 	if strings.HasPrefix(reference, "cmd:") {
-		hash := sha256.Sum256([]byte(reference))
-		reference = fmt.Sprintf("cmd:%x", hash[:16])
+		reference = "cmd:"
 	}
-	return stdioScope + ":" + url.PathEscape(reference)
+	return fmt.Sprintf("%s:%s:%x", stdioScope, url.PathEscape(reference), hash[:8])
 }
 
 // serveHTTP serves agents over HTTP until ctx ends.

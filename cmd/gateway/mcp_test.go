@@ -31,7 +31,11 @@ func TestTokenScope(t *testing.T) {
 			t.Errorf("%s: the secret is in scope %q or name %q", references[i], token.Scope, token.Name)
 		}
 	}
-	if len(scopes) != len(references) || tokens[0].Scope != "mcp:env:TOKEN_A" {
+	if len(scopes) != len(references) || !strings.HasPrefix(tokens[0].Scope, "mcp:env:TOKEN_A:") {
 		t.Errorf("scopes %v", scopes)
+	}
+	t.Setenv("TOKEN_A", "another-"+secret) // as where a second server has been started
+	if other, err := readTokens(t.Context(), references[:1]); err != nil || other[0].Scope == tokens[0].Scope {
+		t.Errorf("readTokens = %v, %v: another token has the same scope", other, err)
 	}
 }
