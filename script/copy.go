@@ -163,10 +163,16 @@ func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
 		return nil, err
 	}
 	if !c.Fetch {
+		if err := h.staysHere("copy: src", c.Src); err != nil {
+			return nil, err
+		}
 		src = local(h.Script.dir, src)
 		into, err := onHost(shell.cwd, dst)
 		job.Paths, job.Into = []string{src}, into
 		return job, err
+	}
+	if err := h.staysHere("fetch: dst", c.Dst); err != nil {
+		return nil, err
 	}
 	cwd := shell.cwd
 	if job.Glob = c.glob(); job.Glob {
@@ -175,6 +181,44 @@ func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
 	src, err = onHost(cwd, src)
 	job.Paths, job.Into = []string{src}, local(h.Script.dir, dst)
 	return job, err
+}
+
+// staysHere returns an error for a path of this machine that a host leads astray. What
+// a step has registered is the host's word, and the host is not to choose which file
+// is overwritten here, or sent to it: its values are names, and do not make a path
+// begin elsewhere, or go up.
+func (h *hostRun) staysHere(key, text string) error {
+	if h.result.Transport == "local" {
+		return nil
+	}
+	meant := expand(text, func(name string) string {
+		if h.registers[name] {
+			return "x"
+		}
+		return h.values[name]
+	})
+	said := h.expand(text)
+	if rooted(said) == rooted(meant) && ups(said) <= ups(meant) {
+		return nil
+	}
+	return &transport.Error{
+		Code:    codeInvalid,
+		Message: fmt.Sprintf("script: %s: %s is %s, which is elsewhere on this machine", key, text, transfer.Show("", said)),
+		Hint:    "what the host has said for a registered variable begins with / or ~, or has .. in it",
+	}
+}
+
+// rooted reports whether a path of this machine does not begin where the script is.
+func rooted(p string) bool { return p == "~" || strings.HasPrefix(p, "~/") || filepath.IsAbs(p) }
+
+// ups counts the elements of a path that lead up.
+func ups(p string) (n int) {
+	for element := range strings.SplitSeq(p, "/") {
+		if element == ".." {
+			n++
+		}
+	}
+	return n
 }
 
 // glob reports whether what is to be fetched is written as a pattern. A value
