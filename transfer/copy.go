@@ -56,7 +56,7 @@ type Copy struct {
 	// Mode, if not nil, is the permissions of every file.
 	Mode  *fs.FileMode
 	Links Links
-	// Exclude are patterns of [Match]: with a slash in them for the path
+	// Exclude are patterns of [phrase.Glob]: with a slash in them for the path
 	// below what was named, else for the name.
 	Exclude []string
 	// Checksum leaves alone what is the same already.
