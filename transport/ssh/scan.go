@@ -79,10 +79,10 @@ func lacksKey(err error) bool {
 }
 
 // unreached reports whether an error is about the way to a machine, or that it is
-// busy, and not about the key that it was asked for.
+// busy, and not about the key that it was asked for: that is named behind the banner.
 func unreached(err error) bool {
 	layer, _, _ := strings.Cut(code(err), ".")
-	return layer == "dns" || layer == "tcp" || layer == "proxy" || code(err) == codeThrottled || errors.Is(err, context.DeadlineExceeded)
+	return layer == "dns" || layer == "tcp" || layer == "proxy" || code(err) == codeThrottled || FailedPhase(err) == "banner" || errors.Is(err, context.DeadlineExceeded)
 }
 
 var errSeen = errors.New("the key was seen")

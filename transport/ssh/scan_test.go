@@ -52,22 +52,24 @@ func TestScanFails(t *testing.T) {
 		}
 	})
 	// Of some of its keys nobody can say which line of known_hosts is an old one.
-	t.Run("not all keys seen", func(t *testing.T) {
-		server := &gossh.ServerConfig{NoClientAuth: true}
-		server.AddHostKey(sshdtest.NewKey(t, "ed25519").Signer)
-		var seen atomic.Int32
-		c := listen(t, func(conn net.Conn) {
-			if seen.Add(1) > 1 {
-				say("Exceeded MaxStartups\r\n", nothing)(conn)
-				return
+	for code, word := range map[string]string{"ssh.throttled": "Exceeded MaxStartups\r\n", "ssh.closed": ""} {
+		t.Run("not all keys seen, "+code, func(t *testing.T) {
+			server := &gossh.ServerConfig{NoClientAuth: true}
+			server.AddHostKey(sshdtest.NewKey(t, "ed25519").Signer)
+			var seen atomic.Int32
+			c := listen(t, func(conn net.Conn) {
+				if seen.Add(1) > 1 {
+					say(word, nothing)(conn)
+					return
+				}
+				_, _, _, _ = gossh.NewServerConn(conn, server) // the scan leaves before its end
+			})
+			c.ConnectTimeout = patience
+			keys, err := ssh.ScanHostKeys(t.Context(), c)
+			if len(keys) > 0 {
+				t.Errorf("keys = %v, want none", keys)
 			}
-			_, _, _, _ = gossh.NewServerConn(conn, server) // the scan leaves before its end
+			wantCode(t, err, code)
 		})
-		c.ConnectTimeout = patience
-		keys, err := ssh.ScanHostKeys(t.Context(), c)
-		if len(keys) > 0 {
-			t.Errorf("keys = %v, want none", keys)
-		}
-		wantCode(t, err, "ssh.throttled")
-	})
+	}
 }
