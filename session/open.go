@@ -168,7 +168,7 @@ func unanswered(ctx context.Context, what, said string) error {
 	return &transport.Error{
 		Code:    "shell.no_sync",
 		Message: fmt.Sprintf("session: %s: %v%s", what, context.Cause(ctx), said),
-		Hint:    "a login shell or forced command may be in the way; try ssh by hand",
+		Hint:    "the link may have gone silent, or a login shell or forced command is in the way; try ssh by hand",
 		Err:     context.Cause(ctx),
 	}
 }
