@@ -209,7 +209,9 @@ func (d *Daemon) Drain(ctx context.Context) {
 type scoped struct{ scope, name string }
 
 // find returns an open session by its id or name. Who sees all scopes sees their
-// names, too; one that several have means none of them.
+// names, too; one that several have means none of them. So does one that they have
+// had themselves: who goes on in a session that has ended meanwhile does not mean
+// another one, which an agent has called the same.
 func (d *Daemon) find(scope, name string) (*live, error) {
 	d.mu.Lock()
 	s := d.sessions[name]
@@ -222,6 +224,9 @@ func (d *Daemon) find(scope, name string) (*live, error) {
 			if n.name == name && d.sessions[id] != nil {
 				s, several = d.sessions[id], append(several, id)
 			}
+		}
+		if own, ok := d.ownLocked(name); ok && s != nil {
+			several = append(several, own.ID+" (yours, which is "+string(own.State)+")")
 		}
 	}
 	d.mu.Unlock()
@@ -250,13 +255,32 @@ func (d *Daemon) over(scope, name string) (found api.Session, ok bool) {
 	return found, ok
 }
 
+// ownLocked returns the last session of a name that is over and was of no scope.
+func (d *Daemon) ownLocked(name string) (found api.Session, ok bool) {
+	for _, s := range d.past {
+		if s.Name == name && s.Scope == "" && (!ok || s.OpenedAt.After(found.OpenedAt)) {
+			found, ok = s, true
+		}
+	}
+	return found, ok
+}
+
+// pastOf returns the session that is meant where [Daemon.find] has failed with err,
+// if that is because it is over.
+func (d *Daemon) pastOf(scope, name string, err error) (api.Session, bool) {
+	if gateway.Code(err) == "usage" { // the name has several meanings
+		return api.Session{}, false
+	}
+	return d.over(scope, name)
+}
+
 // describe returns what is known about a session, also one that is over.
 func (d *Daemon) describe(scope, name string) (api.Session, error) {
 	s, err := d.find(scope, name)
 	if err == nil {
 		return s.info(), nil
 	}
-	if past, ok := d.over(scope, name); ok {
+	if past, ok := d.pastOf(scope, name, err); ok {
 		return past, nil
 	}
 	return api.Session{}, err

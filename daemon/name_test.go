@@ -25,3 +25,35 @@ func TestNameIsNoID(t *testing.T) {
 		}
 	}
 }
+
+// Who goes on in a session of their own that has ended meanwhile does not get into one
+// that an agent has called the same, perhaps on another host.
+func TestNameStaysMine(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	all, agent := dial(""), dial("agent")
+	mine := open(t, all, api.Open{Name: "work"})
+	run(t, all, "work", "echo mine; exit 3")
+	theirs := open(t, agent, api.Open{Name: "work"})
+	for name, call := range map[string]func() error{
+		"Run":     func() error { _, err := all.Run(t.Context(), "work", api.Run{Text: "id"}); return err },
+		"Send":    func() error { return all.Send(t.Context(), "work", api.Input{Text: "x", Secret: true}) },
+		"Session": func() error { _, err := all.Session(t.Context(), "work"); return err },
+		"Output":  func() error { _, err := all.Output(t.Context(), "work", api.Query{}); return err },
+		"Close":   func() error { _, err := all.Close(t.Context(), "work"); return err },
+	} {
+		err := call()
+		if hint := gateway.Hint(err); gateway.Code(err) != "usage" || !strings.Contains(hint, mine.ID+" (yours, which is closed)") || !strings.Contains(hint, theirs.ID) {
+			t.Errorf("%s = %v, hint %q", name, err, hint)
+		}
+	}
+	if s, err := agent.Session(t.Context(), "work"); err != nil || s.ID != theirs.ID || s.Command != nil {
+		t.Errorf("the agent's session is %+v, %v", s, err)
+	}
+	if o, err := all.Output(t.Context(), mine.ID, api.Query{}); err != nil || len(o.Pieces) != 1 || string(o.Pieces[0].Data) != "mine\n" {
+		t.Errorf("Output = %+v, %v", o, err)
+	}
+	again := open(t, all, api.Open{Name: "work"})
+	if s, err := all.Session(t.Context(), "work"); err != nil || s.ID != again.ID {
+		t.Errorf("a new one of the name is %+v, %v, want %s", s, err, again.ID)
+	}
+}

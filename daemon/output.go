@@ -197,7 +197,7 @@ func (d *Daemon) transcriptOf(scope, name string) (log *transcript.Log, id strin
 	if err == nil {
 		return s.log, s.session.ID, nil
 	}
-	past, ok := d.over(scope, name)
+	past, ok := d.pastOf(scope, name, err)
 	if !ok {
 		return nil, "", err
 	}

@@ -183,7 +183,7 @@ func (d *Daemon) closeSession(q *request) error {
 		return q.result(s.closeFor(q.scope))
 	}
 	// A lost session is seen until somebody says that they have.
-	if past, ok := d.over(q.scope, name); ok && past.State == api.Lost {
+	if past, ok := d.pastOf(q.scope, name, err); ok && past.State == api.Lost {
 		return q.reply(d.acknowledge(past))
 	}
 	return err
