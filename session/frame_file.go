@@ -57,7 +57,7 @@ func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 // saveExports returns what keeps the exported variables, and behind them a word that only
 // what is whole has; see [Session.Reopen].
 func (d dialect) saveExports(k *keeper) string {
-	return "{ \\export -p&&" + cmp.Or(d.print, d.printf) + " _gwe=1;} >|" + k.exports() + " 2>/dev/null;"
+	return "{ { \\export -p&&" + cmp.Or(d.print, d.printf) + " _gwe=1;} >|" + k.exports() + "||:;} 2>/dev/null;"
 }
 
 // inheritExports returns the control line that keeps what another keeper has kept,

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -38,6 +39,36 @@ func TestKeeperWaitsForNoRoom(t *testing.T) {
 				left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*"))
 				return len(left) == 0
 			})
+		})
+	}
+}
+
+// A session outlives what is removed around it, as at a logout $XDG_RUNTIME_DIR and what
+// is in /dev/shm: what it can't store any more is in nobody's result, and does not end a
+// shell that leaves at what fails.
+func TestDirectoryIsRemoved(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s, runtime := openIn(t, session.Config{Shell: shell, Reopen: true})
+			run(t, s, "v=kept")
+			dirs, err := filepath.Glob(filepath.Join(runtime, ".gw-*"))
+			if err != nil || len(dirs) == 0 {
+				t.Fatalf("no directory: %v", err)
+			}
+			for _, dir := range dirs {
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, mode := range []string{"", "set -e; ", ""} {
+				r := run(t, s, mode+"export A=1; echo $v; /bin/echo e >&2")
+				want(t, r, 0, "kept\n", "e\n")
+				if len(r.Terminal) > 0 {
+					t.Errorf("on the terminal: %q", r.Terminal)
+				}
+			}
 		})
 	}
 }
