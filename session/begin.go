@@ -267,7 +267,7 @@ func (s *Session) leave(r *run) {
 		s.outlive(r.rest, "P")
 	}
 	r.feeder.close()
-	if r.ordered.Load() != nil {
+	if r.told.Load() {
 		allWithin(heedGrace, &r.signaling)
 		s.heed(r) // what comes to an order's line late would take the next command's for its own
 	}

@@ -36,7 +36,8 @@ type order struct {
 // Interrupt asks the command that runs to end, once. It does not wait: Run
 // returns when the command has ended, with verdict interrupted and the status
 // that it ended with. One that goes on regardless goes on; ask again, with
-// another level. What it misses because the command, or a program of it, is only
+// another level. A ^C behind which it is typed to has not ended it: its end is its own
+// then. What it misses because the command, or a program of it, is only
 // about to begin is made up for.
 //
 // The error is a *[transport.Error] with the code usage where no command runs.
@@ -52,6 +53,7 @@ func (s *Session) Interrupt(level Level) error {
 		if !o.typed || r.ordered.Load() == nil { // one that is typed makes up for no other
 			r.ordered.Store(o) // now, or Run could be through before it looks
 		}
+		r.told.Store(true)
 		r.signaling.Add(1)
 		defer r.signaling.Done()
 	}
@@ -73,6 +75,15 @@ func (s *Session) Interrupt(level Level) error {
 	}
 	r.pursue(level)
 	return nil
+}
+
+// goesOn forgets a ^C that the command has lived through, as a REPL does whose
+// evaluation it has ended. A signal that it was sent besides is not forgotten: it has to
+// be looked for whom that has missed.
+func (r *run) goesOn() {
+	if o := r.ordered.Load(); o != nil && o.typed {
+		r.ordered.CompareAndSwap(o, nil)
+	}
 }
 
 // over makes the result of a command that has ended while its shell lives.

@@ -136,6 +136,33 @@ func TestInterruptAfterInterrupts(t *testing.T) {
 	})
 }
 
+// TestTypedToAfterAnInterrupt: what has lived through a ^C and is typed to ends by itself.
+func TestTypedToAfterAnInterrupt(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		const text = `sh -c 'trap "echo got" INT; echo up; while ! read x; do :; done; echo "<$x>"; exit 3'`
+		var seen []byte
+		next := "up\n"
+		r, err := s.Run(t.Context(), session.Command{Text: text, TTY: true, Timeout: 10 * time.Second, Output: func(_ session.Stream, b []byte) {
+			if seen = append(seen, b...); next == "" || !bytes.Contains(seen, []byte(next)) {
+				return
+			}
+			if next == "got\n" {
+				next = ""
+				go s.Write([]byte("a\n"))
+				return
+			}
+			next = "got\n"
+			go s.Interrupt(session.Int)
+		}})
+		// ksh93 takes what it meets together with its program for that one's end.
+		if r.Verdict != session.Exited || r.ExitCode != 3 && !strings.HasSuffix(s.Shell(), "ksh") || err != nil {
+			t.Errorf("got %s %d %q, %v, want it exited with 3", r.Verdict, r.ExitCode, r.Stdout, err)
+		}
+		want(t, run(t, s, "echo next"), 0, "next\n", "")
+	})
+}
+
 func TestNothingToInterrupt(t *testing.T) {
 	s := open(t, session.Config{Shell: "sh"})
 	var e *transport.Error

@@ -43,7 +43,9 @@ type run struct {
 	typing   sync.Mutex            // by Session.Write, or what ends that
 	veil     veil
 	pursued  chan Level // see pursuit
-	// signaling are the calls of Interrupt that are at work: the next command is not theirs.
+	// told: there was a call of Interrupt. signaling are those that are at work: the next
+	// command is not theirs.
+	told      atomic.Bool
 	signaling sync.WaitGroup
 
 	delivering atomic.Int32  // how many of its streams wait for the caller, or for a disk

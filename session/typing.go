@@ -44,6 +44,7 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 	if s.reader() != r { // it has ended behind another writer
 		return 0, nobodyReads()
 	}
+	r.goesOn()
 	return s.terminal.Write(b)
 }
 
