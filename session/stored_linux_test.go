@@ -1,14 +1,17 @@
 package session_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
 	"gateway/session"
+	"gateway/transport"
 )
 
 // A keeper does not wait for room in a stream that the first command has filled before
@@ -69,6 +72,12 @@ func TestDirectoryIsRemoved(t *testing.T) {
 					t.Errorf("on the terminal: %q", r.Terminal)
 				}
 			}
+			long := ": " + strings.Repeat("x", 10_000)
+			var refused *transport.Error
+			if _, err := s.Run(t.Context(), session.Command{Text: long}); !errors.As(err, &refused) || !strings.HasPrefix(refused.Hint, "try again") {
+				t.Errorf("a command that is to be stored there: %v, want that it can be tried again", err)
+			}
+			want(t, run(t, s, long), 0, "", "")
 		})
 	}
 }

@@ -43,7 +43,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 			case m.payload == "1":
 				return nil
 			}
-			return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "free some space there"}
+			return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "try again: another place is taken then, if there is one; or free some space there"}
 		case <-k.ended:
 			err = io.ErrUnexpectedEOF
 		case <-bounded.Done():
