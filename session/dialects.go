@@ -151,7 +151,7 @@ var ksh = dialect{
 var ash = func() dialect {
 	d := posix
 	d.frame = "_gwi=;"
-	const trap = "trap '_gwi=$?;[ $_gwi != 0 ]||_gwi=130;{ : ${_gwx?};} 2>/dev/null' INT"
+	const trap = "trap '_gwi=$?;case $_gwi in 0)_gwi=130;;esac;{ : ${_gwx?};} 2>/dev/null' INT"
 	d.setup = trap + ";"
 	// A text may have taken it away. No other spelling of $(trap) tells what is set here.
 	d.retrap = `case $(trap) in *"' INT"*);;*)` + trap + ";;esac;"

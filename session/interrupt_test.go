@@ -340,6 +340,19 @@ func TestTrapTakenAway(t *testing.T) {
 	}
 }
 
+// TestInterruptWithDigitsInIFS: the engine's trap in busybox ash leaves no word to it.
+func TestInterruptWithDigitsInIFS(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		run(t, s, "IFS=0123456789:")
+		r, _ := s.Run(t.Context(), session.Command{Text: "while :; do :; done", Timeout: 200 * time.Millisecond})
+		if r.Verdict != session.TimedOut || r.ExitCode != 130 || strings.Contains(string(r.Stderr), "operand") {
+			t.Errorf("got %s %d, stderr %q", r.Verdict, r.ExitCode, r.Stderr)
+		}
+		want(t, run(t, s, "echo on; (exit 3)"), 3, "on\n", "")
+	})
+}
+
 // lateShell has shells that take two seconds to start.
 type lateShell struct{ transport.Transport }
 
