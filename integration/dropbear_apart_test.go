@@ -162,6 +162,36 @@ func TestDropbearNoFurtherLogin(t *testing.T) {
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
+	threeAtOnce(t, tr)
+	if n := link.Conns(); n != 2 {
+		t.Errorf("%d connections, want one, and one that was refused", n)
+	}
+}
+
+// TestDropbearAsksOnce: nor is a person asked again for a further connection.
+func TestDropbearAsksOnce(t *testing.T) {
+	server := sshdtest.StartDropbear(t, sshdtest.Options{Account: &sshdtest.Account{Password: "correct horse"}})
+	config := sshConfig(server, server.Port)
+	config.Identities = nil
+	asked := 0
+	config.Ask = func(context.Context, ssh.Question) (string, error) {
+		asked++
+		return "correct horse", nil
+	}
+	tr, err := ssh.Dial(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tr.Close()
+	threeAtOnce(t, tr)
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// threeAtOnce has three programs run at the same time.
+func threeAtOnce(t *testing.T, tr transport.Transport) {
+	t.Helper()
 	for range 3 {
 		pipe, err := tr.Pipe(t.Context(), "echo up; exec cat")
 		if err != nil {

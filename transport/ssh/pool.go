@@ -35,9 +35,9 @@ type Transport struct {
 	key    string // the machine's host key
 	// answered: a person's answer opened one of the connections.
 	answered bool
-	// share: what is in no group has the connections that there are, also where it should
-	// be on one of its own: there was no further one.
-	share bool
+	// shared is until when what is in no group has the connections that there are, also
+	// where it should be on one of its own: there was no further one.
+	shared time.Time
 
 	reaping sync.WaitGroup
 
@@ -201,14 +201,18 @@ func (t *Transport) acquire(ctx context.Context, spare bool) (*conn, error) {
 	}
 }
 
-// shares has what is in no group share connections from now on. It reports whether that
-// is new, and there is one.
+// shareFor is how long no further connection is tried for what is in no group, once there
+// was none to be had.
+const shareFor = time.Minute
+
+// shares has what is in no group share connections for a while. It reports whether that
+// is new, and there is one where it matters.
 func (t *Transport) shares() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	already := t.share
-	t.share = true
-	return !already && slices.ContainsFunc(t.conns, (*conn).alive)
+	already := time.Now().Before(t.shared)
+	t.shared = time.Now().Add(shareFor)
+	return !already && slices.ContainsFunc(t.conns, func(c *conn) bool { return c.apart && c.alive() })
 }
 
 // pick returns a living connection with a free channel, set aside, or nil and
@@ -221,7 +225,7 @@ func (t *Transport) pick(limit int, group string) (free *conn, full bool, err er
 		return nil, false, t.config.closed()
 	}
 	t.conns = slices.DeleteFunc(t.conns, (*conn).spent)
-	share := group == "" && (t.share || t.answered)
+	share := group == "" && (t.answered || time.Now().Before(t.shared))
 	for _, c := range t.conns {
 		if group != "" && c.has(group) && c.take(limit, group, false) {
 			return c, false, nil
