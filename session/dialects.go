@@ -36,7 +36,7 @@ var dialects = map[string]dialect{
 	"ksh93": ksh,
 	"mksh": {
 		options:     "-i +o emacs +o vi -o ignoreeof",
-		environment: "ENV=/dev/null",
+		environment: "ENV=/dev/null HISTFILE=",
 		// With command in front, eval and dot lose what "set --" set; with builtin, they
 		// keep assignments.
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\builtin .`, dotWith: `\command .`, cd: `\command cd`,
@@ -59,6 +59,7 @@ var dialects = map[string]dialect{
 		retrace: `\builtin eval "${_gwx-}"; `, traceStays: true,
 		unmask:  unmask,
 		profile: posixProfile,
+		unkept:  "(unset HISTFILE) 2>/dev/null && unset HISTFILE",
 	},
 	"yash": {
 		options: "-i --noprofile --norcfile +o vi -o ignoreeof -o histspace",
@@ -141,6 +142,7 @@ var ksh = dialect{
 	returns: true,
 	unmask:  unmask,
 	profile: posixProfile,
+	unkept:  "(HISTFILE=/dev/null) 2>/dev/null && HISTFILE=/dev/null",
 }
 
 // ash is busybox's. Its handler of an interrupt jumps to the prompt from

@@ -213,7 +213,7 @@ func (s *Session) said() string {
 func (s *Session) setUp(ctx context.Context) error {
 	if s.config.Login {
 		// Behind a prompt that is readonly, no command would ever end.
-		r, err := s.Run(ctx, Command{Text: fmt.Sprintf("%s\n(PS1= PS2=) 2>/dev/null || (exit %d)", s.dialect.profile, promptKept)})
+		r, err := s.Run(ctx, Command{Text: fmt.Sprintf("%s\n%s\n(PS1= PS2=) 2>/dev/null || (exit %d)", s.dialect.profile, s.dialect.unkept, promptKept)})
 		switch {
 		case err != nil:
 			return fmt.Errorf("session: login profile: %w", err)

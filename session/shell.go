@@ -124,6 +124,9 @@ type dialect struct {
 	draws bool
 	// profile reads what a login shell of this family reads.
 	profile string
+	// unkept stands behind it: HISTFILE has these shells write down every line that they
+	// read, with nonces and secrets, before they run it.
+	unkept string
 }
 
 // status returns the expansion that is a text's status.
