@@ -17,5 +17,9 @@ func run(args []string) int {
 	// back whatever happens, also after a panic.
 	defer a.console.restore()
 	defer a.watchSignals()()
-	return a.run(ctx, args)
+	status := a.run(ctx, args)
+	if left := a.left.Load(); left != 0 {
+		return int(left)
+	}
+	return status
 }

@@ -50,6 +50,8 @@ type app struct {
 	// in nanoseconds.
 	patience atomic.Int64
 
+	// left is the status when signals have hung up what ran, but not on many hosts.
+	left atomic.Int32
 	// leaving is called with the status when a signal ends the process before what
 	// runs on many hosts could say how it ended; see givenUp.
 	leaving atomic.Pointer[func(status int)]

@@ -102,8 +102,8 @@ func (a *app) received(s os.Signal) *interruption {
 const hurry = time.Second
 
 // leave hangs up and ends the process, in no time if there is one more signal.
-// What runs on many hosts ends by that, and says what is known of each; after
-// half of the time it waits for none of them any more.
+// What runs ends by that, and says what is known of it; on many hosts it waits for
+// none of them any more after half of the time.
 func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) {
 	hungUp := make(chan struct{})
 	go func() { // ends with the process
@@ -115,6 +115,8 @@ func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) 
 	many, over := a.leaving.Load(), hungUp
 	if many != nil {
 		over = nil // it comes to its end, and that is done
+	} else {
+		a.left.Store(int32(status))
 	}
 	half, whole := time.After(hurry/2), time.After(hurry)
 	for waiting := true; waiting; {
@@ -123,8 +125,8 @@ func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) 
 			close(a.givenUp)
 		case <-done:
 			return
-		case <-over:
-			waiting = false
+		case <-over: // one host's command has its end now, if it can have one
+			over, whole = nil, time.After(hurry/2)
 		case <-whole:
 			waiting = false
 		case <-signals:
