@@ -302,6 +302,26 @@ func TestLinkCutInOpening(t *testing.T) {
 	}
 }
 
+// TestHungUpOnASilentLink: who hangs up himself is told that, and not that the link was lost.
+func TestHungUpOnASilentLink(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	for _, f := range farMachines(t) {
+		t.Run(f.name, func(t *testing.T) {
+			s := f.open(t)
+			r := start(t, s, session.Command{Text: "echo err >&2; echo up; sleep 60"})
+			f.link.Stall()
+			s.Close()
+			result, err := r.wait(t, 10*time.Second)
+			if wantUnknown(t, result, err); err != nil && !strings.Contains(err.Error(), "hung up") {
+				t.Errorf("got %v, want that it was hung up", err)
+			}
+			f.link.Cut(netsim.RST) // the server can't know before that
+			f.link.Resume()
+			f.clean(t)
+		})
+	}
+}
+
 // TestSilentLink: nothing comes any more and nobody says so. Keepalive notices.
 func TestSilentLink(t *testing.T) {
 	t.Parallel() // it waits, mostly

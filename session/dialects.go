@@ -42,7 +42,7 @@ var dialects = map[string]dialect{
 		eval: `\builtin eval`, evalWith: `\command eval`, dot: `\builtin .`, dotWith: `\command .`, cd: `\command cd`,
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
-		setup: "unset ENV;HISTSIZE=1;" + regains(`\builtin read`, "a", "(:)"),
+		setup: "unset ENV HISTFILE;HISTSIZE=1;" + regains(`\builtin read`, "a", "(:)"),
 		// With line editing, it completes a TAB.
 		frame:  `\builtin set +o emacs +o vi;`,
 		forget: `\builtin print -s;`,

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -25,9 +26,13 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 		return result, nil
 	case lost != nil:
 		result.ExitCode = -1
+		why := fmt.Sprintf("link lost while the command ran: %v", lost)
+		if errors.Is(lost, transport.ErrClosed) { // by this side
+			why = "hung up while the command ran"
+		}
 		return result, &transport.Error{
 			Code:    "link.lost",
-			Message: fmt.Sprintf("session: link lost while the command ran: %v", lost),
+			Message: "session: " + why,
 			Hint:    "it may have run, or still run: look before running it again",
 			Err:     ErrLost,
 		}
