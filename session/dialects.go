@@ -89,7 +89,7 @@ var dialects = map[string]dialect{
 		// There is always one; and in the clothes of ksh ${!-} is a variable whose name - has.
 		job: "$!",
 		// The line that runs is in the history as long as nothing else is.
-		setup: `\builtin print -s "";` + wakesAmid,
+		setup: `\builtin print -s "";\builtin typeset +x PS1 PS2;` + wakesAmid,
 		// A hook that sets PS1, as themes have, would hide the prompt.
 		frame: `[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
 			`case ${+functions[precmd]} in 1)\builtin unfunction precmd;;esac;`,

@@ -78,3 +78,17 @@ func TestOpeningWithoutASideChannel(t *testing.T) {
 		}
 	}
 }
+
+// TestPromptIsTheShellsAlone: programs do not have the engine's prompt in their environment,
+// but in the shells that can't take a variable out of it.
+func TestPromptIsTheShellsAlone(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for range 2 { // the second frame is a stored one
+			out := string(run(t, s, "/usr/bin/env | grep '^PS[0-9]=' || :").Stdout)
+			kept := strings.HasSuffix(s.Shell(), "dash") || strings.Contains(s.Shell(), "busybox")
+			if out != "" && !kept {
+				t.Errorf("in the environment: %q", out)
+			}
+		}
+	})
+}
