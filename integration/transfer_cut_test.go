@@ -158,6 +158,33 @@ func TestTransferSeveralParts(t *testing.T) {
 	})
 }
 
+// A part that nobody goes on with stays away also where the shell that was to write to it
+// takes its time, and the server hangs up nothing, as sshd before 10 for root.
+func TestTransferPartIsNotMadeAgain(t *testing.T) {
+	bin := t.TempDir()
+	slow := "trap 'case $BASH_COMMAND in *\"cat >>\"*) sleep 0.3;; esac' DEBUG\n"
+	if err := os.WriteFile(bin+"/slow", []byte(slow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bin+"/sh", []byte("#!/bin/sh\nBASH_ENV="+bin+"/slow exec bash \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + bin + ":/usr/bin:/bin"}})
+	path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
+	there := t.TempDir()
+	for _, name := range []string{"ABCDEFGHIA", "ABCDEFGHIB"} {
+		write(t, there+"/.f.gateway-"+name+".part", strings.Repeat("x", 8<<20), 0o600)
+	}
+	m := filesOf(t, s, s.Port)
+	if r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}); r.Resumed != 8<<20 {
+		t.Errorf("%d bytes were used, want 8 MiB", r.Resumed)
+	}
+	m.Close()
+	sameFiles(t, path, there+"/f")
+	eventually(t, "the shells are through", func() bool { return len(without("BASH_ENV="+bin+"/slow", "none")) == 0 })
+	holds(t, there, "f")
+}
+
 // A first try that was cut has left nothing of the name that the copy is to have. Where
 // there is no directory for it, --resume changes nothing about that.
 func TestTransferResumesNewName(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"time"
 
 	"gateway/transport"
 )
@@ -110,4 +111,18 @@ func (f *feed) ended() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return spoken(f.errors.String())
+}
+
+// finishing is how long a program that writes may take to end with its input.
+const finishing = 2 * time.Second
+
+// finish is close for a program that writes, whose file is to be removed. One that has only
+// begun would make it again behind that, and not every server hangs up what runs on it.
+func (f *feed) finish() {
+	go f.pipe.Stdin.Close() // ends with the pipe
+	select {
+	case <-f.pipe.Done():
+	case <-time.After(finishing):
+	}
+	f.close()
 }

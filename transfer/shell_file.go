@@ -287,8 +287,12 @@ func (p *shellPart) Commit(ctx context.Context) error {
 
 // Abandon implements [Part].
 func (p *shellPart) Abandon(keep bool) {
-	if p.feed != nil {
+	switch {
+	case p.feed == nil:
+	case keep:
 		p.feed.close()
+	default:
+		p.feed.finish()
 	}
 	if keep || p.feed == nil && !p.begun {
 		return
