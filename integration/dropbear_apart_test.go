@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -184,6 +185,28 @@ func TestDropbearAsksOnce(t *testing.T) {
 	}
 	defer tr.Close()
 	threeAtOnce(t, tr)
+	f := far{"dropbear", server, netsim.Start(t, server.Addr, 0), ""}
+	inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  web1: "+f.pinned(f.link.Port())+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{Inventory: inventory, Warm: func(context.Context, gateway.Target) (transport.Transport, bool) { return noSubsystem{tr}, true }})
+	defer g.Close()
+	connection, err := g.Connect(t.Context(), "web1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine, err := transfer.Open(t.Context(), connection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	from, to := t.TempDir(), t.TempDir()
+	for i := range 40 {
+		write(t, fmt.Sprintf("%s/%d", from, i), strings.Repeat("x", 40_000+i), 0o600)
+	}
+	copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: machine, Paths: []string{from + "/."}, Into: to, Recursive: true})
+	sameTrees(t, from, to)
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}

@@ -22,8 +22,8 @@ type conn struct {
 	wire   *wire
 	under  func() // gives back what carries the connection: a share in a bastion, a command
 
-	// answered: a person's answer opened it, or a bastion on the way to it.
-	answered bool
+	// answered: a person's answer opened it, or a bastion on the way to it: answeredBefore.
+	answered, answeredBefore bool
 
 	// apart: one group at a time, and one program that is in none. When any program of a
 	// connection ends, dropbear 2022.83 ends all channels on it that are open and have not

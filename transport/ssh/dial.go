@@ -98,7 +98,8 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 			}
 		})
 		if err == nil {
-			c.answered = h.auth.keys.answered || bastion != nil && bastion.answered
+			c.answeredBefore = bastion != nil && bastion.answered
+			c.answered = h.auth.keys.answered || c.answeredBefore
 			return c, nil
 		}
 		if pins.goOn(err) {

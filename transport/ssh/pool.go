@@ -27,14 +27,16 @@ const linger = 5 * time.Second
 // that died are lost, and nothing is ever sent again.
 type Transport struct {
 	config Config
+	memory *memory
 
 	mu     sync.Mutex // guards what follows
 	conns  []*conn
 	dial   *dialling // under way, or nil
 	closed bool
 	key    string // the machine's host key
-	// answered: a person's answer opened one of the connections.
-	answered bool
+	// answered: a person's answer opened one of the connections. asks: a further one would
+	// ask again.
+	answered, asks bool
 	// shared is until when what is in no group has the connections that there are, also
 	// where it should be on one of its own: there was no further one.
 	shared time.Time
@@ -65,6 +67,10 @@ func Dial(ctx context.Context, config Config) (*Transport, error) {
 		return nil, err
 	}
 	t := &Transport{config: config.withDefaults()}
+	if ask := t.config.Ask; ask != nil {
+		t.memory = &memory{ask: ask, answers: make(map[Question]string), typed: make(map[Question]string)}
+		t.config.Ask = t.memory.answer
+	}
 	t.ends, t.end = context.WithCancel(context.Background())
 	if err := t.connect(ctx); err != nil {
 		t.Close()
@@ -225,7 +231,7 @@ func (t *Transport) pick(limit int, group string) (free *conn, full bool, err er
 		return nil, false, t.config.closed()
 	}
 	t.conns = slices.DeleteFunc(t.conns, (*conn).spent)
-	share := group == "" && (t.answered || time.Now().Before(t.shared))
+	share := group == "" && (t.asks || time.Now().Before(t.shared))
 	for _, c := range t.conns {
 		if group != "" && c.has(group) && c.take(limit, group, false) {
 			return c, false, nil
@@ -280,6 +286,7 @@ func (t *Transport) connect(ctx context.Context) error {
 	config := t.config
 	config.at, config.kind = t.known()
 	c, err := dialHop(ctx, config)
+	silent := t.memory != nil && t.memory.settle(err == nil && c.apart)
 	if t.ends.Err() != nil && err != nil {
 		err = t.config.closed()
 	}
@@ -296,6 +303,7 @@ func (t *Transport) connect(ctx context.Context) error {
 		t.conns = append(t.conns, c)
 		t.key = c.key
 		t.answered = t.answered || c.answered
+		t.asks = t.asks || c.answered && (!silent || c.answeredBefore)
 	}
 	t.mu.Unlock()
 	switch {
