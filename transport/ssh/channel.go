@@ -141,7 +141,10 @@ const endsWithin = 2 * time.Second
 // has ended: an end of which nobody would be told may meet what comes next; see
 // [conn.apart].
 func (ch *channel) awaitEnd() {
-	_ = ch.remote.CloseWrite() // an error means that it is over
+	if w := &ch.writer; w.sending.TryLock() { // else it is stuck in a write
+		_ = ch.remote.CloseWrite() // an error means that it is over
+		w.sending.Unlock()
+	}
 	timer := time.NewTimer(endsWithin)
 	defer timer.Stop()
 	select {
@@ -204,6 +207,9 @@ func (ch *channel) writeError(err error) error {
 type writer struct {
 	mu  sync.Mutex // one Write at a time
 	eof bool       // CloseWrite was called
+	// sending is held by what is under way of either, also when it was given up: x/crypto
+	// takes one at a time.
+	sending sync.Mutex
 }
 
 const maxWrite = 64 << 10
@@ -230,6 +236,8 @@ func (ch *channel) Write(p []byte) (int, error) {
 		*chunk = append((*chunk)[:0], p[:n]...)
 		sent, gaveUp, err := ch.send(func() (int, error) {
 			defer chunks.Put(chunk)
+			w.sending.Lock()
+			defer w.sending.Unlock()
 			return ch.remote.Write(*chunk)
 		})
 		if gaveUp {
@@ -256,7 +264,11 @@ func (ch *channel) CloseWrite() error {
 	if err := ch.ready(); err != nil {
 		return err
 	}
-	_, _, err := ch.send(func() (int, error) { return 0, ch.remote.CloseWrite() })
+	_, _, err := ch.send(func() (int, error) {
+		w.sending.Lock()
+		defer w.sending.Unlock()
+		return 0, ch.remote.CloseWrite()
+	})
 	return err
 }
 
