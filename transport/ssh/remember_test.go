@@ -23,7 +23,9 @@ func TestTypedForFurtherConnections(t *testing.T) {
 		asked int64 // for two connections
 	}{
 		{"password", func(check func(string) error) *gossh.ServerConfig {
-			return &gossh.ServerConfig{PasswordCallback: func(_ gossh.ConnMetadata, answer []byte) (*gossh.Permissions, error) { return nil, check(string(answer)) }}
+			return &gossh.ServerConfig{PasswordCallback: func(_ gossh.ConnMetadata, answer []byte) (*gossh.Permissions, error) {
+				return nil, check(string(answer))
+			}}
 		}, 1},
 		{"code", func(check func(string) error) *gossh.ServerConfig {
 			return &gossh.ServerConfig{KeyboardInteractiveCallback: func(_ gossh.ConnMetadata, challenge gossh.KeyboardInteractiveChallenge) (*gossh.Permissions, error) {
