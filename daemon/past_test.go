@@ -286,7 +286,7 @@ func TestVerdictWithoutResult(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the session is over", func() bool {
+		eventually(t, verdict+": the session is over", func() bool {
 			s, err := c.Session(t.Context(), s.ID)
 			return err == nil && s.State == api.Closed
 		})
