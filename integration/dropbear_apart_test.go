@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 
@@ -92,36 +91,9 @@ func TestDropbearFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := t.TempDir()
-	for i := range 40 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), bytes.Repeat([]byte{byte(i)}, 40_000), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	copied := func(t *testing.T, connection *gateway.Connection, via string) {
-		machine, err := transfer.Open(t.Context(), connection)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer machine.Close()
-		if got := machine.About().Via; via != "" && got != via {
-			t.Errorf("via %s, want %s", got, via)
-		}
-		there, back := t.TempDir(), t.TempDir()
-		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: machine, Paths: []string{from + "/."}, Into: there, Recursive: true})
-		sameTrees(t, from, there)
-		copyFiles(t, transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{there + "/."}, Into: back, Recursive: true})
-		sameTrees(t, from, back)
-	}
+	from := fortyFiles(t)
 	t.Run("over the shell", func(t *testing.T) {
-		tr := dial(t, server, f.link.Port())
-		g := gateway.New(gateway.Config{Inventory: inventory, Warm: func(context.Context, gateway.Target) (transport.Transport, bool) { return noSubsystem{tr}, true }})
-		defer g.Close()
-		connection, err := g.Connect(t.Context(), "web1", "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		copied(t, connection, "shell")
+		thereAndBack(t, overShell(t, inventory, dial(t, server, f.link.Port())), from, "shell")
 	})
 	t.Run("of a session, one after the other", func(t *testing.T) {
 		g := gateway.New(gateway.Config{Inventory: inventory})
@@ -132,7 +104,7 @@ func TestDropbearFiles(t *testing.T) {
 		}
 		defer s.Close()
 		for range 8 {
-			copied(t, s.Files(), "")
+			thereAndBack(t, s.Files(), from, "")
 		}
 		if r := s.Run(t.Context(), gateway.Command{Text: "echo up"}); string(r.Stdout) != "up\n" {
 			t.Errorf("got %s %q, %v", r.Verdict, r.Stdout, r.Err)
@@ -190,23 +162,7 @@ func TestDropbearAsksOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New(gateway.Config{Inventory: inventory, Warm: func(context.Context, gateway.Target) (transport.Transport, bool) { return noSubsystem{tr}, true }})
-	defer g.Close()
-	connection, err := g.Connect(t.Context(), "web1", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	machine, err := transfer.Open(t.Context(), connection)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer machine.Close()
-	from, to := t.TempDir(), t.TempDir()
-	for i := range 40 {
-		write(t, fmt.Sprintf("%s/%d", from, i), strings.Repeat("x", 40_000+i), 0o600)
-	}
-	copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: machine, Paths: []string{from + "/."}, Into: to, Recursive: true})
-	sameTrees(t, from, to)
+	thereAndBack(t, overShell(t, inventory, tr), fortyFiles(t), "shell")
 	if asked != 1 {
 		t.Errorf("asked %d times", asked)
 	}
@@ -225,4 +181,46 @@ func threeAtOnce(t *testing.T, tr transport.Transport) {
 			t.Errorf("got %q, %v", line, err)
 		}
 	}
+}
+
+// fortyFiles returns a directory of files that a shell takes a program each for.
+func fortyFiles(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i := range 40 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), bytes.Repeat([]byte{byte(i)}, 40_000), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// overShell is web1's connection over tr, without sftp.
+func overShell(t *testing.T, inventory *hosts.Inventory, tr transport.Transport) *gateway.Connection {
+	t.Helper()
+	g := gateway.New(gateway.Config{Inventory: inventory, Warm: func(context.Context, gateway.Target) (transport.Transport, bool) { return noSubsystem{tr}, true }})
+	t.Cleanup(func() { g.Close() })
+	connection, err := g.Connect(t.Context(), "web1", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connection
+}
+
+// thereAndBack copies a directory to a machine and back, by the way that is given, if one is.
+func thereAndBack(t *testing.T, connection *gateway.Connection, from, via string) {
+	t.Helper()
+	machine, err := transfer.Open(t.Context(), connection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer machine.Close()
+	if got := machine.About().Via; via != "" && got != via {
+		t.Errorf("via %s, want %s", got, via)
+	}
+	there, back := t.TempDir(), t.TempDir()
+	copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: machine, Paths: []string{from + "/."}, Into: there, Recursive: true})
+	sameTrees(t, from, there)
+	copyFiles(t, transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{there + "/."}, Into: back, Recursive: true})
+	sameTrees(t, from, back)
 }
