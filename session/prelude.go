@@ -161,6 +161,6 @@ func keeperScript(nonce string) string {
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
 		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
 		`exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
-		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait; rm -rf "$d" ) & ` +
+		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait; exec rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`
 }
