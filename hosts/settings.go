@@ -110,7 +110,7 @@ func (p *settingsParser) target(name string) error {
 		account = ""
 	}
 	p.s.User, p.tokens.User = account, account
-	p.s.HostKeyAlias = p.first("hostkeyalias")
+	p.s.HostKeyAlias = strings.ToLower(p.first("hostkeyalias")) // as ssh has it (ssh.c)
 	p.tokens.Alias = p.s.HostKeyAlias
 	return nil
 }

@@ -232,10 +232,12 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 }
 
 // expand returns what an absolute pattern stands for, in order. As for glob(3), and unlike
-// [filepath.Glob], a dot at the beginning of a name is matched by a dot alone.
+// [filepath.Glob], a dot at the beginning of a name is matched by a dot alone. In [^x], ^ is
+// one of the two, for ssh brings a glob of its own (openbsd-compat/glob.c).
 func expand(pattern string) ([]string, error) {
 	found := []string{"/"}
 	for element := range strings.SplitSeq(strings.Trim(filepath.Clean(pattern), "/"), "/") {
+		element = strings.ReplaceAll(element, "[^", `[\^`)
 		if _, err := phrase.Glob(element, ""); err != nil {
 			return nil, err
 		}

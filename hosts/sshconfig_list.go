@@ -15,10 +15,12 @@ func isFileList(keyword string) bool {
 // paths without quotes: one with a blank in it looks like two. What is printed is
 // what a line of the files says, expanded, so the words are those of that line. A
 // list that was split wrongly would name other files: in one that does not exist no
-// key is known, and any would be taken for a new one.
+// key is known, and any would be taken for a new one. So would one in which a % is
+// left that ssh has expanded: those words are the line's, too.
 func (p *settingsParser) split(key string) error {
 	printed := p.first(key)
-	if !strings.ContainsAny(printed, " \t") {
+	blanks := strings.ContainsAny(printed, " \t")
+	if !blanks && !strings.Contains(printed, "%") {
 		p.values[key] = strings.Fields(printed) // none or one
 		return nil
 	}
@@ -27,7 +29,7 @@ func (p *settingsParser) split(key string) error {
 		return err
 	}
 	var found [][]string
-	blank := len(lines) == 0
+	blank := len(lines) == 0 // the words of a line may have blanks
 	for _, words := range lines {
 		expanded := p.expandAll(words)
 		if printed == strings.Join(expanded, " ") || printed == strings.Join(words, " ") {
@@ -38,7 +40,7 @@ func (p *settingsParser) split(key string) error {
 	switch {
 	case len(found) > 0 && !slices.ContainsFunc(found[1:], func(words []string) bool { return !slices.Equal(words, found[0]) }):
 		p.values[key] = found[0]
-	case len(found) == 0 && !blank:
+	case len(found) == 0 && !(blank && blanks):
 		p.values[key] = strings.Fields(printed) // such as %C, which is not expanded here
 	default:
 		return &Error{

@@ -72,6 +72,8 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"jump or command", "Host a\n ProxyJump j\n ProxyCommand nc %h %p\nHost b\n ProxyCommand nc  \"%h\" %p # x\n ProxyJump j\nHost c\n ProxyCommand none\n ProxyJump j\nHost d\n ProxyJump none\n ProxyCommand nc\n", "a b c d"},
 		{"host keys", "Host a\n UserKnownHostsFile ~/k1 /k2\n GlobalKnownHostsFile /g1 /g2\n HostKeyAlias alias\n HashKnownHosts yes\n StrictHostKeyChecking accept-new\nHost b\n UserKnownHostsFile none\n StrictHostKeyChecking no\nHost c\n StrictHostKeyChecking yes\nHost d\n StrictHostKeyChecking ask\n", "a b c d"},
 		{"paths with blanks", "Host a\n UserKnownHostsFile \"/x y/k 1\" '/z' ~/\"k  2\"\n GlobalKnownHostsFile /g\\ y/k\nHost b c\n UserKnownHostsFile \"%d/x %n\" ~/k\nHost c\n UserKnownHostsFile /x y/k\n GlobalKnownHostsFile \"${GWTEST_BLANK}/g\" /h\nHost d\n UserKnownHostsFile \"/with blank\"\nHost *\n UserKnownHostsFile /k1 /k2\n", "a b c d e"},
+		{"paths with a percent", "Host a\n UserKnownHostsFile /100%%/k\nHost b\n UserKnownHostsFile /%%h ~/%n\nHost c\n UserKnownHostsFile \"/x y\" /%%k\nHost *\n UserKnownHostsFile \"/a b\"\n", "a b c d"},
+		{"alias", "Host a\n HostKeyAlias Farm\n UserKnownHostsFile /%k\n", "a"},
 		{"revoked host keys", "Host a\n RevokedHostKeys ~/revoked\nHost b\n RevokedHostKeys none\n", "a b c"},
 		{"times", "Host a\n ConnectTimeout 90\n ServerAliveInterval 1m30s\nHost b\n ConnectTimeout 1h1m\n ServerAliveInterval 0\nHost c\n ConnectTimeout none\n", "a b c"},
 		{"match all", "Match all\n User one\nHost a\n Port 7\nMatch all # x\n Port 8\n", "a b"},
@@ -88,6 +90,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"include in a host", "Host inc1\n Include " + dir + "/sub/*.conf\n ConnectTimeout 5\nHost *\n Port 9\n", "inc1 inc2 plain"},
 		{"include several", "Include " + dir + "/none/*.conf \"" + dir + "/sub/2.conf\" " + dir + "/sub/1.conf\n", "inc1 inc2 plain"},
 		{"include of what is hidden", "Include " + dir + "/sub/.[!4]*\nInclude " + dir + "/[!t]ub/[!2]*.conf\n", "hidden inc1 inc2"},
+		{"include of a class with ^", "Include " + dir + "/sub/[^1].conf\nInclude " + dir + "/[^s]ub/2.conf\n", "inc1 inc2 plain"},
 		{"include in a match", "Match host inc2\n Include " + dir + "/sub/*\n", "inc1 inc2 plain"},
 		{"include below files", "Include " + dir + "/sub/*/old\n", "inc1 plain"},
 	}
