@@ -51,7 +51,7 @@ var allowed = map[string][]string{
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "internal/phrase", "session", "transfer", "transport"},
 	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/ends", "internal/phrase", "internal/redact", "session", "transfer", "transport"},
 	"script/report":           {"fleet", "gateway", "internal/redact", "script"},
-	"internal/document":       nil,
+	"internal/document":       {"internal/regular"},
 	"internal/fdpass":         nil,
 	"internal/redact":         {"internal/phrase"},
 	"internal/config":         {"hosts", "internal/document"},

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
+
+	"gateway/internal/regular"
 )
 
-// Read reads a file, but no more than a byte beyond most: that tells one that is
-// too large for [Parse] from one that just fits.
+// Read reads a file, as [regular.Open] opens it, but no more than a byte beyond most:
+// that tells one that is too large for [Parse] from one that just fits.
 func Read(path string, most int) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
 		return nil, err
 	}
