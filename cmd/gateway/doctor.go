@@ -178,12 +178,18 @@ func (d *doctor) knownHosts(files []string) {
 	for _, path := range files {
 		info, err := os.Stat(path)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, fs.ErrNotExist), path == os.DevNull:
 		case err != nil:
 			d.note("known_hosts", failed, "see who owns the file and its directory", "%v", err)
 		case info.Mode().Perm()&0o022 != 0:
 			d.note("known_hosts", failed, "chmod go-w "+path, "others can write to %s (%04o)", path, info.Mode().Perm())
 		default:
+			f, err := regular.Open(path)
+			if err != nil { // no key in it counts
+				d.note("known_hosts", failed, "see who owns the file, and whether it is a regular one", "%v", err)
+				continue
+			}
+			f.Close()
 			there++
 		}
 	}
