@@ -216,9 +216,7 @@ func (d *doctor) agent(ctx context.Context) {
 		return
 	}
 	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // one that can't be set is none
-	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	keys, err := sshagent.NewClient(conn).List()
 	switch {
 	case err != nil:

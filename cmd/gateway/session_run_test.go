@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -285,5 +286,38 @@ func TestDoctorIsToldToEnd(t *testing.T) {
 	_ = cmd.Wait() // the status says it
 	if status := cmd.ProcessState.ExitCode(); status != 130 || out.Len() > 0 || errs.String() != "gateway: cmd.interrupted: gateway was told to stop (interrupt)\n" {
 		t.Errorf("status %d, %s, stderr %q, want 130 and no findings", status, &out, &errs)
+	}
+}
+
+// An agent that says nothing is waited for no longer than somebody wants to know.
+func TestDoctorIsToldToEndWhileItAsksAnAgent(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	socket := filepath.Join(home, "agent")
+	agent, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	cmd := exec.CommandContext(t.Context(), "gateway", "doctor")
+	cmd.Env = append(environ(home), "SSH_AUTH_SOCK="+socket)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := agent.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.ReadFull(conn, make([]byte, 5)); err != nil { // it has asked
+		t.Fatal(err)
+	}
+	told := time.Now()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the status says it
+	if status := cmd.ProcessState.ExitCode(); status != 130 || time.Since(told) > time.Second {
+		t.Errorf("status %d after %v, want 130 at once", status, time.Since(told))
 	}
 }
