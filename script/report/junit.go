@@ -123,6 +123,7 @@ func suiteOf(r *script.Result) suite {
 	for i := range r.Steps {
 		s.Cases = append(s.Cases, caseOf(&r.Steps[i], class))
 	}
+	distinct(s.Cases)
 	s.Tests = len(s.Cases)
 	for _, c := range s.Cases {
 		switch {
@@ -135,6 +136,19 @@ func suiteOf(r *script.Result) suite {
 		}
 	}
 	return s
+}
+
+// distinct gives testcases names of their own: of several with one name, as steps
+// without a name may be, GitLab counts and shows the last.
+func distinct(cases []testcase) {
+	taken := make(map[string]bool, len(cases))
+	for i := range cases {
+		name := cases[i].Name
+		for n := 2; taken[cases[i].Name]; n++ {
+			cases[i].Name = fmt.Sprintf("%s (%d)", name, n)
+		}
+		taken[cases[i].Name] = true
+	}
 }
 
 // hostCase is what kept steps from being run and is no step's.

@@ -165,6 +165,26 @@ func TestNeverTried(t *testing.T) {
 	}
 }
 
+// GitLab tells testcases of a suite apart by their names, and counts those of one name
+// and outcome once.
+func TestStepsOfOneName(t *testing.T) {
+	same := []script.Result{{
+		Script: "deploy", Host: "web1", Outcome: fleet.Failed,
+		Steps: []script.StepResult{
+			{Name: "make", Outcome: fleet.OK}, {Name: "make", Outcome: fleet.OK}, {Name: "make (2)", Outcome: fleet.OK}, {Name: "make", Outcome: fleet.OK},
+		},
+	}}
+	var b bytes.Buffer
+	if err := report.JUnit(&b, "deploy", same); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`name="make"`, `name="make (2)"`, `name="make (2) (2)"`, `name="make (3)"`} {
+		if strings.Count(b.String(), "<testcase "+want+" ") != 1 {
+			t.Errorf("no one testcase with %s in\n%s", want, b.String())
+		}
+	}
+}
+
 // A host that was interrupted between two of its steps has an error, and did connect.
 func TestInterruptedBetweenSteps(t *testing.T) {
 	between := []script.Result{{
