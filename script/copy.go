@@ -258,7 +258,8 @@ func onHost(cwd, p string) (string, error) {
 func local(dir, p string) string {
 	switch {
 	case p == "~" || strings.HasPrefix(p, "~/"):
-		return home() + p[1:]
+		home, _ := os.UserHomeDir() // none: the path starts at the root
+		return home + p[1:]
 	case !filepath.IsAbs(p):
 		return transfer.Join(dir, p)
 	}

@@ -1,9 +1,7 @@
 package script
 
 import (
-	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -100,22 +98,11 @@ func (r *reader) readSecrets(n *yaml.Node, s *Script) bool {
 		case err != nil:
 			all = r.fail(e.value, hint, "%s must be a reference, never the secret itself", e.name)
 		case kind == "file":
-			rest = r.path(rest)
+			rest = local(r.dir, rest)
 		}
 		s.Secrets = append(s.Secrets, Secret{e.name, kind + ":" + rest, Place{e.value.Line, e.value.Column}})
 	}
 	return all
-}
-
-// path makes a path absolute: a relative one starts where the script is.
-func (r *reader) path(path string) string {
-	if path == "~" || strings.HasPrefix(path, "~/") {
-		return home() + path[1:]
-	}
-	if !filepath.IsAbs(path) {
-		return filepath.Join(r.dir, path)
-	}
-	return path
 }
 
 func (r *reader) run(n *yaml.Node, s *Step) bool {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,11 +22,6 @@ func Load(file string) (*Script, error) {
 		return nil, document.Unreadable(codeInvalid, file, err)
 	}
 	return Parse(file, data)
-}
-
-func home() string {
-	dir, _ := os.UserHomeDir() // none: the path starts at the root
-	return dir
 }
 
 // Parse reads a script. The name stands in messages, and relative paths start
