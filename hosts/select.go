@@ -100,7 +100,7 @@ func (p *picker) find(t term) ([]int, error) {
 		i, err := p.name(t.text)
 		return []int{i}, err
 	case kindRange:
-		return p.each(t.text)
+		return p.each(t.spelled)
 	case kindRun:
 		return p.run(t)
 	case kindGroup:
@@ -148,16 +148,12 @@ func (p *picker) matching(match func(*member) bool) []int {
 }
 
 func (p *picker) glob(t term) ([]int, error) {
-	pattern, err := parseRange(t.text)
-	if err != nil {
-		return nil, invalidSelector("", "%s: %v", brief(t.text), err)
-	}
 	var found []int
 	// A range in a glob multiplies the comparisons.
-	if pattern.count() > 1 && pattern.count()*len(p.inv.members) > 1<<24 {
+	if count := t.spelled.count(); count > 1 && count*len(p.inv.members) > 1<<24 {
 		return nil, invalidSelector("", "%s: the range is too large for a pattern", brief(t.text))
 	}
-	for name := range pattern.names() {
+	for name := range t.spelled.names() {
 		found = append(found, p.matching(func(m *member) bool { return phrase.Match(name, m.name) })...)
 	}
 	if len(found) == 0 {
@@ -171,11 +167,7 @@ func (p *picker) glob(t term) ([]int, error) {
 }
 
 // each finds every name of a range.
-func (p *picker) each(word string) ([]int, error) {
-	pattern, err := parseRange(word)
-	if err != nil {
-		return nil, invalidSelector("", "%s: %v", brief(word), err)
-	}
+func (p *picker) each(pattern nameRange) ([]int, error) {
 	if p.names -= pattern.count(); p.names < 0 {
 		return nil, invalidSelector("", "selector spells out more than %d names", maxNames)
 	}

@@ -46,8 +46,9 @@ const (
 type term struct {
 	op       byte // 0, '!' or '&'
 	kind     kind
-	text     string   // what it is about: a name, pattern, group, tag or run
-	outcomes []string // of a run; none for all its hosts
+	text     string    // what it is about: a name, pattern, group, tag or run
+	spelled  nameRange // what a range or a pattern stands for
+	outcomes []string  // of a run; none for all its hosts
 }
 
 // maxSelector bounds a selector's text.
@@ -165,7 +166,7 @@ func parseWord(t term, s string) (term, error) {
 	if err != nil {
 		return t, invalidSelector("", "%s: %v", brief(s), err)
 	}
-	t.text = s
+	t.text, t.spelled = s, pattern
 	switch {
 	case strings.ContainsAny(s, "*?"):
 		t.kind = kindGlob
