@@ -24,7 +24,7 @@ import (
 //
 // Which names it knows is always found out by a parser of our own. What it says
 // about a name is asked of "ssh -G" where there is an ssh, which is exact, and
-// of that parser elsewhere. The parser does not run Match exec, does not
+// of that parser elsewhere, or where ssh does not know who runs it. The parser does not run Match exec, does not
 // canonicalize names and does not check who owns the files.
 type SSHConfig struct {
 	file string
@@ -130,7 +130,7 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string, given Given) (Sett
 	return newSettings(name, values, written, nil)
 }
 
-var errNoSSH = errors.New("no ssh program")
+var errNoSSH = errors.New("no ssh that does anything")
 
 // options are what is given as ssh takes it. It refuses some accounts, and would
 // take some addresses for more than one word: those are left out.
@@ -165,10 +165,13 @@ func (c *SSHConfig) ask(ctx context.Context, file, name string, given Given) (ma
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		why := firstLine(string(stderr), err)
+		// A container may run as an account that is nowhere written down: ssh does nothing
+		// for it, whatever its configuration says.
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(why, "No user exists for uid ") {
 			return nil, errNoSSH
 		}
-		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + firstLine(string(stderr), err), Err: err}
+		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + why, Err: err}
 	}
 	values := make(map[string][]string)
 	for line := range strings.Lines(string(stdout)) {

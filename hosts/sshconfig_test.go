@@ -379,6 +379,19 @@ func TestSSHConfigWithoutSSH(t *testing.T) {
 	}
 }
 
+// For an account that is in no database, as in a container, ssh does nothing.
+func TestSSHConfigWithoutAccount(t *testing.T) {
+	dir := t.TempDir()
+	program := writeFile(t, filepath.Join(dir, "ssh"), "#!/bin/sh\necho 'No user exists for uid 1000640000' >&2\nexit 255\n")
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, filepath.Join(dir, "config"), "Host a\n User bob\n")
+	if s, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "a", hosts.Given{}); err != nil || s.User != "bob" {
+		t.Errorf("Resolve = %+v, %v, want the parser's answer", s, err)
+	}
+}
+
 func TestFill(t *testing.T) {
 	inv := parse(t, `
 defaults: {user: deploy, connect_timeout: 10s}
