@@ -120,7 +120,7 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 	users := map[string]bool{} // files, and whether they must be there
 	known := map[string]bool{}
 	for _, name := range inv.Names() {
-		host, err := inv.Host(name)
+		host, err := g.Resolve(ctx, name)
 		if err == nil && host.Local() {
 			continue
 		}
