@@ -54,3 +54,20 @@ func TestTrustWithoutFile(t *testing.T) {
 		t.Errorf("Trust = %s, %v, want usage with a hint", file, err)
 	}
 }
+
+// Where a key can't be written down, that is said, and what helps.
+func TestTrustThatCannotBeRecorded(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := with(t, fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, known_hosts: %s/known_hosts}}", server.Host, server.Port, file), nil)
+	keys, err := g.HostKeys(t.Context(), "web1")
+	if err != nil || len(keys) != 1 {
+		t.Fatalf("HostKeys = %v, %v, want one", keys, err)
+	}
+	if _, err := g.Trust(keys[0]); gateway.Code(err) != "hostkey.unknown" || !strings.Contains(err.Error(), "not a directory") || !strings.Contains(gateway.Hint(err), file) {
+		t.Errorf("Trust = %v, %s, hint %q, want hostkey.unknown and what helps", err, gateway.Code(err), gateway.Hint(err))
+	}
+}

@@ -23,12 +23,16 @@ const lockWait = 10 * time.Second
 
 // Trust records a host key: of a certificate, the key in it. A key that is
 // recorded already is not written again. Keys recorded before stay trusted. The
-// error may be that of Refused.
+// error may be that of Refused, and else has the code hostkey.unknown.
 func (h *HostKeys) Trust(key gossh.PublicKey) error {
 	if err := h.Refused(key); err != nil {
 		return err
 	}
-	return h.record(context.Background(), plainKey(key), false)
+	key = plainKey(key)
+	if err := h.record(context.Background(), key, false); err != nil {
+		return h.unrecorded(verdict{kind: keyUnknown, key: key}, err)
+	}
+	return nil
 }
 
 // Refused returns why a key would be refused even if it were recorded, and is not
