@@ -8,6 +8,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/session"
+	"gateway/transport"
 )
 
 // attach gives the terminal to one person: commands and keys of others are
@@ -113,6 +114,31 @@ func (s *live) replace(fresh *session.Session) {
 	s.noteLocked("reopened", nil)
 	s.daemon.events.publish("reopened", s.infoLocked())
 	go s.watch(fresh) // ends with the session
+}
+
+// resize tells the terminal its size. Where the shell is being replaced, that is the
+// fresh one's: the old one has none any more, or not for long.
+func (s *live) resize(ctx context.Context, size transport.Size) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		err := s.until(ctx, func() bool {
+			return s.session.State.Over() || s.resets == 0 && !isClosed(s.engine.Done())
+		})
+		if err == nil {
+			err = s.openLocked()
+		}
+		if err != nil {
+			return err
+		}
+		engine := s.engine
+		s.mu.Unlock() // a link may be slow
+		err = engine.Resize(size)
+		s.mu.Lock()
+		if err == nil || !isClosed(engine.Done()) {
+			return err
+		}
+	}
 }
 
 // acknowledge has a lost session listed no more.

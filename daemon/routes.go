@@ -268,7 +268,7 @@ func (d *Daemon) resize(q *request) error {
 	if err != nil {
 		return err
 	}
-	return s.shell().Resize(size)
+	return s.resize(q.context(), size)
 }
 
 func (d *Daemon) attach(q *request, s *live) error {
