@@ -132,6 +132,7 @@ func filled(log *transcript.Log, c api.Command, limit int) api.Command {
 		}
 	}
 	result.Truncated = result.Truncated || int64(len(result.Stdout)) < result.StdoutBytes || int64(len(result.Stderr)) < result.StderrBytes
+	c.Why = cmp.Or(c.Why, whyDropped(log, c.From, c.To)) // it may be gone since
 	c.Result = &result
 	return c
 }

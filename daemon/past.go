@@ -1,13 +1,18 @@
 package daemon
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"gateway/daemon/api"
 	"gateway/internal/phrase"
 	"gateway/internal/transcript"
+	"gateway/transport"
 )
 
 // What is remembered of sessions that are over: maxPast of them, the newest, and
@@ -80,7 +85,13 @@ func (p *pastLogs) open(dir string) (*transcript.Log, error) {
 		return log, nil
 	}
 	log, err := transcript.Open(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &transport.Error{
+			Code: "session.not_found", Message: fmt.Sprintf("daemon: the record of session %s is no longer there", filepath.Base(dir)), Err: err,
+			Hint: "somebody has removed it from " + filepath.Dir(dir),
+		}
+	case err != nil:
 		return nil, recordError(err)
 	}
 	p.keep(dir, log)

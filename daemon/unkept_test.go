@@ -59,6 +59,35 @@ func TestOutputThatCannotBeKept(t *testing.T) {
 	check("closed", api.Query{Command: last.ID, Tail: 10})
 }
 
+// Who asks for what was said in a session whose record somebody has removed is told that,
+// and not that the daemon's limit took it, or that the disk can't be written to.
+func TestRecordThatWasRemoved(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s, past := open(t, c, api.Open{}), open(t, c, api.Open{})
+	for _, id := range []string{s.ID, past.ID} {
+		run(t, c, id, "seq 1 5000")
+	}
+	if _, err := c.Close(t.Context(), past.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(state, "sessions")); err != nil {
+		t.Fatal(err)
+	}
+	const size = 23893 // of seq 1 5000: more than the engine keeps
+	o, err := c.Output(t.Context(), s.ID, api.Query{})
+	if err != nil || o.Dropped != size || o.Why == nil || !strings.Contains(o.Why.Message, "no such file") || o.Why.Hint == "" {
+		t.Errorf("Output = %d dropped because of %+v, %v", o.Dropped, o.Why, err)
+	}
+	last, err := c.Command(t.Context(), s.ID+".1", 0)
+	if err != nil || last.Result == nil || !last.Result.Truncated || last.Why == nil {
+		t.Errorf("Command = %+v because of %+v, %v", last.Result, last.Why, err)
+	}
+	if _, err := c.Output(t.Context(), past.ID, api.Query{}); gateway.Code(err) != "session.not_found" || !strings.Contains(gateway.Hint(err), state) {
+		t.Errorf("Output of a session that is over = %v, %q", err, gateway.Hint(err))
+	}
+}
+
 // A session that can't be recorded is not opened, and leaves no record of which
 // nothing could be read.
 func TestSessionThatCannotBeRecorded(t *testing.T) {

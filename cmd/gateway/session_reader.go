@@ -30,7 +30,8 @@ type reader struct {
 	next    int64
 	matches int
 	dropped int64
-	pieces  []pieceEntry // for JSON
+	why     *gateway.JSONError // some of that is not there; nil: a limit took it
+	pieces  []pieceEntry       // for JSON
 	bytes   int
 }
 
@@ -85,6 +86,7 @@ func (r *reader) pages(ctx context.Context, each func(api.Piece) error) error {
 			return err
 		}
 		r.dropped += o.Dropped
+		r.why = cmp.Or(r.why, o.Why)
 		r.matches += o.Matches
 		for _, p := range o.Pieces {
 			if err := each(p); err != nil {
@@ -170,7 +172,7 @@ func (r *reader) follow(ctx context.Context) error {
 	err := r.client.Follow(ctx, r.session, r.next, func(event api.Event) error {
 		switch {
 		case event.Dropped > 0:
-			r.app.warn(missing(event.Dropped))
+			r.app.warn(missing(event.Dropped, event.Why))
 		case event.Missed > 0 && r.query.Command != "":
 			return r.rest(ctx)
 		case event.Piece != nil && (r.query.Stream == "" || event.Piece.Stream == r.query.Stream):
@@ -200,8 +202,12 @@ func (r *reader) rest(ctx context.Context) error {
 	return errEnough
 }
 
-func missing(bytes int64) string {
-	return fmt.Sprintf("%d bytes of the output are no longer there", bytes)
+func missing(bytes int64, why *gateway.JSONError) string {
+	text := fmt.Sprintf("%d bytes of the output are no longer there", bytes)
+	if why != nil {
+		text += ": " + why.Message
+	}
+	return text
 }
 
 // end says what else there is to say.
@@ -213,7 +219,7 @@ func (r *reader) end(cursor bool) error {
 		}
 	}
 	if r.dropped > 0 {
-		a.warn(missing(r.dropped))
+		a.warn(missing(r.dropped, r.why))
 	}
 	if cursor {
 		a.out.say(fmt.Sprintf("gateway: the cursor is %d", r.next))

@@ -114,7 +114,7 @@ func (t *takeover) event(ctx context.Context, e api.Event) {
 	case e.Missed > 0:
 		t.missed(ctx)
 	case e.Dropped > 0:
-		t.app.warn(missing(e.Dropped))
+		t.app.warn(missing(e.Dropped, e.Why))
 	case e.Piece != nil:
 		t.keyboard.hear()
 		t.show(e.Piece.Data)

@@ -40,8 +40,13 @@ func failed(op, path string, err error) *Error {
 		err = inner.Err
 	}
 	e := &Error{Op: op, Path: path, Err: err, code: "transcript.disk"}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	switch {
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		e.hint = "make room on the disk; commands go on, but their output is not kept meanwhile"
+	case errors.Is(err, fs.ErrNotExist):
+		e.hint = "somebody has removed it; commands go on, but their output is kept in another session only"
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		e.hint = "this machine or its limits (ulimit -n) let no more files be opened; commands go on, but their output is not kept meanwhile"
 	}
 	return e
 }

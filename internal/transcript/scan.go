@@ -177,7 +177,8 @@ func (s *scan) fetch() (Cursor, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
-		s.seek = b.segmentEnd // it was dropped meanwhile
+		s.log.gone(b, err)
+		s.seek = b.segmentEnd
 	}
 }
 

@@ -58,6 +58,40 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// Whoever reads what somebody has removed is told that, and not that the limit took it.
+func TestWhyOfWhatWasRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "log")
+	live, err := transcript.Create(dir, transcript.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	write := func() {
+		t.Helper()
+		if _, err := live.Append(stdout, bytesAt(live.End(), 500)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	past, err := transcript.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*transcript.Log{past, live, live} {
+		page, err := l.View(0, l.End()).Read(0, 10_000)
+		if err != nil || page.Dropped != int64(l.End()) {
+			t.Errorf("Read = %d dropped, %v, want %d", page.Dropped, err, l.End())
+		}
+		if err := l.Why(l.End()-1, l.End()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("Why(%d, %[1]d) = %v, want %v", l.End()-1, err, fs.ErrNotExist)
+		}
+		write() // into a file that has no name any more
+	}
+}
+
 // Of a disk that is full now and then, for months, the last times are known.
 func TestWhyIsBounded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
