@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
 	"gateway/internal/transcript"
 )
 
@@ -127,12 +128,10 @@ func (f *follower) tell(e api.Event) error {
 	return f.send(e)
 }
 
-// output sends a page of the transcript.
+// output sends a page of the transcript. What can't be read is missed, with its cause: how
+// the command ends is told all the same.
 func (f *follower) output(end int64) error {
-	page, err := f.live.log.View(transcript.Cursor(f.at), transcript.Cursor(end)).Read(transcript.Cursor(f.at), followRead)
-	if err != nil {
-		return recordError(err)
-	}
+	page, unread := f.live.log.View(transcript.Cursor(f.at), transcript.Cursor(end)).Read(transcript.Cursor(f.at), followRead)
 	if page.Dropped > 0 {
 		why := whyDropped(f.live.log, f.at, f.at+page.Dropped)
 		if err := f.send(api.Event{Time: stamp(), Event: "dropped", Dropped: page.Dropped, Why: why}); err != nil {
@@ -146,7 +145,12 @@ func (f *follower) output(end int64) error {
 		}
 	}
 	f.at = max(int64(page.Next), f.at)
-	if len(page.Chunks) == 0 {
+	if unread != nil {
+		if err := f.send(api.Event{Time: stamp(), Event: "dropped", Dropped: end - f.at, Why: gateway.NewJSONError(unread)}); err != nil {
+			return err
+		}
+	}
+	if unread != nil || len(page.Chunks) == 0 {
 		f.at = end // nothing of it is left
 	}
 	f.live.pace.move(f)

@@ -59,6 +59,38 @@ func TestOutputThatCannotBeKept(t *testing.T) {
 	check("closed", api.Query{Command: last.ID, Tail: 10})
 }
 
+// A caller whose output can't be read at the moment misses it, with the cause, but not how
+// the command has ended.
+func TestOutputThatCannotBeRead(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	run(t, c, s.ID, "echo first")
+	files, err := filepath.Glob(filepath.Join(state, "sessions", s.ID, "transcript-*"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.Chmod(files[0], 0o644); err != nil { // which is refused
+		t.Fatal(err)
+	}
+	var dropped int64
+	var why *gateway.JSONError
+	var last *api.Command
+	err = c.Exec(t.Context(), s.ID, api.Run{Text: "echo said; (exit 3)"}, func(e api.Event) error {
+		if dropped += e.Dropped; e.Dropped > 0 {
+			why = e.Why
+		}
+		last = e.Command
+		return nil
+	})
+	if err != nil || dropped != int64(len("said\n")) || why == nil || why.Code != "transcript.unsafe" {
+		t.Errorf("Exec = %v, %d bytes dropped because of %+v", err, dropped, why)
+	}
+	if last == nil || last.Result == nil || last.Result.ExitCode != 3 {
+		t.Errorf("the command is %+v", last)
+	}
+}
+
 // Who asks for what was said in a session whose record somebody has removed is told that,
 // and not that the daemon's limit took it, or that the disk can't be written to.
 func TestRecordThatWasRemoved(t *testing.T) {
