@@ -108,7 +108,11 @@ func lend(ctx context.Context, conn *net.UnixConn, t transport.Transport) {
 		err = lines.Decode(&borrow)
 	}
 	if err != nil {
-		l.tell(api.LendEvent{Failed: api.NewLendError(fmt.Errorf("daemon: lend: %w", err))})
+		// Nothing has run: a connection of the borrower's own may do better.
+		l.tell(api.LendEvent{Failed: api.NewLendError(&transport.Error{
+			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: lend: %v", err), Err: err,
+			Hint: "it may have no descriptors left (ulimit -n): close some of its sessions",
+		})})
 		return
 	}
 	sizes := make(chan transport.Size, 1)

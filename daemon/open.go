@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -195,7 +196,11 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 // recordError explains why a session can't be: what could not be told after a
 // crash is not begun.
 func recordError(err error) error {
-	return &transport.Error{Code: "internal", Message: fmt.Sprintf("daemon: record of the session: %v", err), Hint: "see that the state directory can be written to", Err: err}
+	e := &transport.Error{Code: "internal", Message: fmt.Sprintf("daemon: record of the session: %v", err), Hint: "see that the state directory can be written to", Err: err}
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		e.Code, e.Hint = "session.limit", "this machine or its limits (ulimit -n) let the daemon open no more files: close some sessions"
+	}
+	return e
 }
 
 // restTime is how long a session keeps its transcript open behind a command: the next

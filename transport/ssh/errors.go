@@ -95,6 +95,8 @@ func (c *Config) dialError(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return c.failure(codeRefused, err, "nothing listens on this port: check the port, and whether sshd runs",
 			"connection refused")
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return c.failure(codeLimit, err, "this machine or its limits (ulimit -n) let no more connections be opened", "%s", reason(err))
 	}
 	return c.failure(codeUnreachable, err, "check the network: route, VPN, jump", "%s", reason(err))
 }
