@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"gateway/transport"
 )
 
 // ErrRunning is what [Listen] returns where a daemon listens already.
@@ -72,6 +74,9 @@ func takeOver(ctx context.Context, path, records string) (place, kept *Lock, err
 			held = records
 			if kept, err = tryLock(held); err != nil {
 				place.Release()
+			}
+			if e, ok := errors.AsType[*transport.Error](err); ok {
+				e.Hint = elsewhereRecorded
 			}
 		}
 		if !errors.Is(err, ErrHeld) {

@@ -64,6 +64,9 @@ func checkLength(path string) error {
 // elsewhere is the remedy where the place is the problem.
 const elsewhere = "name another file in a directory of your own with the key socket of the configuration, or with GATEWAY_SOCKET"
 
+// elsewhereRecorded is elsewhere for the daemon's records.
+const elsewhereRecorded = "set XDG_STATE_HOME to a directory of your own that can be written to, on a file system that has locks"
+
 func fail(cause error, hint, format string, args ...any) error {
 	return &transport.Error{Code: "daemon.unreachable", Message: "daemon: " + fmt.Sprintf(format, args...), Hint: hint, Err: cause}
 }
