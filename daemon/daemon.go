@@ -78,6 +78,7 @@ type Daemon struct {
 	perHost  map[string]int         // open and being opened
 	past     map[string]api.Session // those that are over, by id
 	draining bool
+	ending   chan struct{} // closed with draining
 	pruned   time.Time
 }
 
@@ -86,7 +87,7 @@ type Daemon struct {
 func New(config Config) (*Daemon, error) {
 	d := &Daemon{
 		config: config.withDefaults(), started: time.Now(),
-		events: &events{}, questions: newQuestions(),
+		events: &events{}, questions: newQuestions(), ending: make(chan struct{}),
 		sessions: map[string]*live{}, names: map[scoped]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
 	}
 	d.pool = newPool(d.config.Linger)
@@ -189,7 +190,10 @@ func (d *Daemon) Sessions() int {
 // Drain closes all sessions in order. Commands that run may end until ctx does.
 func (d *Daemon) Drain(ctx context.Context) {
 	d.mu.Lock()
-	d.draining = true
+	if !d.draining {
+		d.draining = true
+		close(d.ending)
+	}
 	open := slices.Collect(maps.Values(d.sessions))
 	d.mu.Unlock()
 	var all sync.WaitGroup

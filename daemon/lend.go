@@ -23,8 +23,9 @@ import (
 // Lend answers [api.Lend]: it starts a program for another process of the user
 // on a connection that is open, and carries its streams. find returns that
 // connection, if it is open, and what gives it back. The request lasts until
-// the borrower is gone, or its context.
-func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool)) http.Handler {
+// the borrower is gone, or its context. Once ending is closed, borrowers are told:
+// one that has nothing to do may go.
+func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool), ending <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request api.Lend
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -50,7 +51,7 @@ func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool)) 
 			// had to wait for another one would do better with its own.
 			t = all.Whole()
 		}
-		lend(r.Context(), conn, t)
+		lend(r.Context(), conn, t, ending)
 	})
 }
 
@@ -92,7 +93,7 @@ type loan struct {
 }
 
 // lend serves one borrower, until the other end of conn is closed or ctx ends.
-func lend(ctx context.Context, conn *net.UnixConn, t transport.Transport) {
+func lend(ctx context.Context, conn *net.UnixConn, t transport.Transport, ending <-chan struct{}) {
 	ctx, gone := context.WithCancel(ctx)
 	defer gone()
 	context.AfterFunc(ctx, func() { conn.Close() })
@@ -142,6 +143,11 @@ func lend(ctx context.Context, conn *net.UnixConn, t transport.Transport) {
 	})
 	if terminal, ok := l.program.(transport.Terminal); ok {
 		all.Go(func() { resize(ctx, terminal, sizes) })
+	}
+	select {
+	case <-ending:
+		l.tell(api.LendEvent{Ending: true})
+	case <-ctx.Done():
 	}
 	<-ctx.Done()
 	conn.Close() // before a hang-up of ours can be told as the program's end

@@ -39,7 +39,7 @@ func lender(ctx context.Context, t transport.Transport) *http.Server {
 		}
 		loans.Add(1)
 		return t, func() { loans.Add(-1) }, true
-	}))
+	}, nil))
 	return &http.Server{Handler: routes, BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 

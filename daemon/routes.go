@@ -54,7 +54,7 @@ func (d *Daemon) Handler() http.Handler {
 	}
 	mux.Handle(routeLend, Lend(func(l api.Lend) (transport.Transport, func(), bool) {
 		return d.pool.warm(l.Key, &asker{interactive: l.Interactive})
-	}))
+	}, d.ending))
 	return mux
 }
 

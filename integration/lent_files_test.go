@@ -27,7 +27,7 @@ func TestCpBorrows(t *testing.T) {
 				t.Error("nobody is there to ask")
 			}
 			return tr, func() {}, tr != nil
-		})
+		}, nil)
 	}
 	u := newUser(t, "hosts:\n  web1: "+entryAt(server, proxy.Port())+"\n")
 	base := u.env

@@ -29,7 +29,7 @@ import (
 // lent returns tr as another process would borrow it from the daemon.
 func lent(t testing.TB, tr transport.Transport) transport.Transport {
 	t.Helper()
-	path := serveSocket(t, daemon.Lend(func(api.Lend) (transport.Transport, func(), bool) { return tr, func() {}, true }))
+	path := serveSocket(t, daemon.Lend(func(api.Lend) (transport.Transport, func(), bool) { return tr, func() {}, true }, nil))
 	borrowed, err := client.Borrow(t.Context(), func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }, api.Lend{})
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestExecBorrows(t *testing.T) {
 		return daemon.Lend(func(l api.Lend) (transport.Transport, func(), bool) {
 			asked <- l
 			return open, func() {}, found
-		})
+		}, nil)
 	}
 	newer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUpgradeRequired)

@@ -28,8 +28,9 @@ type machine struct {
 	transfer.Machine
 	home string
 
-	opened chan struct{} // closed once Machine and home are set, or err is
+	opened chan struct{} // closed once Machine, home and over are set, or err is
 	err    error
+	over   chan struct{} // closed with Machine, where its connection is lent
 
 	users int // guarded by the machines' mu, as is what follows
 	gone  bool
@@ -95,7 +96,29 @@ func (ms *machines) open(ctx context.Context, m *machine, host string) {
 		ms.mu.Lock()
 		defer ms.mu.Unlock()
 		ms.forget(host, m)
+		return
 	}
+	if lent, ok := connection.Transport.(interface{ Ending() <-chan struct{} }); ok {
+		m.over = make(chan struct{})
+		go ms.leave(lent.Ending(), host, m) // ends with the machine
+	}
+}
+
+// leave gives a machine up once the daemon that has lent its connection is about to end,
+// which waits for all who use one.
+func (ms *machines) leave(ending <-chan struct{}, host string, m *machine) {
+	select {
+	case <-ending:
+	case <-m.over:
+		return
+	}
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if m.users == 0 && !m.gone {
+		m.idle.Stop()
+		go m.close()
+	}
+	ms.forget(host, m)
 }
 
 // release gives a machine back. gone: nobody else is to get it.
@@ -134,6 +157,9 @@ func (m *machine) close() {
 	<-m.opened
 	if m.err == nil {
 		m.Machine.Close()
+		if m.over != nil {
+			close(m.over)
+		}
 	}
 }
 

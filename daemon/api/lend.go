@@ -73,6 +73,8 @@ type LendEvent struct {
 	// End is told before the pipe ends: its end alone may be the daemon's.
 	End  *LendEnd  `json:"end,omitempty"`
 	Exit *LendExit `json:"exit,omitempty"`
+	// Ending: the daemon is about to end, and waits for those who use what it has lent.
+	Ending bool `json:"ending,omitempty"`
 }
 
 // LendEnd is the end of one stream: of an output without an error, it is the

@@ -108,6 +108,8 @@ func (l *loan) follow() {
 			l.ends[e.End.Stream].tell(held(e.End.Error))
 		case e.Exit != nil:
 			l.finish(transport.Exit{Code: e.Exit.Code, Signal: e.Exit.Signal}, held(e.Exit.Error))
+		case e.Ending:
+			l.transport.endingOnce.Do(func() { close(l.transport.ending) })
 		}
 	}
 }

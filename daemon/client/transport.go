@@ -26,6 +26,9 @@ type Transport struct {
 	asking  api.Lend
 	account string
 
+	ending     chan struct{} // closed by the first loan that hears of it
+	endingOnce sync.Once
+
 	mu     sync.Mutex // guards what follows
 	closed bool
 	spare  *lease // has not carried a program yet
@@ -38,7 +41,7 @@ var _ transport.Remote = (*Transport)(nil)
 // has open for what asking describes. The error's code is session.not_found if
 // it has none, and daemon.version or daemon.unreachable if nobody knows.
 func Borrow(ctx context.Context, dial func(context.Context) (net.Conn, error), asking api.Lend) (*Transport, error) {
-	t := &Transport{dial: dial, asking: asking, loans: map[*loan]bool{}}
+	t := &Transport{dial: dial, asking: asking, loans: map[*loan]bool{}, ending: make(chan struct{})}
 	var err error
 	t.spare, err = t.lease(ctx)
 	if err != nil {
@@ -51,6 +54,10 @@ func Borrow(ctx context.Context, dial func(context.Context) (net.Conn, error), a
 // Account implements [transport.Remote]. It is empty for a connection that is
 // not remote.
 func (t *Transport) Account() string { return t.account }
+
+// Ending is closed once the daemon, which is about to end, waits for the programs that run:
+// who has nothing to do with them at the moment had better close them.
+func (t *Transport) Ending() <-chan struct{} { return t.ending }
 
 // Close implements [transport.Transport].
 func (t *Transport) Close() error {
