@@ -144,11 +144,6 @@ func (s *live) resize(ctx context.Context, size transport.Size) error {
 // acknowledge has a lost session listed no more.
 func (d *Daemon) acknowledge(s api.Session) api.Session {
 	s.State = api.Closed
-	if err := (&record{dir: d.recordDir(s.ID)}).saveSession(s); err != nil {
-		d.config.Log.Warn("record of a session", "session", s.ID, "error", err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.past[s.ID] = s
+	d.rewrite(s.ID, func(past *api.Session) { past.State = api.Closed })
 	return s
 }

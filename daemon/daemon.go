@@ -3,12 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,7 +16,6 @@ import (
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/hosts"
-	"gateway/internal/transcript"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -80,91 +76,30 @@ type Daemon struct {
 	draining bool
 	ending   chan struct{} // closed with draining
 	pruned   time.Time
+
+	inherited chan struct{} // closed once past has what an earlier daemon has left
+	rewriting sync.Mutex    // held while the record of one of past is changed; taken before mu
 }
 
-// New returns a daemon, and takes over what an earlier one has left: sessions
-// that it had open are lost.
+// New returns a daemon, which takes over what an earlier one has left: sessions
+// that it had open are lost. To read that may take longer than a caller waits for a
+// daemon, on a disk that is slow: it answers meanwhile, and only who asks for a session
+// waits.
 func New(config Config) (*Daemon, error) {
 	d := &Daemon{
 		config: config.withDefaults(), started: time.Now(),
-		events: &events{}, questions: newQuestions(), ending: make(chan struct{}),
+		events: &events{}, questions: newQuestions(), ending: make(chan struct{}), inherited: make(chan struct{}), pruned: time.Now(),
 		sessions: map[string]*live{}, names: map[scoped]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
 	}
 	d.pool = newPool(d.config.Linger)
 	d.ledger = gateway.NewLedger(filepath.Join(d.config.StateDir, "open"))
 	d.clients = newClients(d.config.Grace, d.closeOf)
-	if err := d.inherit(); err != nil {
+	left, err := d.records()
+	if err != nil {
 		return nil, err
 	}
+	go d.inherit(left) // Drain waits for it
 	return d, nil
-}
-
-// root is the directory of the records.
-func (d *Daemon) root() string { return filepath.Join(d.config.StateDir, "sessions") }
-
-func (d *Daemon) recordDir(id string) string { return filepath.Join(d.root(), id) }
-
-// inherit reads the records of earlier daemons.
-func (d *Daemon) inherit() error {
-	if err := os.MkdirAll(d.root(), 0o700); err != nil {
-		return fmt.Errorf("daemon: state: %w", err)
-	}
-	entries, err := os.ReadDir(d.root())
-	if err != nil {
-		return fmt.Errorf("daemon: state: %w", err)
-	}
-	for _, entry := range entries {
-		dir := filepath.Join(d.root(), entry.Name())
-		s, whole, err := loadSession(dir)
-		if err == nil && s.ID != entry.Name() {
-			err = fmt.Errorf("it is of %.40q", s.ID)
-		}
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) { // it was never opened
-				d.config.Log.Warn("record of a session", "directory", dir, "error", err)
-			}
-			continue
-		}
-		if !whole {
-			s, err = (&record{dir: dir}).conclude(s)
-			if err != nil {
-				d.config.Log.Warn("record of a session", "session", s.ID, "error", err)
-			}
-		}
-		d.past[s.ID] = outline(s)
-	}
-	d.prune()
-	d.forget()
-	return nil
-}
-
-// The limits of the records, as of the contract's spools.
-const (
-	maxRecords   = 1 << 30
-	maxRecordAge = 7 * 24 * time.Hour
-)
-
-// prune removes the records that are too old, and the oldest beyond the limit,
-// now and then.
-func (d *Daemon) prune() {
-	d.mu.Lock()
-	due := time.Since(d.pruned) > time.Hour
-	if due {
-		d.pruned = time.Now()
-	}
-	d.mu.Unlock()
-	if !due {
-		return
-	}
-	removed, err := transcript.Prune(d.root(), maxRecords, maxRecordAge, d.holds)
-	if err != nil {
-		d.config.Log.Warn("records", "error", err)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, dir := range removed {
-		delete(d.past, filepath.Base(dir))
-	}
 }
 
 // holds reports whether a directory belongs to a session that is open, or being
@@ -206,6 +141,10 @@ func (d *Daemon) Drain(ctx context.Context) {
 	all.Wait()
 	d.pool.unused(ctx) // commands of borrowers may end, too
 	d.pool.close()
+	select {
+	case <-d.inherited:
+	case <-ctx.Done(): // the next daemon reads the rest
+	}
 }
 
 // A scoped name is unique. Those who can't see each other's sessions choose the
@@ -222,21 +161,17 @@ func (d *Daemon) find(scope, name string) (*live, error) {
 	if s == nil {
 		s = d.sessions[d.names[scoped{scope, name}]]
 	}
-	var several []string
-	if s == nil && scope == "" {
-		for n, id := range d.names {
-			if n.name == name && d.sessions[id] != nil {
-				s, several = d.sessions[id], append(several, id)
-			}
-		}
-		if own, ok := d.ownLocked(name); ok && s != nil {
-			several = append(several, own.ID+" (yours, which is "+string(own.State)+")")
+	d.mu.Unlock()
+	if s == nil {
+		if err := d.known(); err != nil {
+			return nil, err
 		}
 	}
-	d.mu.Unlock()
-	if len(several) > 1 {
-		slices.Sort(several)
-		return nil, usage("use the id: "+strings.Join(several, ", "), "there are %d sessions named %s", len(several), name)
+	if s == nil && scope == "" {
+		var err error
+		if s, err = d.ofOthers(name); err != nil {
+			return nil, err
+		}
 	}
 	if s != nil && s.visible(scope) {
 		return s, nil
@@ -245,6 +180,27 @@ func (d *Daemon) find(scope, name string) (*live, error) {
 		return nil, closedError(past)
 	}
 	return nil, d.notFound(scope, name)
+}
+
+// ofOthers returns the open session that somebody with a scope has named so; nil if
+// there is none.
+func (d *Daemon) ofOthers(name string) (s *live, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var several []string
+	for n, id := range d.names {
+		if n.name == name && d.sessions[id] != nil {
+			s, several = d.sessions[id], append(several, id)
+		}
+	}
+	if own, ok := d.ownLocked(name); ok && s != nil {
+		several = append(several, own.ID+" (yours, which is "+string(own.State)+")")
+	}
+	if len(several) > 1 {
+		slices.Sort(several)
+		return nil, usage("use the id: "+strings.Join(several, ", "), "there are %d sessions named %s", len(several), name)
+	}
+	return s, nil
 }
 
 // over returns a session that is over by its id, or the last one of a name.
@@ -272,7 +228,7 @@ func (d *Daemon) ownLocked(name string) (found api.Session, ok bool) {
 // pastOf returns the session that is meant where [Daemon.find] has failed with err,
 // if that is because it is over.
 func (d *Daemon) pastOf(scope, name string, err error) (api.Session, bool) {
-	if gateway.Code(err) == "usage" { // the name has several meanings
+	if gateway.Code(err) != "session.closed" { // the name has several meanings, or is not known yet
 		return api.Session{}, false
 	}
 	return d.over(scope, name)

@@ -28,11 +28,12 @@ const (
 // The id says which session it is of.
 func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 	name, _, _ := strings.Cut(id, ".")
-	if s, err := d.find(scope, name); err == nil {
+	s, err := d.find(scope, name)
+	if err == nil {
 		if c, ok := s.past(id); ok {
 			return s.filled(c, limit), nil
 		}
-	} else if past, ok := d.over(scope, name); ok {
+	} else if past, ok := d.pastOf(scope, name, err); ok {
 		dir := d.recordDir(past.ID)
 		if c, ok := recorded(dir, id); ok {
 			log, err := d.pastLogs.open(dir)
@@ -41,6 +42,8 @@ func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 			}
 			return filled(log, concluded(past, c, log), limit), nil
 		}
+	} else if gateway.Code(err) == "daemon.unreachable" { // nobody knows yet
+		return api.Command{}, err
 	}
 	return api.Command{}, noCommand(id)
 }

@@ -133,8 +133,7 @@ const (
 	unrecorded = "how it ended could not be recorded"
 )
 
-// conclude adds to such a session what its record says about it, and writes that its
-// end is not known. The result of what it was running is for [concluded] to make: to
+// conclude adds to such a session what its record says about it. The result of what it was running is for [concluded] to make: to
 // count what that has said is to read all of it.
 func (r *record) conclude(s api.Session) (api.Session, error) {
 	if !s.State.Over() {
@@ -156,7 +155,7 @@ func (r *record) conclude(s api.Session) (api.Session, error) {
 		c.To = max(s.To, c.From)
 		c.State, c.Prompt = string(session.Unknown), nil
 	}
-	return s, errors.Join(err, r.saveSession(s))
+	return s, err
 }
 
 // unknown returns a command of whose end nothing is known, with a result that says

@@ -169,6 +169,9 @@ func (d *Daemon) openSession(q *request) error {
 }
 
 func (d *Daemon) listSessions(q *request) error {
+	if err := d.known(); err != nil {
+		return err
+	}
 	return q.reply(d.list(q.scope, q.r.URL.Query().Get("all") != ""))
 }
 
