@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,6 +67,32 @@ func TestOutputIsOfTheCommandsSession(t *testing.T) {
 		if _, err := c.Close(t.Context(), a.ID); err != nil && gateway.Code(err) != "session.closed" {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Who follows a session has had the output: a megabyte of it with each result is too much
+// where hundreds do, and are slow.
+func TestFollowTellsNothingTwice(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	const size = 100_000
+	run(t, c, s.ID, "head -c 100000 /dev/zero; (exit 3)")
+	enough := errors.New("enough")
+	var said int
+	err := c.Follow(t.Context(), s.ID, 0, func(e api.Event) error {
+		if e.Piece != nil {
+			said += len(e.Piece.Data)
+		}
+		if e.Event != "result" {
+			return nil
+		}
+		if r := e.Command.Result; r == nil || r.ExitCode != 3 || r.StdoutBytes != size || len(r.Stdout) > 1 || !r.Truncated {
+			t.Errorf("the result has %d bytes: %+v", len(r.Stdout), e.Command)
+		}
+		return enough
+	})
+	if !errors.Is(err, enough) || said != size {
+		t.Errorf("Follow = %v behind %d bytes, want %d", err, said, size)
 	}
 }
 

@@ -240,6 +240,10 @@ func (d *Daemon) stream(q *request) error {
 	if err != nil {
 		return err
 	}
+	limit, err := q.number("limit", resultLimit)
+	if err != nil {
+		return err
+	}
 	s, err := d.session(q)
 	if err != nil {
 		return err
@@ -247,7 +251,7 @@ func (d *Daemon) stream(q *request) error {
 	if err := http.NewResponseController(q.w).Flush(); err != nil {
 		return err
 	}
-	return s.follow(q.context(), since, nil, resultLimit, q.line)
+	return s.follow(q.context(), since, nil, int(limit), q.line)
 }
 
 func (d *Daemon) screen(q *request, s *live) error {

@@ -150,10 +150,10 @@ func (c *Client) Reset(ctx context.Context, name string) error {
 }
 
 // Follow calls each with what happens in a session: its output from a cursor on,
-// and its commands. It ends when each returns an error, which it returns, or
-// with the session, and returns nil then.
+// and its commands, whose results hold a byte of each stream at most. It ends when
+// each returns an error, which it returns, or with the session, and returns nil then.
 func (c *Client) Follow(ctx context.Context, name string, since int64, each func(api.Event) error) error {
-	return stream(ctx, c, http.MethodGet, sessionPath(name)+"/stream?since="+strconv.FormatInt(since, 10), nil, decodeEvent, each)
+	return stream(ctx, c, http.MethodGet, sessionPath(name)+"/stream?limit=1&since="+strconv.FormatInt(since, 10), nil, decodeEvent, each)
 }
 
 // Events calls each with what happens to all sessions, from an event's number
