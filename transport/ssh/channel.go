@@ -19,9 +19,11 @@ type channel struct {
 	group  string // see [transport.Together]
 
 	// started is closed when data may be sent: in a session, once the machine
-	// has said yes or no to its program. sshd's window is 0 until then anyway.
-	started  chan struct{}
-	startErr error // set before started is closed
+	// has said yes or no to its program, or that has said something: some servers never
+	// answer. sshd's window is 0 until then anyway.
+	started   chan struct{}
+	startOnce sync.Once
+	startErr  error // set before started is closed
 
 	// gone is closed when x/crypto is done with the channel: the peer closed it,
 	// or the connection is dead. lost tells which.
@@ -58,6 +60,7 @@ func newChannel(c *conn, remote gossh.Channel, group string) *channel {
 // serve.
 func (ch *channel) read(final func() error, sources ...io.Reader) *stream {
 	s := newStream(len(sources), final)
+	s.came = func() { ch.begin(nil) }
 	for _, source := range sources {
 		ch.left.Add(1)
 		go func() { // ends with the connection or after stop, but for a call of whom it is delivered to
@@ -67,6 +70,14 @@ func (ch *channel) read(final func() error, sources ...io.Reader) *stream {
 	}
 	ch.streams = append(ch.streams, s)
 	return s
+}
+
+// begin lets data be sent, or gives err to who tries. The first call counts.
+func (ch *channel) begin(err error) {
+	ch.startOnce.Do(func() {
+		ch.startErr = err
+		close(ch.started)
+	})
 }
 
 // leave counts a goroutine out; after the last the connection forgets the

@@ -205,7 +205,7 @@ func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
 		return nil, target.tunnelError(ctx, c, err)
 	}
 	ch := newChannel(c, remote, "")
-	close(ch.started)
+	ch.begin(nil)
 	t := &tunnelConn{channel: ch, in: ch.read(ch.ended, remote, remote.Stderr())}
 	if !c.spawn(func() { ch.serve(requests, nil) }) {
 		ch.leave() // in its place

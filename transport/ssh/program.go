@@ -34,6 +34,9 @@ func execute(command string) launch {
 type program struct {
 	*channel
 
+	answered chan struct{} // closed once the machine has answered, or nothing more will come
+	refused  error         // why it did not start; set before answered is closed
+
 	life     context.Context // ends once exit and err are final
 	exited   <-chan struct{} // life's end
 	settle   func()          // ends life
@@ -50,7 +53,7 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 		return nil, err
 	}
 	life, settle := context.WithCancel(context.Background())
-	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), life: life, exited: life.Done(), settle: settle}
+	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), answered: make(chan struct{}), life: life, exited: life.Done(), settle: settle}
 	streams(p)
 	served := c.spawn(func() {
 		p.serve(requests, p.request)
@@ -59,7 +62,11 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 	if !served {
 		p.leave() // in its place: else the connection would never be spent
 	}
-	if !served || !c.spawn(func() { p.launch(l) }) {
+	if !served || !c.spawn(func() {
+		p.refused = p.launch(l)
+		p.begin(p.refused)
+		close(p.answered)
+	}) {
 		p.stop(transport.ErrClosed, "")
 		return nil, c.closedError()
 	}
@@ -69,11 +76,11 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 	ctx, cancel := context.WithTimeoutCause(ctx, c.config.ConnectTimeout, errTimeout)
 	defer cancel()
 	select {
-	case <-p.started:
-		if p.startErr == nil {
+	case <-p.answered:
+		if p.refused == nil {
 			return p, nil
 		}
-		err = p.startErr
+		err = p.refused
 	case <-ctx.Done():
 		if err = c.config.given(ctx, "starting a program"); err == nil {
 			err = c.config.failure(codeLost, context.DeadlineExceeded, "it may have started",
@@ -86,41 +93,39 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 
 // launch sends the requests, in this order and without waiting in between,
 // and reads the answer to the last one: x/crypto can't wait for it later.
-func (p *program) launch(l launch) {
-	defer close(p.started)
+func (p *program) launch(l launch) error {
 	if l.pty != nil {
 		// Off a person's terminal nobody waits for the answer: a program that
 		// needs a terminal notices itself.
 		ok, err := p.remote.SendRequest("pty-req", l.wait, l.pty)
 		if l.wait && err == nil && !ok {
-			p.refuse(p.conn.config.failure(codePTYRefused, nil, "the account may have no terminal (PermitTTY no, or restrict in authorized_keys): run a command without -t",
+			return p.refuse(p.conn.config.failure(codePTYRefused, nil, "the account may have no terminal (PermitTTY no, or restrict in authorized_keys): run a command without -t",
 				"the server refuses a terminal"))
-			return
 		}
 	}
 	ok, err := p.remote.SendRequest(l.request, true, l.payload)
 	switch {
 	case err == nil && ok:
+		return nil
 	case err != nil && !errors.Is(err, io.EOF):
-		p.refuse(p.conn.lostError())
+		return p.refuse(p.conn.lostError())
 	case err != nil: // the channel ended before the answer; serve knows more
 		<-p.gone
 		<-p.exited
-		p.startErr = p.err
+		return p.err
 	case l.request == "subsystem":
-		p.refuse(p.conn.config.failure(codeNoSubsystem, nil, "the server has no such subsystem; dropbear needs an sftp-server installed, sshd a Subsystem line",
+		return p.refuse(p.conn.config.failure(codeNoSubsystem, nil, "the server has no such subsystem; dropbear needs an sftp-server installed, sshd a Subsystem line",
 			"the server refuses the subsystem"))
-	default:
-		p.refuse(p.conn.config.failure(codeForcedCommand, nil, "the account may be restricted to something else, such as file transfer",
-			"the server refuses to run a program"))
 	}
+	return p.refuse(p.conn.config.failure(codeForcedCommand, nil, "the account may be restricted to something else, such as file transfer",
+		"the server refuses to run a program"))
 }
 
-// refuse ends a program that never ran.
-func (p *program) refuse(err error) {
-	p.startErr = err
+// refuse ends a program that never ran, and returns why.
+func (p *program) refuse(err error) error {
 	p.finish(transport.Exit{}, err)
 	p.stop(err, "")
+	return err
 }
 
 // finish settles how the program ended. The first call counts.

@@ -25,6 +25,7 @@ type stream struct {
 	end     error  // set by stop: what Read returns at once
 	to      func([]byte)
 	over    func(error)
+	came    func() // called with what comes first
 
 	writing sync.Mutex // held while to or over is called
 	told    sync.Once  // over was called
@@ -113,8 +114,11 @@ func (s *stream) stop(err error) {
 // soon as r yields something.
 func (s *stream) pump(r io.Reader) {
 	buf := make([]byte, minPump)
-	for {
+	for first := true; ; first = false {
 		n, err := r.Read(buf)
+		if n > 0 && first {
+			s.came()
+		}
 		if n > 0 && !s.put(buf[:n]) {
 			return
 		}
