@@ -31,6 +31,10 @@ type conn struct {
 	// equally unset), and is itself ended by what they say if they are told in that moment.
 	apart bool
 
+	// terse: tinysshd answers what is asked on no channel with UNIMPLEMENTED (RFC 4253 section
+	// 11.4), which x/crypto does not know, and ends the connection for.
+	terse bool
+
 	ended chan struct{} // closed once x/crypto is through with it and under has been called
 
 	mu      sync.Mutex     // guards what follows
@@ -56,6 +60,7 @@ func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, re
 	c := &conn{
 		config: config, mux: mux, wire: w, under: under, ended: make(chan struct{}),
 		apart:  bytes.Contains(mux.ServerVersion(), []byte("dropbear")),
+		terse:  bytes.Contains(mux.ServerVersion(), []byte("tinyssh")),
 		groups: map[string]int{}, channels: map[*channel]bool{},
 	}
 	go c.watch(channels, requests)

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -54,6 +55,32 @@ func (p *pulse) beat(c *conn) {
 
 // askForLife returns once the peer has answered, or the connection has ended.
 func (c *conn) askForLife() error {
-	_, _, err := c.mux.SendRequest("keepalive@openssh.com", true, nil)
+	const request = "keepalive@openssh.com"
+	if !c.terse {
+		_, _, err := c.mux.SendRequest(request, true, nil)
+		return err
+	}
+	ch := c.begun()
+	if ch == nil {
+		return nil // nothing would be lost
+	}
+	_, err := ch.remote.SendRequest(request, true, nil)
+	if err == io.EOF && c.alive() {
+		return nil // its end is a sign of life, too
+	}
 	return err
+}
+
+// begun returns a channel whose requests are answered, if there is one.
+func (c *conn) begun() *channel {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ch := range c.channels {
+		select {
+		case <-ch.started:
+			return ch
+		default:
+		}
+	}
+	return nil
 }
