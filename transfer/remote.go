@@ -24,6 +24,7 @@ type Remote struct {
 	second     secondLink
 	hasher     *hasher
 	umasks     umasks
+	order      linkOrder
 }
 
 // openRemote begins to speak sftp over a connection. A server may accept to serve it, and
@@ -154,25 +155,6 @@ func (r *Remote) Mkdir(ctx context.Context, path string, perm fs.FileMode) error
 		return r.link.Chmod(at(path), perm|made.Mode()&fs.ModeSetgid) // of a group's directory
 	})
 	return r.problem("make the directory", path, r.explain(ctx, path, err))
-}
-
-// Symlink implements [Target].
-func (r *Remote) Symlink(ctx context.Context, target, path string) error {
-	part := partPath(at(path))
-	made := r.link.begin(func() (int, error) { return 0, r.link.Symlink(target, part) })
-	_, err := made.wait(ctx)
-	if err == nil {
-		err = r.rename(ctx, part, at(path))
-	}
-	if err != nil && (!made.over() || made.err == nil) { // it is there, or may be soon
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), Committing)
-		defer cancel()
-		_ = r.link.do(late, func() error { // there is nobody left to tell
-			<-made.done
-			return r.link.Remove(part)
-		})
-	}
-	return r.problem("make the symlink", path, r.explain(ctx, path, err))
 }
 
 // rename puts one file in the place of another, at one stroke where the server
