@@ -235,9 +235,13 @@ func TestAgentReadsOnBehindHalf(t *testing.T) {
 		t.Errorf("the rest = %s", s.text)
 	}
 
-	long := strings.Repeat("ä\n", 1000)
-	for limit := 300; limit < 303; limit++ {
-		s := a.do("run", args{"session": "s", "command": "yes ä | head -n 1000", "max_output": limit})
+	for limit := range 16 {
+		char := []string{"ä", "😀"}[limit%2]
+		long := strings.Repeat(char+"\n", 1000)
+		s := a.do("run", args{"session": "s", "command": "yes " + char + " | head -n 1000", "max_output": 300 + limit/2})
+		if len(s.Notes) > 0 {
+			t.Errorf("with %d bytes: %s", 300+limit/2, s.text)
+		}
 		first, more, _ := strings.Cut(s.Stdout, "\n[")
 		var left, cursor int
 		if _, err := fmt.Sscanf(more, "... %d bytes left out; output with id "+s.ID+", stream stdout and cursor %d", &left, &cursor); err != nil {

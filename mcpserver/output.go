@@ -180,7 +180,7 @@ func readsOn(o api.Output, cut int) int64 {
 
 // whole takes off the part of a character that a cut has left at the beginning.
 func whole(b []byte) []byte {
-	for i := 0; i < utf8.UTFMax-1 && i < len(b); i++ {
+	for i := 0; i < utf8.UTFMax && i < len(b); i++ {
 		if utf8.RuneStart(b[i]) {
 			return b[i:]
 		}
