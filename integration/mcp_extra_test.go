@@ -258,3 +258,33 @@ func TestAgentReadsOnBehindHalf(t *testing.T) {
 		}
 	}
 }
+
+// What a program has written of a character so far waits for the rest, however often
+// it is looked for, and in however many pieces it comes.
+func TestAgentReadsHalf(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	dir := t.TempDir()
+	a.do("exec", args{"host": "localhost", "command": "mkfifo 1 2", "cwd": dir})
+	id := a.do("run", args{"session": "s", "command": `printf 'a\360'; read -r _ <1; printf '\237'; read -r _ <2; printf '\230\200b\n'`, "cwd": dir, "wait_ms": 0}).ID
+	cursor, text := int64(0), ""
+	reads := func(so int64, want string) {
+		t.Helper()
+		var s said
+		eventually(t, "it has written", func() bool {
+			s = a.do("output", args{"id": id, "cursor": cursor})
+			written := cursor + s.Total
+			cursor, text = s.Cursor, text+s.Text
+			return written == so
+		})
+		if text != want || s.Next != "" && s.Text == "" {
+			t.Errorf("after %d bytes %q, want %q: %s", so, text, want, s.text)
+		}
+	}
+	reads(2, "a")
+	reads(2, "a")
+	a.do("exec", args{"host": "localhost", "command": "echo >1", "cwd": dir})
+	reads(3, "a")
+	a.do("exec", args{"host": "localhost", "command": "echo >2", "cwd": dir})
+	reads(7, "a😀b\n")
+}

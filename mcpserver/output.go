@@ -146,36 +146,36 @@ type ends struct {
 // ends cleans the two sides, the first one behind what was unfinished before.
 func (c *call) ends(o api.Output, before []byte, what string) ends {
 	head, tail := split(o)
-	end := whole(tail)
-	first, cut, valid := clean(append(before, head...))
+	all := joined(tail)
+	end := whole(all)
+	first, cut, valid := clean(append(before, joined(head)...))
 	last, rest, alsoValid := clean(end)
 	if !valid || !alsoValid {
 		c.invalid(what)
 	}
-	return ends{first, last, rest, o.Omitted + int64(len(cut)+len(tail)-len(end)), readsOn(o, len(cut))}
+	return ends{first, last, rest, o.Omitted + int64(len(cut)+len(all)-len(end)), beginOf(cut, head, o.Next)}
 }
 
 // split returns the two sides of what was left out.
-func split(o api.Output) (head, tail []byte) {
-	for _, p := range o.Pieces {
-		if p.At < o.Next {
-			head = append(head, p.Data...)
-		} else {
-			tail = append(tail, p.Data...)
-		}
+func split(o api.Output) (head, tail []api.Piece) {
+	n := 0
+	for n < len(o.Pieces) && o.Pieces[n].At < o.Next {
+		n++
 	}
-	return head, tail
+	return o.Pieces[:n], o.Pieces[n:]
 }
 
-// readsOn returns the cursor behind what is shown of the head: its last bytes, so
-// many, are the beginning of something and not shown.
-func readsOn(o api.Output, cut int) int64 {
-	for _, p := range slices.Backward(o.Pieces) {
-		if p.At < o.Next && cut > 0 && cut <= len(p.Data) {
-			return p.At + int64(len(p.Data)-cut)
+// beginOf returns the cursor of what pieces end with, or of their end if that is
+// nothing.
+func beginOf(rest []byte, pieces []api.Piece, end int64) int64 {
+	n := len(rest)
+	for _, p := range slices.Backward(pieces) {
+		if n > 0 && n <= len(p.Data) {
+			return p.At + int64(len(p.Data)-n)
 		}
+		n -= len(p.Data)
 	}
-	return o.Next
+	return end
 }
 
 // whole takes off the part of a character that a cut has left at the beginning.
@@ -213,7 +213,8 @@ func (c *call) output(in outputArgs) (any, error) {
 	if (in.Grep != "" && (in.Head > 0 || in.Tail > 0)) || (in.Grep == "" && in.Context > 0) {
 		return nil, usage("", "grep goes with context and cursor, head and tail go with each other and cursor")
 	}
-	end, over := t.session.To, in.ID != "" && t.command.Over()
+	runs := t.command != nil && !t.command.Over()
+	end, over := t.session.To, in.ID != "" && !runs
 	if over {
 		end = t.command.To
 	}
@@ -241,7 +242,7 @@ func (c *call) output(in outputArgs) (any, error) {
 	case o.Omitted > 0:
 		c.around(o, in, over, end, r)
 	default:
-		c.page(o, over, end, r)
+		c.page(o, over, runs, end, r)
 	}
 	r.Notes = c.notes
 	return r, err
@@ -278,8 +279,9 @@ func (c *call) around(o api.Output, in outputArgs, over bool, end int64, r *read
 	r.Next = fmt.Sprintf("output with cursor %d reads what was left out", e.next)
 }
 
-// page shows a piece of the output; over: nothing comes behind its end.
-func (c *call) page(o api.Output, over bool, end int64, r *read) {
+// page shows a piece of the output. over: nothing comes behind its end; runs: it may
+// come soon, and what is not finished waits for it.
+func (c *call) page(o api.Output, over, runs bool, end int64, r *read) {
 	// What another stream has behind it is not asked for, and where only a tail
 	// was, o.Next stands before it.
 	all := int64(len(joined(o.Pieces))) >= o.Total
@@ -291,7 +293,8 @@ func (c *call) page(o api.Output, over bool, end int64, r *read) {
 		c.invalid("the output")
 	}
 	to := r.Cursor
-	if r.Text = r.leave(o.Pieces, text, rest, all && over); !all || r.Cursor < to {
+	over = all && over || text == "" && !(all && runs) // if that is all there is, or will be, it is shown
+	if r.Text = r.leave(o.Pieces, text, rest, over); !all || r.Cursor < to && text != "" {
 		r.Next = fmt.Sprintf("there is more: output with cursor %d", r.Cursor)
 	}
 }
@@ -306,14 +309,12 @@ func behind(pieces []api.Piece, end int64) int64 {
 }
 
 // leave returns a text without what its last piece ends with that is not
-// finished: the next answer begins there. If that is all there is, or will be, it is
-// shown.
+// finished: the next answer begins there. over: it is shown.
 func (r *read) leave(pieces []api.Piece, text string, rest []byte, over bool) string {
-	n := len(pieces)
-	if over || n == 0 || len(rest) == 0 || len(text) == 0 || len(rest) > len(pieces[n-1].Data) {
+	if over {
 		return text + unfinished(rest)
 	}
-	r.Cursor = pieces[n-1].At + int64(len(pieces[n-1].Data)-len(rest))
+	r.Cursor = beginOf(rest, pieces, r.Cursor)
 	return text
 }
 

@@ -82,11 +82,11 @@ func (s *Server) readTranscript(ctx context.Context, req *mcp.ReadResourceReques
 	if err != nil {
 		return nil, err
 	}
-	_, tail := split(o)
-	if o.Omitted == 0 {
-		tail = joined(o.Pieces)
+	tail := o.Pieces
+	if o.Omitted > 0 {
+		_, tail = split(o)
 	}
-	text, rest, _ := clean(whole(tail))
+	text, rest, _ := clean(whole(joined(tail)))
 	text += unfinished(rest)
 	if o.Omitted > 0 {
 		text = fmt.Sprintf("[... %d bytes before this; the tool output reads them ...]\n", o.Omitted) + text
