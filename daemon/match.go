@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bytes"
-	"regexp"
 
 	"gateway/daemon/api"
 	"gateway/internal/transcript"
@@ -16,7 +15,7 @@ const maxLine = 64 << 10
 // is not finished yet is looked at too: prompts are such lines.
 type matcher struct {
 	log        *transcript.Log
-	expression *regexp.Regexp
+	expression api.Expression
 	at         transcript.Cursor
 	partial    [transcript.Streams]unfinished
 }
@@ -31,7 +30,7 @@ type unfinished struct {
 // newMatcher looks from a cursor on, of what has come since an earlier one. Lines
 // that are unfinished there are looked at as a whole, but must match with what
 // comes.
-func newMatcher(log *transcript.Log, expression *regexp.Regexp, begin, from int64) (*matcher, error) {
+func newMatcher(log *transcript.Log, expression api.Expression, begin, from int64) (*matcher, error) {
 	m := &matcher{log: log, expression: expression, at: transcript.Cursor(max(begin, from))}
 	if from <= begin {
 		return m, nil
@@ -68,7 +67,7 @@ func (m *matcher) next(to int64) (line string, at transcript.Cursor, found bool,
 		}
 	}
 	for _, p := range m.partial {
-		if text := withoutReturn(p.text); len(p.text) > p.known && api.Behind(m.expression, text, p.known) {
+		if text := withoutReturn(p.text); len(p.text) > p.known && m.expression.Behind(text, p.known) {
 			return string(text), p.at, true, nil
 		}
 	}
@@ -89,7 +88,7 @@ func (m *matcher) add(c transcript.Chunk) (line string, at transcript.Cursor, fo
 		if !ended && len(p.text) < maxLine {
 			continue
 		}
-		if whole = withoutReturn(whole); api.Behind(m.expression, whole, p.known) {
+		if whole = withoutReturn(whole); m.expression.Behind(whole, p.known) {
 			return string(whole), p.at, true
 		}
 		p.text, p.known = p.text[:0], 0

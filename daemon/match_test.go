@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +67,34 @@ func TestMatchGoesOn(t *testing.T) {
 		if err != nil || w.Met != test.met || w.Line != test.line {
 			t.Errorf("Matched %q = %v, %q, %v, want %v, %q", test.match, w.Met, w.Line, err, test.met, test.line)
 		}
+	}
+}
+
+// A line matches as it is read, whatever colours it has.
+func TestMatchReadsColors(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	const line = "\x1b[1;31merror\x1b[0m: \x1b]0;title\x07port \x1b[1m80\x1b[22m is taken"
+	long := strings.Repeat("\x1b[32m.\x1b[0m", 1000) + line
+	command, err := c.Run(t.Context(), s.ID, api.Run{Text: fmt.Sprintf("printf '%%s\\n' '%s' '%s'", line, long), Wait: api.Duration(20 * time.Second)})
+	if err != nil || !command.Over() {
+		t.Fatalf("Run = %+v, %v", command, err)
+	}
+	for _, match := range []string{"^error: port 80 is taken$", "80 is", `31merror\x1b`} {
+		w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilMatch, Match: match, Command: command.ID})
+		if err != nil || !w.Met || w.Line != line {
+			t.Errorf("Wait for %q = %v, %q, %v", match, w.Met, w.Line, err)
+		}
+	}
+	// Five bytes of the line, and what stands before them, are known.
+	if w, err := c.Matched(t.Context(), command, api.Wait{Match: "error: port", Since: 12}); err != nil || !w.Met || w.Line != line {
+		t.Errorf("Matched = %v, %q, %v", w.Met, w.Line, err)
+	}
+	if w, err := c.Matched(t.Context(), command, api.Wait{Match: "^error", Since: 12}); err != nil || w.Met {
+		t.Errorf("Matched what is known = %v, %q, %v", w.Met, w.Line, err)
+	}
+	o, err := c.Output(t.Context(), s.ID, api.Query{Command: command.ID, Grep: "port 80 is taken$"})
+	if err != nil || o.Matches != 2 || string(o.Pieces[0].Data) != line || !strings.HasSuffix(string(o.Pieces[1].Data), line[len(line)-30:]) || o.Pieces[1].Cut != api.CutBefore {
+		t.Errorf("Output = %+v, %v", o, err)
 	}
 }

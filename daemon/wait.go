@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"regexp"
 	"time"
 
 	"gateway/daemon/api"
@@ -126,14 +125,14 @@ func (s *live) quietSince() time.Time {
 	return s.quiet
 }
 
-func compile(expression string) (*regexp.Regexp, error) {
+func compile(expression string) (api.Expression, error) {
 	const enough = 4096
 	if expression == "" || len(expression) > enough {
-		return nil, usage("", "an expression of 1 to %d characters is needed", enough)
+		return api.Expression{}, usage("", "an expression of 1 to %d characters is needed", enough)
 	}
-	r, err := regexp.Compile(expression)
+	e, err := api.Compile(expression)
 	if err != nil {
-		return nil, usage("expressions are RE2: no backreferences, no lookaround", "%v", err)
+		return e, usage("expressions are RE2: no backreferences, no lookaround", "%v", err)
 	}
-	return r, nil
+	return e, nil
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"regexp"
 	"time"
 
 	"gateway/gateway"
@@ -219,19 +218,4 @@ type Event struct {
 	Session *Session           `json:"session,omitempty"`
 	// Next is the cursor behind this event.
 	Next int64 `json:"next,omitempty"`
-}
-
-// Behind reports whether an expression matches a line with what has come behind its
-// first bytes, so many, which are known. A match that is empty needs no more than
-// that something has come.
-func Behind(expression *regexp.Regexp, line []byte, known int) bool {
-	if known == 0 {
-		return expression.Match(line)
-	}
-	for _, at := range expression.FindAllIndex(line, -1) {
-		if at[1] > known || at[0] == at[1] {
-			return true
-		}
-	}
-	return false
 }

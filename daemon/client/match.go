@@ -3,7 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"regexp"
 
 	"gateway/daemon/api"
 )
@@ -15,7 +14,7 @@ func (c *Client) isBehind(ctx context.Context, command api.Command, wait api.Wai
 	if line.At >= wait.Since {
 		return true
 	}
-	expression, err := regexp.Compile(wait.Match)
+	expression, err := api.Compile(wait.Match)
 	if err != nil {
 		return true
 	}
@@ -35,7 +34,7 @@ func (c *Client) isBehind(ctx context.Context, command api.Command, wait api.Wai
 			break
 		}
 	}
-	return grown && api.Behind(expression, bytes.TrimSuffix(text, []byte("\r")), known)
+	return grown && expression.Behind(bytes.TrimSuffix(text, []byte("\r")), known)
 }
 
 // Matched is [Client.Wait] for a line of a command that is over, also where its

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -61,10 +60,14 @@ type Found struct {
 	Dropped int64
 }
 
+// A Pattern says where in a line its first match begins and ends, as a
+// [regexp.Regexp] does; nil: there is none.
+type Pattern interface{ FindIndex(line []byte) []int }
+
 // Grep searches line by line, each stream for itself, and what is unfinished at
 // the end as a line too. It stops where there is no room for more, and needs
 // little memory, however long the view.
-func (v View) Grep(ctx context.Context, pattern *regexp.Regexp, options GrepOptions) (Found, error) {
+func (v View) Grep(ctx context.Context, pattern Pattern, options GrepOptions) (Found, error) {
 	v = v.now()
 	g := grep{pattern: pattern, options: options}
 	g.options.Bytes = cmp.Or(max(options.Bytes, 0), 64<<10)
@@ -102,7 +105,7 @@ func (v View) Grep(ctx context.Context, pattern *regexp.Regexp, options GrepOpti
 // A grep is a search that is going on.
 type grep struct {
 	Found
-	pattern *regexp.Regexp
+	pattern Pattern
 	options GrepOptions
 	width   int               // how many bytes of a line are wanted
 	since   Cursor            // where it began
