@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -47,14 +49,23 @@ func (c *clients) gone(id string) {
 // closeOf closes the sessions of a client that were not to be kept.
 func (d *Daemon) closeOf(client string) {
 	d.mu.Lock()
-	var theirs []*live
-	for _, s := range d.sessions {
-		if s.options.Client == client && !s.options.Keep {
-			theirs = append(theirs, s)
+	open := slices.Collect(maps.Values(d.sessions))
+	d.mu.Unlock()
+	for _, s := range open {
+		if s.leftBy(client) {
+			go s.closeFree("the client that opened it is gone") // bounded by the session's end
 		}
 	}
-	d.mu.Unlock()
-	for _, s := range theirs {
-		go s.closeFree("the client that opened it is gone") // bounded by the session's end
+}
+
+// leftBy reports whether the session is a client's that is gone. If another one that
+// is there ran the last command, it is that one's from now on: an agent that was
+// started again goes on in the sessions of before.
+func (s *live) leftBy(client string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client == client && s.runner != client && s.daemon.clients.has(s.runner) {
+		s.client = s.runner
 	}
+	return s.client == client && !s.options.Keep
 }

@@ -54,6 +54,8 @@ type live struct {
 	answered  bool        // sudo was, by the command that runs
 	sudoAsks  *api.Prompt // for the password that is being looked up; nil: it does not
 	torn      bool        // the transcript could not be written last time
+	client    string      // whose it is; empty: nobody's
+	runner    string      // the client that ran the last command
 	holder    string      // the attachment that may run and type; empty: everybody
 	timer     *time.Timer // closes the transcript of an idle session, and at its TTL the session
 	closing   string      // why it is being closed, or is over: nothing begins any more

@@ -29,6 +29,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 		return nil, err
 	}
 	s.count++
+	s.runner = r.Client
 	s.use()
 	s.quiet = s.used
 	end := int64(s.log.End())

@@ -161,7 +161,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 	}
 	undo = append(undo, func() { engine.Close() })
 	s := &live{
-		daemon: d, options: o, release: release, engine: engine, sudoPassword: password,
+		daemon: d, options: o, client: o.Client, release: release, engine: engine, sudoPassword: password,
 		over: make(chan struct{}), pace: pace{lead: leadOf(d.config.TranscriptLimit)},
 		session: api.Session{
 			ID: id, Name: name, Host: o.Target.Name, User: o.Target.Login(), Transport: transportName(o.Target),

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -271,6 +272,38 @@ func TestAgentIsKilled(t *testing.T) {
 	})
 	again, _ := h.stdio(t, eras[0], "--hosts", "localhost")
 	again.do("run", args{"session": "kept", "command": "echo here"}).exited(t, 0, "here\n")
+}
+
+// An agent that is started again goes on in the sessions of before: they close with
+// it then.
+func TestAgentGoesOn(t *testing.T) {
+	h := newHouse(t)
+	c := h.short(t, 200*time.Millisecond)
+	a, cmd := h.stdio(t, eras[0], "--hosts", "localhost")
+	a.do("session_open", args{"host": "localhost", "name": "work"})
+	a.do("session_open", args{"host": "localhost", "name": "gone"})
+	again, second := h.stdio(t, eras[0], "--hosts", "localhost")
+	mark := tag(t)
+	begun := again.do("run", args{"session": "work", "command": mark + " sleep 600", "wait_ms": 0})
+	open := func() (names []string) {
+		list, err := c.Sessions(t.Context(), false)
+		for _, s := range list {
+			names = append(names, s.Name)
+		}
+		return append(names, fmt.Sprint(err))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what nobody uses is gone", func() bool { return !slices.Contains(open(), "gone") })
+	if s := again.do("wait", args{"id": begun.ID, "until": "exit", "wait_ms": 500}); s.Verdict != "running" {
+		t.Errorf("what the other agent runs = %s", s.text)
+	}
+	if err := second.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, mark)
+	eventually(t, "nothing is left", func() bool { return len(open()) == 1 })
 }
 
 // The agent's sessions are a person's to see and to use.

@@ -104,6 +104,7 @@ func (c *call) start(s api.Session, in commandArgs) (api.Command, error) {
 		Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY,
 		Timeout: api.Duration(in.timeout()), Wait: api.Duration(min(in.wait(), soon)), Limit: c.limit(in.MaxOutput),
 	}
+	run.Client, _ = c.here.get(c.req).client(c.ctx, c.daemon) // without it, the session goes with who has opened it
 	// Whether it was started must be known, so the call's end does not count here.
 	command, err := c.daemon.Run(context.WithoutCancel(c.ctx), s.ID, run)
 	if gateway.Code(err) == "session.busy" {

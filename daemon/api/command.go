@@ -63,6 +63,9 @@ type Run struct {
 	Idle    Duration `json:"idle_ms,omitempty"`
 	// Attachment lets the holder of one run commands while others can't.
 	Attachment string `json:"attachment,omitempty"`
+	// Client is the id of a Presence: once the one that the session was opened with is
+	// gone, it goes on as this one's.
+	Client string `json:"client,omitempty"`
 	// Wait has the answer come when the command is over or waits for input, or
 	// after that long. 0: at once.
 	Wait Duration `json:"wait_ms,omitempty"`
