@@ -75,6 +75,36 @@ func TestOpenIsCancelledTooLate(t *testing.T) {
 	}
 }
 
+// So is one that the daemon has opened when it learns that the caller has given up.
+func TestOpenedTooLate(t *testing.T) {
+	closed := make(chan string, 1)
+	asked := make(chan struct{})
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else nobody looks whether the caller is there
+		close(asked)
+		<-r.Context().Done()
+		json.NewEncoder(w).Encode(api.OpenEvent{Session: &api.Session{ID: "s-1"}})
+	})
+	routes.HandleFunc("DELETE /v1/sessions/{id}", func(w http.ResponseWriter, r *http.Request) {
+		closed <- r.PathValue("id")
+		json.NewEncoder(w).Encode(api.Session{})
+	})
+	server := httptest.NewServer(routes)
+	defer server.Close()
+	c := clientOf(server)
+	defer c.Release()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	s, err := c.Open(ctx, api.Open{}, gateway.Caller{})
+	if !errors.Is(err, context.Canceled) || s.ID != "" || len(closed) != 1 {
+		t.Errorf("Open = %+v, %v, and %d were closed", s, err, len(closed))
+	}
+}
+
 // A server cleans such names out of the path, and does something else then.
 func TestNamesThatNothingHas(t *testing.T) {
 	var asked atomic.Int32

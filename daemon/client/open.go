@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"sync/atomic"
+	"time"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
@@ -37,6 +41,10 @@ func (c *Client) OpenHost(ctx context.Context, g *gateway.Gateway, name, user st
 	return c.Open(ctx, o, g.Caller())
 }
 
+// endTime is how long a daemon may take to say what became of an opening that was given
+// up.
+const endTime = time.Second
+
 // caller answers the questions of an open request.
 type caller struct {
 	client *Client
@@ -54,7 +62,7 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 	}
 	open.Interactive = who.Ask != nil
 	var opened *api.Session
-	asking, cancel := context.WithCancel(ctx) // ends the answers with the request
+	asking, cancel := untilTold(ctx) // ends the answers with the request
 	defer cancel()
 	err := stream(asking, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
 		switch {
@@ -69,18 +77,44 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 		}
 		return nil
 	})
-	if err == nil && opened == nil {
-		err = unreachable(errors.New("its answer has no end"))
-	}
 	switch {
+	case ctx.Err() != nil:
+		if opened != nil { // nobody learns of it
+			ending, done := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+			defer done()
+			_, _ = c.Close(ending, opened.ID) // it may be over; the daemon closes it also without us
+		}
+		return api.Session{}, context.Cause(ctx)
+	case err == nil && opened == nil:
+		err = unreachable(errors.New("its answer has no end"))
 	case err == nil:
 		return *opened, nil
-	case opened != nil && ctx.Err() != nil: // nobody learns of it
-		ending, done := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
-		defer done()
-		_, _ = c.Close(ending, opened.ID) // it may be over; the daemon closes it also without us
 	}
 	return api.Session{}, err
+}
+
+// untilTold returns a context for the request of an opening that ctx ends. The daemon
+// learns of that as of a caller that writes no more, and what it says then is read: it
+// may have opened the session already.
+func untilTold(ctx context.Context) (asking context.Context, cancel func()) {
+	asking, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	var conn atomic.Pointer[net.Conn]
+	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn.Store(&info.Conn) }}
+	stop := context.AfterFunc(ctx, func() {
+		if c := conn.Load(); c != nil {
+			if half, ok := (*c).(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+				select {
+				case <-asking.Done():
+				case <-time.After(endTime):
+				}
+			}
+		}
+		end(context.Cause(ctx))
+	})
+	return httptrace.WithClientTrace(asking, trace), func() {
+		stop()
+		end(nil)
+	}
 }
 
 // answer answers one question. The answer that can't be delivered is of a
