@@ -166,7 +166,8 @@ func TestAgentGivesNoPassword(t *testing.T) {
 	}
 	a.refused("cmd.needs_input", "gateway session answer", "send", args{"session": "s", "text": "hunter2\n"})
 	a.refused("cmd.needs_input", "gateway session answer", "send", args{"session": "s", "keys": []string{"h", "enter"}})
-	if left := a.do("send", args{"session": "s", "keys": []string{"ctrl-c"}}); left.Verdict == "waiting_input" {
+	a.refused("usage", "no key", "send", args{"session": "s", "keys": []string{"ctrl-cc"}})
+	if left := a.do("send", args{"session": "s", "keys": []string{"Ctrl+C"}}); left.Verdict == "waiting_input" {
 		t.Errorf("ctrl-c = %s", left.text)
 	}
 

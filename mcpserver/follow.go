@@ -1,9 +1,9 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,8 +16,12 @@ import (
 // to count as complete.
 const settled = 500 * time.Millisecond
 
-// controls are the keys that may be pressed at a password prompt: they end it.
-var controls = []string{"ctrl-c", "ctrl-d", "ctrl-z", `ctrl-\`, "^c", "^d", "^z", `^\`, "c-c", "c-d", "esc"}
+// leaves reports whether keys only end a password prompt: ctrl-c, ctrl-d, ctrl-z, ctrl-\
+// and esc. What is no key is refused as such.
+func leaves(keys []string) bool {
+	pressed, err := session.Keys(keys...)
+	return err != nil || len(bytes.Trim(pressed, "\x03\x04\x1a\x1c\x1b")) == 0
+}
 
 // running returns a target that has a command, which may be over.
 func (c *call) running(in targetArgs) (target, error) {
@@ -104,7 +108,7 @@ func (c *call) mayType(t target, in sendArgs) error {
 		return closed(t.session)
 	case t.command.Over():
 		return usage("", "command %s is over (%s)", t.command.ID, t.command.State)
-	case p != nil && p.Kind == "password" && (in.Text != "" || slices.ContainsFunc(in.Keys, func(k string) bool { return !slices.Contains(controls, strings.ToLower(k)) })):
+	case p != nil && p.Kind == "password" && (in.Text != "" || !leaves(in.Keys)):
 		return &transport.Error{
 			Code: "cmd.needs_input", Message: fmt.Sprintf("it asks for a password (%s): that is not yours to give", plain(p.Text)),
 			Hint: fmt.Sprintf("ask a person to run gateway session answer %s, or have the inventory refer to it; or interrupt the command", t.command.ID),
