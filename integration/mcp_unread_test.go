@@ -48,3 +48,16 @@ func TestAgentMatchesShownPart(t *testing.T) {
 	}
 	a.do("interrupt", args{"session": "s"})
 }
+
+// An agent whom nothing but the end of the shell helps is told so.
+func TestAgentMeetsStubborn(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	a.do("run", args{"session": "s", "command": "trap '' INT; echo begun; while :; do sleep 0.1; done", "wait_ms": 0})
+	a.do("wait", args{"session": "s", "until": "match", "match": "begun"})
+	if kept := a.do("interrupt", args{"session": "s", "level": "kill"}); kept.Verdict != "running" || !strings.Contains(kept.Next, "sessions, action reset") {
+		t.Errorf("interrupt = %s", kept.text)
+	}
+	a.do("sessions", args{"action": "reset", "session": "s"})
+	a.do("run", args{"session": "s", "command": "echo here"}).exited(t, 0, "here\n")
+}

@@ -193,7 +193,7 @@ func (c *call) interrupt(in interruptArgs) (any, error) {
 	switch {
 	case !over:
 		a.Process = "it goes on"
-		a.Next = "it did not end within 3 s: wait, or interrupt with level " + stronger(in.Level) + ", id " + a.ID
+		a.Next = "it did not end within 3 s: " + stronger(in.Level, t.session) + ", id " + a.ID
 	case command.Ended && !t.session.Once:
 		a.Process = "it ended, and the session's shell with it"
 	case t.session.Once:
@@ -204,9 +204,15 @@ func (c *call) interrupt(in interruptArgs) (any, error) {
 	return a, nil
 }
 
-func stronger(level string) string {
-	if level == string(session.Int) {
-		return string(session.Term)
+// stronger says what comes next for a command that an interrupt has not ended.
+func stronger(level string, s api.Session) string {
+	switch {
+	case level == string(session.Int):
+		return "wait, or interrupt with level term"
+	case level == string(session.Term):
+		return "wait, or interrupt with level kill"
+	case s.Once:
+		return "wait, or end it with its shell: sessions, action close, session " + s.Name
 	}
-	return string(session.Kill)
+	return "wait, or end it with its shell: sessions, action reset or close, session " + s.Name
 }
