@@ -49,6 +49,20 @@ func TestAgentMatchesShownPart(t *testing.T) {
 	a.do("interrupt", args{"session": "s"})
 }
 
+// Of a long line an agent is told the part that matches.
+func TestAgentMatchesLongLine(t *testing.T) {
+	a := localAgent(t, newHouse(t))
+	a.do("session_open", args{"host": "localhost", "name": "s"})
+	for _, end := range []string{"", "; sleep 600"} {
+		id := a.do("run", args{"session": "s", "command": "printf '%60000s' MARK; printf '%4000s\\n' end" + end, "wait_ms": 0}).ID
+		w := a.do("wait", args{"id": id, "until": "match", "match": "M.RK", "max_output": 256})
+		if !w.Met || !strings.Contains(w.Line, "MARK") || len(w.Line) > 1024 {
+			t.Errorf("wait = met %v, a line of %d bytes", w.Met, len(w.Line))
+		}
+	}
+	a.do("interrupt", args{"session": "s"})
+}
+
 // An agent whom nothing but the end of the shell helps is told so.
 func TestAgentMeetsStubborn(t *testing.T) {
 	a := localAgent(t, newHouse(t))

@@ -128,6 +128,10 @@ func (c *call) settle(command api.Command, since int64, limit time.Duration) (ap
 	return command, err
 }
 
+// longLine is how long a line may be that is told as a whole. Of a longer one it is
+// what grep shows: the part around the match.
+const longLine = 1 << 10
+
 func (c *call) wait(in waitArgs) (any, error) {
 	switch {
 	case in.Until == api.UntilMatch && in.Match == "":
@@ -153,6 +157,11 @@ func (c *call) wait(in waitArgs) (any, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if len(waited.Line) > longLine {
+		if part, err := c.daemon.Matched(c.ctx, command, w); err == nil && part.Met {
+			waited.Line = part.Line
+		}
 	}
 	a, err := c.answer(command, t.session, c.limit(in.MaxOutput))
 	if err != nil {
