@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,35 +140,44 @@ func TestAgentSpeaksBadly(t *testing.T) {
 	}
 }
 
-// A client that ends while it waits for commands has not cancelled them: what it
-// asked to keep goes on, the rest for a while.
+// A client that ends while it waits for commands has not cancelled them, nor has a
+// server that is told to end: what it asked to keep goes on, the rest for a while.
 func TestAgentEndsWhileItWaits(t *testing.T) {
-	h := newHouse(t)
-	c := h.short(t, time.Minute)
-	p := h.line(t)
-	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":%s}}`
-	p.say(fmt.Sprintf(call, 1, "session_open", `{"host":"localhost","name":"kept","keep":true}`))
-	if got := p.hear(); got.Result == nil || got.Result.IsError {
-		t.Fatalf("session_open: %s", got.line)
-	}
-	kept, brief := tag(t), tag(t)
-	p.say(fmt.Sprintf(call, 2, "run", `{"session":"kept","command":"`+kept+` sleep 600","wait_ms":50000}`))
-	p.say(fmt.Sprintf(call, 3, "exec", `{"host":"localhost","command":"`+brief+` sleep 600","wait_ms":50000}`))
-	eventually(t, "the commands run", func() bool { return tagged(kept) > 0 && tagged(brief) > 0 })
-	if err := p.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Wait(); err != nil {
-		t.Errorf("the server ends with %v", err)
-	}
-	list, err := c.Sessions(t.Context(), false)
-	if err != nil || len(list) != 2 || list[0].State != api.Running || list[1].State != api.Running {
-		t.Errorf("Sessions = %+v, %v, want two that run something", list, err)
-	}
-	for _, s := range list { // the daemon's end would wait for them
-		if _, err := c.Close(t.Context(), s.ID); err != nil {
-			t.Error(err)
-		}
+	for status, end := range map[int]func(*line) error{
+		0:   func(p *line) error { return p.in.Close() },
+		143: func(p *line) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
+	} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			h := newHouse(t)
+			c := h.short(t, time.Minute)
+			p := h.line(t)
+			call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":%s}}`
+			p.say(fmt.Sprintf(call, 1, "session_open", `{"host":"localhost","name":"kept","keep":true}`))
+			if got := p.hear(); got.Result == nil || got.Result.IsError {
+				t.Fatalf("session_open: %s", got.line)
+			}
+			kept, brief := tag(t), tag(t)
+			p.say(fmt.Sprintf(call, 2, "run", `{"session":"kept","command":"`+kept+` sleep 600","wait_ms":50000}`))
+			p.say(fmt.Sprintf(call, 3, "exec", `{"host":"localhost","command":"`+brief+` sleep 600","wait_ms":50000}`))
+			eventually(t, "the commands run", func() bool { return tagged(kept) > 0 && tagged(brief) > 0 })
+			begun := time.Now()
+			if err := end(p); err != nil {
+				t.Fatal(err)
+			}
+			_ = p.cmd.Wait() // the status says it
+			if took := time.Since(begun); p.cmd.ProcessState.ExitCode() != status || took > 4*time.Second {
+				t.Errorf("the server ends with %v after %v", p.cmd.ProcessState, took)
+			}
+			list, err := c.Sessions(t.Context(), false)
+			if err != nil || len(list) != 2 || list[0].State != api.Running || list[1].State != api.Running {
+				t.Errorf("Sessions = %+v, %v, want two that run something", list, err)
+			}
+			for _, s := range list { // the daemon's end would wait for them
+				if _, err := c.Close(t.Context(), s.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
 

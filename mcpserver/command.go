@@ -215,6 +215,17 @@ func serving(ctx context.Context) context.Context {
 	return context.WithValue(ctx, servingKey{}, ctx)
 }
 
+// served returns a call's context that ends with the server, too: the SDK tells no
+// call of that, and waits for all of them.
+func served(ctx context.Context) (context.Context, context.CancelFunc) {
+	bound, cancel := context.WithCancelCause(ctx)
+	if server, ok := ctx.Value(servingKey{}).(context.Context); ok {
+		stop := context.AfterFunc(server, func() { cancel(context.Cause(server)) })
+		context.AfterFunc(bound, func() { stop() })
+	}
+	return bound, func() { cancel(nil) }
+}
+
 // stop ends the command of a call that was cancelled.
 func (c *call) stop(command api.Command) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), 10*time.Second)

@@ -126,6 +126,8 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		if string(call.Params.Arguments) == "null" { // the SDK would fill the defaults into a nil map
 			call.Params.Arguments = nil
 		}
+		ctx, cancel := served(ctx)
+		defer cancel()
 		defer s.here.seen(call, s.config.Absent)()
 		result, err = next(ctx, method, req)
 		if r, ok := result.(*mcp.CallToolResult); ok && r != nil && r.IsError && r.StructuredContent == nil {
