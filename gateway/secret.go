@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gateway/hosts"
+	"gateway/internal/phrase"
 	"gateway/internal/printed"
 	"gateway/internal/regular"
 	"gateway/transport"
@@ -47,7 +48,7 @@ func Secret(ctx context.Context, reference string) (string, error) {
 			if errors.As(err, new(regular.Error)) {
 				hint = "file: is for regular files; cmd:cat PATH reads others, for two minutes at most"
 			}
-			return "", unreadable(reference, cause(err), hint)
+			return "", unreadable(reference, phrase.WithoutPath(err).Error(), hint)
 		}
 	case "cmd":
 		if value, err = secretFromCommand(ctx, rest); err != nil {
@@ -103,13 +104,4 @@ func unreadable(what, why, hint string) error {
 		Message: fmt.Sprintf("gateway: secret %s: %s", what, why),
 		Hint:    hint,
 	}
-}
-
-// cause returns the text of a system error without the path, which the message
-// has already.
-func cause(err error) string {
-	if path, ok := errors.AsType[*os.PathError](err); ok {
-		return path.Err.Error()
-	}
-	return err.Error()
 }

@@ -14,6 +14,7 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/session"
 	"gateway/transfer"
 	"gateway/transport"
@@ -268,7 +269,7 @@ func local(dir, p string) string {
 
 // notMade is the error of a directory of this machine that can't be made.
 func notMade(dir string, err error) error {
-	e := &transport.Error{Code: "file.failed", Message: fmt.Sprintf("script: make %s: %s", dir, reason(err)), Err: err}
+	e := &transport.Error{Code: "file.failed", Message: fmt.Sprintf("script: make %s: %v", dir, phrase.WithoutPath(err)), Err: err}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Code = "file.not_found"
@@ -276,14 +277,6 @@ func notMade(dir string, err error) error {
 		e.Code = "file.permission"
 	}
 	return e
-}
-
-// reason is an error without the path that it repeats.
-func reason(err error) string {
-	if inner := new(fs.PathError); errors.As(err, &inner) {
-		return inner.Err.Error()
-	}
-	return err.Error()
 }
 
 // verdictOf returns what is wrong with a copy; nil if everything was copied.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"gateway/internal/phrase"
 	"gateway/transfer"
 )
 
@@ -120,7 +121,7 @@ func (c *copyCheck) source(s *Step, path string) error {
 	case info != nil && !info.IsDir() && !info.Mode().IsRegular():
 		return c.fail(s, "src", s.Copy.srcAt, "", "%s is neither a file nor a directory", path)
 	case err != nil:
-		return c.fail(s, "src", s.Copy.srcAt, "a relative path begins where the script is", "%s: %s", path, reason(err))
+		return c.fail(s, "src", s.Copy.srcAt, "a relative path begins where the script is", "%s: %v", path, phrase.WithoutPath(err))
 	}
 	c.looked[path] = true
 	return nil

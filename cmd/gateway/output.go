@@ -146,14 +146,11 @@ func (a *app) outputStatus(failed, err error) int {
 	if errors.Is(failed, syscall.EPIPE) {
 		return statusPipe
 	}
-	if path, ok := errors.AsType[*os.PathError](failed); ok {
-		failed = path.Err
-	}
 	hint := "let stdout go where there is room for it"
 	if a.ran {
 		hint = "the command was started: see what it has done before you run it again"
 	}
-	a.out.fail(outputError("stdout", failed, hint))
+	a.out.fail(outputError("stdout", phrase.WithoutPath(failed), hint))
 	status := a.status(err)
 	switch {
 	case !a.oneHost:

@@ -1,10 +1,9 @@
 package document
 
 import (
-	"errors"
 	"io"
-	"io/fs"
 
+	"gateway/internal/phrase"
 	"gateway/internal/regular"
 )
 
@@ -21,10 +20,5 @@ func Read(path string, most int) ([]byte, error) {
 
 // Unreadable is the error of a file that [Read] could not read.
 func Unreadable(code, path string, err error) *Error {
-	e := &Error{Code: code, File: path, Message: err.Error(), Err: err}
-	// PathError repeats the path, which is in front already.
-	if pathErr := new(fs.PathError); errors.As(err, &pathErr) {
-		e.Message = pathErr.Err.Error()
-	}
-	return e
+	return &Error{Code: code, File: path, Message: phrase.WithoutPath(err).Error(), Err: err}
 }

@@ -2,6 +2,8 @@
 package phrase
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 	"unicode/utf8"
 )
@@ -91,6 +93,15 @@ func Match(pattern, s string) bool {
 		}
 	}
 	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// WithoutPath returns the error of a file without the operation and the path, for a
+// message that has them already.
+func WithoutPath(err error) error {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err
+	}
+	return err
 }
 
 // Unique returns the elements without repetitions, in order, as a slice of its

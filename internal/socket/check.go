@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"gateway/internal/phrase"
 )
 
 // maxLinks is how many symbolic links one path may lead through, as in the
@@ -15,14 +17,6 @@ const maxLinks = 40
 
 func owner(info fs.FileInfo) int {
 	return int(info.Sys().(*syscall.Stat_t).Uid)
-}
-
-// cause returns what the system said without the path, which the message has.
-func cause(err error) error {
-	if path := new(fs.PathError); errors.As(err, &path) {
-		return path.Err
-	}
-	return err
 }
 
 // checkDir returns an error unless the directory is ours alone, and nobody but
@@ -34,7 +28,7 @@ func checkDir(dir string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(err, startIt, "%s: no such directory", dir)
 	case err != nil:
-		return fail(err, elsewhere, "%s: %v", dir, cause(err))
+		return fail(err, elsewhere, "%s: %v", dir, phrase.WithoutPath(err))
 	case info.Mode()&fs.ModeSymlink != 0:
 		return fail(nil, elsewhere, "%s: the directory of the socket is a symbolic link", dir)
 	case !info.IsDir():
@@ -66,7 +60,7 @@ func checkAbove(dir string) error {
 		rest = rest[1:]
 		info, err := os.Lstat(next)
 		if err != nil {
-			return fail(err, elsewhere, "%s: %v", next, cause(err))
+			return fail(err, elsewhere, "%s: %v", next, phrase.WithoutPath(err))
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			at = next
@@ -78,7 +72,7 @@ func checkAbove(dir string) error {
 		}
 		switch {
 		case err != nil:
-			return fail(err, elsewhere, "%s: %v", next, cause(err))
+			return fail(err, elsewhere, "%s: %v", next, phrase.WithoutPath(err))
 		case !trusted(info):
 			return fail(nil, elsewhere, "%s, on the way to the socket, is a symbolic link of user %d", next, owner(info))
 		case filepath.IsAbs(target):
@@ -94,7 +88,7 @@ func checkPlace(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
-		return fail(err, elsewhere, "%s: %v", dir, cause(err))
+		return fail(err, elsewhere, "%s: %v", dir, phrase.WithoutPath(err))
 	case !info.IsDir():
 		return fail(syscall.ENOTDIR, elsewhere, "%s: not a directory", dir)
 	case !trusted(info):

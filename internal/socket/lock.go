@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gateway/internal/phrase"
 )
 
 // poll is how often a lock is tried again: waiting in flock(2) cannot be ended.
@@ -61,7 +63,7 @@ func flock(path string, kind int) (*Lock, error) {
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
-			return nil, fail(err, elsewhere, "%s: %v", path, cause(err))
+			return nil, fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
 		}
 		err = unix.Flock(int(file.Fd()), kind|unix.LOCK_NB)
 		switch {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"gateway/internal/phrase"
 )
 
 // An Error is what could not be done with a log's files.
@@ -35,11 +37,7 @@ func (e *Error) ErrorCode() string { return e.code }
 func (e *Error) ErrorHint() string { return e.hint }
 
 func failed(op, path string, err error) *Error {
-	// The operation and the path are said once.
-	if inner := (*fs.PathError)(nil); errors.As(err, &inner) {
-		err = inner.Err
-	}
-	e := &Error{Op: op, Path: path, Err: err, code: "transcript.disk"}
+	e := &Error{Op: op, Path: path, Err: phrase.WithoutPath(err), code: "transcript.disk"}
 	switch {
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		e.hint = "make room on the disk; commands go on, but their output is not kept meanwhile"

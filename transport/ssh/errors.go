@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	gossh "golang.org/x/crypto/ssh"
 
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -135,10 +135,7 @@ func reason(err error) string {
 	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error()
 	}
-	if file := new(fs.PathError); errors.As(err, &file) {
-		return file.Err.Error() // the path is in the message
-	}
-	return err.Error()
+	return phrase.WithoutPath(err).Error()
 }
 
 // hangup reports whether err says that the peer went away.
