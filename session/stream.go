@@ -69,30 +69,49 @@ func readAll(r io.Reader, to func([]byte)) error {
 // data delivers bytes that are no mark.
 func (s *Session) data(k *keeper, from Stream, b []byte) {
 	s.mu.Lock()
-	r := s.run
 	if k == nil && s.ready {
-		if b = s.withoutNoise(s.undrawn(b)); len(b) == 0 {
-			s.mu.Unlock()
-			return
-		}
+		b = s.withoutNoise(s.undrawn(b))
 	}
-	if r == nil || k == nil && r.mute || k != nil && k != s.keeper || !r.takes(from) || k == nil && s.owes() {
-		switch {
-		case r != nil && (r.mute && k == nil || k == s.keeper && r.cut(from)):
-		case !s.ready: // sudo speaks on stderr
-			s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
-		case k == nil:
-			s.noisy = true
-		case k == s.keeper && s.script != nil:
-			s.between.add(from, b)
-		case k == s.keeper:
-			s.late = true
-		}
-		s.mu.Unlock()
-		return
+	r := s.owner(k, from)
+	if r == nil {
+		s.stray(k, from, b)
 	}
 	s.mu.Unlock()
-	r.write(from, b)
+	if r != nil && len(b) > 0 {
+		r.write(from, b)
+	}
+}
+
+// owner returns the command that bytes of a stream belong to, or nil. The caller holds
+// Session.mu.
+func (s *Session) owner(k *keeper, from Stream) *run {
+	r := s.run
+	switch {
+	case r == nil, !r.takes(from):
+		return nil
+	case k == nil && (r.mute || s.owes()):
+		return nil
+	case k != nil && k != s.keeper: // of an earlier generation
+		return nil
+	}
+	return r
+}
+
+// stray notes bytes that are no command's. The caller holds Session.mu.
+func (s *Session) stray(k *keeper, from Stream, b []byte) {
+	r := s.run
+	switch {
+	case len(b) == 0:
+	case r != nil && k == nil && r.mute, r != nil && k == s.keeper && r.cut(from): // the engine's own
+	case !s.ready: // sudo speaks on stderr
+		s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
+	case k == nil:
+		s.noisy = true
+	case k == s.keeper && s.script != nil:
+		s.between.add(from, b)
+	case k == s.keeper:
+		s.late = true
+	}
 }
 
 // undrawn takes off what the shell has said for each line of a frame, in front of what
