@@ -281,7 +281,7 @@ func (s *Session) detach(r *run) progress {
 	if s.run == r {
 		s.run = nil
 		if r.loud && !r.progress.prompted {
-			s.owed, s.until = r.nonce, time.Now().Add(owedGrace+s.trip)
+			s.owe(r.nonce)
 		}
 	}
 	return r.progress

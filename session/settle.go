@@ -95,6 +95,12 @@ func (t *tail) comes(ctx context.Context) bool {
 // taken it away for good.
 const owedGrace = time.Second
 
+// owe notes that a prompt is still to come: until then the terminal is the last command's.
+// The caller holds mu.
+func (s *Session) owe(nonce string) {
+	s.owed, s.until = nonce, time.Now().Add(owedGrace+s.trip)
+}
+
 // owes reports whether what comes on the terminal is still the last command's.
 // The caller holds mu.
 func (s *Session) owes() bool { return s.owed != "" && time.Now().Before(s.until) }

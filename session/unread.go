@@ -51,7 +51,7 @@ func (s *Session) release(r *run) {
 		return
 	}
 	s.mu.Lock()
-	s.owed, s.until = r.rest, time.Now().Add(owedGrace+s.trip)
+	s.owe(r.rest)
 	s.mu.Unlock()
 	s.typeBehind(r, r.endOfRest())
 }
