@@ -24,9 +24,12 @@ type run struct {
 
 	// wake is sent to when progress says something that the goroutine of Run has
 	// to act on: not for every mark, for each waking costs more than the mark.
-	wake     chan struct{}
-	progress progress // guarded by Session.mu
-	asking   bool     // it waits for input; guarded by Session.mu
+	wake chan struct{}
+
+	// Guarded by Session.mu.
+	progress progress
+	asking   bool // it waits for input
+	mute     bool // what comes on the terminal is the echo of what is typed to bring the shell back
 
 	started  time.Time
 	handed   chan struct{}         // closed once Command.Started has been called
@@ -40,7 +43,7 @@ type run struct {
 	cutShort atomic.Bool           // the caller did not take what was still to come
 	trip     atomic.Int64          // how long the keeper took to answer when it was to end, in nanoseconds
 	typed    chan [3]int64         // something was typed to it, when so many bytes had come
-	typing   sync.Mutex            // by Session.Write, or what ends that
+	typing   sync.Mutex            // held by who types to it: Session.Write, and what ends that
 	veil     veil
 	pursued  chan Level // see pursuit
 	// told: there was a call of Interrupt. signaling are those that are at work: the next
@@ -54,7 +57,6 @@ type run struct {
 	// Used by the goroutine of Run only.
 	located  bool     // the shell has said where it is, behind the command
 	unmarked bool     // it was asked, and has not: it may be that it can write no marks
-	mute     bool     // what comes on the terminal is the echo of what is typed to bring the shell back; guarded by Session.mu
 	answered [3]int64 // bytes of each stream at the last answer
 	prompt   Prompt
 	before   string // the unfinished line of the command before, a part of the same script

@@ -12,7 +12,7 @@ type Screen = screen.Snapshot
 
 // display keeps the screen of the last command with TTY.
 type display struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards screen
 	screen *screen.Screen
 }
 

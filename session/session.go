@@ -99,6 +99,8 @@ type Session struct {
 	lost    bool          // no further command is possible
 	retired []*keeper
 
+	// mu guards what follows, and config.Size. The holder of the turn alone changes keeper,
+	// merged and script, and reads them without it.
 	mu      sync.Mutex
 	keeper  *keeper          // where commands write; nil if the terminal carries everything
 	merged  bool             // there is no keeper, and will be none any more

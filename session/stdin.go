@@ -23,7 +23,7 @@ import (
 type feeder struct {
 	pipe    *transport.Pipe
 	fifo    string
-	writing sync.Mutex
+	writing sync.Mutex // held while the pipe's stdin is written to or closed
 	unread  chan error // why the caller's input could not be read to its end
 }
 

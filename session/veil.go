@@ -17,7 +17,7 @@ const mask = "********"
 // A veil takes secrets out of what a command says, from when they were typed on,
 // and the engine's own words out of what the terminal shows.
 type veil struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
 	echo    echo
 	secrets []string
 	answers []string // hidden on the terminal only

@@ -21,7 +21,7 @@ type Spool interface {
 type Spooled struct {
 	open func() Spool
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
 	ends   Ends
 	last   byte // the last byte written
 	spool  Spool

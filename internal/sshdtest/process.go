@@ -150,7 +150,7 @@ const maxLog = 1 << 19
 // A logBuffer keeps the end of what a server logs, and tells when it says that it
 // is ready.
 type logBuffer struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards buf and want
 	buf   bytes.Buffer
 	want  string
 	ready chan struct{} // closed once want was logged; want is empty from then on

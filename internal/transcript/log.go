@@ -54,7 +54,7 @@ type Log struct {
 	file    *os.File   // the last segment, open for writing, or nil; guarded by writing
 	problem error      // what an Append could not write last; guarded by writing
 
-	mu      sync.Mutex // never held during I/O
+	mu      sync.Mutex // guards what follows; never held during I/O
 	index   index
 	end     Cursor
 	closed  bool

@@ -220,7 +220,7 @@ type actor struct {
 	typing  sync.WaitGroup
 	over    chan struct{} // closed when the command is
 
-	mu    sync.Mutex
+	mu    sync.Mutex // guards what follows
 	seen  []byte
 	done  int // reactions
 	asked int

@@ -46,9 +46,9 @@ type Transport struct {
 	dir   string
 	env   []string
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows
 	closed   bool
-	programs map[*program]struct{} // guarded by mu; those that have not ended
+	programs map[*program]struct{} // those that have not ended
 }
 
 // New returns a transport for this machine. Its programs get HOME, USER,

@@ -112,7 +112,7 @@ type terminal struct {
 	raw       syscall.RawConn // master's
 	closeOnce sync.Once
 
-	mu   sync.Mutex
+	mu   sync.Mutex    // guards what follows
 	out  bool          // Read has returned bytes, and was not called again
 	back chan struct{} // closed when it is; nil: nobody waits
 }

@@ -11,7 +11,7 @@ import (
 type clock struct {
 	cancel context.CancelCauseFunc
 
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows
 	timer   *time.Timer
 	left    time.Duration // at the time of started
 	started time.Time

@@ -23,7 +23,7 @@ var bastions = registry{shares: map[string]*share{}}
 // A registry lends connections to machines, and closes each one when nobody
 // uses it any more.
 type registry struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards shares
 	shares map[string]*share
 }
 

@@ -16,7 +16,7 @@ var handshakes = gate{lanes: map[string]*lane{}}
 
 // A gate lets a few at a time through each of its lanes.
 type gate struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // guards lanes
 	lanes map[string]*lane
 }
 

@@ -154,7 +154,7 @@ func (proxyAddr) String() string  { return "proxy command" }
 
 // A tail keeps the end of what is written to it, as far as it can be printed.
 type tail struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards text
 	text []byte
 }
 

@@ -18,7 +18,7 @@ const (
 // standard input. So a goroutine reads, and hands over one chunk at a time:
 // what is not read stays in the channel's window, and then with the program.
 type stream struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // guards what follows, up to over
 	changed sync.Cond
 	chunk   []byte // the pump does not touch it until it is empty
 	pumps   int    // that have not met the end

@@ -25,7 +25,7 @@ const quickReads = 64
 type wire struct {
 	net.Conn
 
-	mu    sync.Mutex // guards early and banner
+	mu    sync.Mutex // guards early
 	early []byte
 
 	banner atomic.Bool
