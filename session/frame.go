@@ -43,7 +43,7 @@ type frame struct {
 	quiet bool
 	// traced: the shell may show what it runs.
 	traced bool
-	// typed: the frame file won't do; see [Session.begin].
+	// typed: the frame file won't do; see [Session.frame].
 	typed bool
 	// limited: the shell may have a limit on the size of files, and die of it.
 	limited bool

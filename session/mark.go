@@ -17,6 +17,25 @@ import (
 // this one mark, never stands whole in what is typed, and closes the payload
 // too: a directory name cannot end a mark early. Everything else in a stream
 // is the command's, byte for byte.
+//
+// On the terminal:
+//
+//	S  the shell's report before it reads commands, see [shellPrelude]; of a command: what comes is its own from here on
+//	P  the shell's prompt, with the status of the line before
+//	Q  sudo asks for its password, or has no terminal to ask on
+//
+// In the streams of the keeper, or on the terminal where there is none:
+//
+//	E  the end of a command: behind stdout with status, last background job and directory, behind stderr with nothing
+//	B  a command has its stdin open
+//	T  what follows is the shell's trace, see [cutString]
+//	K  a keeper's report, see [keeperPrelude]
+//	A  what the keeper was to store is there, or not
+//	F  all that was written before has come, see [Session.flush]
+//	R  who waits for the terminal, see [probeLine]
+//	I  whom a signal has met, see [metSome]; or whether the shell is at its prompt, see [listensLine]
+//	H  whether somebody holds the streams, see [holdersLine]
+//	L  what other sessions have left was looked for, see [endLine]
 
 // nonceLen is the length of a nonce: 64 random bits in hexadecimal digits. It
 // has to be unguessable for the life of one command.

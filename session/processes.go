@@ -40,8 +40,8 @@ type scope struct {
 // in their environment. The shell is spared, and so are older jobs, together
 // with what they start (their process group's leader or an ancestor is older).
 //
-// A process is the command's if it is no older than the command, age
-// milliseconds, and younger than the keeper: a command that left a job behind
+// A process is the command's if it is no older than the command, whose age the scope
+// has, and younger than the keeper: a command that left a job behind
 // is followed by a new keeper, and process numbers tell apart what the clock's
 // ticks of 10 ms can't. The age is subtracted from the far clock there, so both
 // clocks may differ. A keeper that is busy with earlier lines comes late to this

@@ -27,7 +27,8 @@ type Config struct {
 	// Group is what the session's programs belong to; empty means the session. See
 	// [transport.Together].
 	Group string
-	// Shell is the program that reads the commands; see the contract.
+	// Shell is the program that reads the commands, a name or a path, also with a word
+	// in front ("busybox ash"): bash, dash, zsh, ksh, mksh, yash, ash or sh.
 	Shell string
 	// Login reads the login profile first.
 	Login bool

@@ -34,7 +34,7 @@ const feederReady = "ready"
 func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)
 	defer cancel()
-	for range 3 { // see renewKeeper: dropbear ends new channels now and then
+	for range 3 { // see anotherKeeper: dropbear ends new channels now and then
 		if f, err = tryFeeder(bounded, s.transport, k.stdin(newNonce())); err == nil || bounded.Err() != nil || closed(s.ended) {
 			break
 		}
