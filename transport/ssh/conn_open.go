@@ -3,7 +3,6 @@ package ssh
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -78,31 +77,19 @@ const refusedFor = time.Second
 // fails, release has been called. Requests must be served. The time is that of
 // whoever the channel is for.
 func (c *conn) open(ctx context.Context, limit time.Duration, kind string, payload []byte) (gossh.Channel, <-chan *gossh.Request, error) {
-	type opened struct {
-		channel  gossh.Channel
-		requests <-chan *gossh.Request
-		err      error
-	}
-	result := make(chan opened, 1)
 	group := transport.Group(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	// gone lets an answer that comes too late find nobody.
-	var mu sync.Mutex
-	gone := false
+	answers, gone := make(chan answer), make(chan struct{}) // gone is closed when nobody waits for one any more
 	if !c.spawn(func() {
 		channel, requests, err := c.mux.OpenChannel(kind, payload)
-		mu.Lock()
-		late := gone
-		if !late {
-			result <- opened{channel, requests, err}
-		}
-		mu.Unlock()
-		if late && err == nil {
-			_ = channel.Close() // an error means that the connection is dead
-			gossh.DiscardRequests(requests)
-		}
-		if late {
+		select {
+		case answers <- answer{channel, requests, err}:
+		case <-gone:
+			if err == nil {
+				_ = channel.Close() // an error means that the connection is dead
+				gossh.DiscardRequests(requests)
+			}
 			c.release(group)
 		}
 	}) {
@@ -110,17 +97,15 @@ func (c *conn) open(ctx context.Context, limit time.Duration, kind string, paylo
 		return nil, nil, c.closedError()
 	}
 	select {
-	case r := <-result:
-		return c.opened(group, r.channel, r.requests, r.err)
+	case a := <-answers:
+		return c.opened(group, a)
 	case <-ctx.Done():
 	}
-	mu.Lock()
-	gone = true
-	mu.Unlock()
 	select {
-	case r := <-result: // it was in time after all
-		return c.opened(group, r.channel, r.requests, r.err)
+	case a := <-answers: // it was in time after all
+		return c.opened(group, a)
 	default:
+		close(gone)
 	}
 	if given := c.config.given(ctx, "opening a channel"); given != nil {
 		return nil, nil, given
@@ -129,17 +114,24 @@ func (c *conn) open(ctx context.Context, limit time.Duration, kind string, paylo
 		"opening a channel was not answered %s", c.config.inTime(ctx))
 }
 
+// An answer is that of the peer to an opening.
+type answer struct {
+	channel  gossh.Channel
+	requests <-chan *gossh.Request
+	err      error
+}
+
 // opened sorts the answer to an opening.
-func (c *conn) opened(group string, channel gossh.Channel, requests <-chan *gossh.Request, err error) (gossh.Channel, <-chan *gossh.Request, error) {
-	if err == nil {
+func (c *conn) opened(group string, a answer) (gossh.Channel, <-chan *gossh.Request, error) {
+	if a.err == nil {
 		c.mu.Lock()
 		c.served = true
 		c.mu.Unlock()
-		return channel, requests, nil
+		return a.channel, a.requests, nil
 	}
 	c.release(group)
 	var refused *gossh.OpenChannelError
-	if !errors.As(err, &refused) {
+	if !errors.As(a.err, &refused) {
 		return nil, nil, c.closedError()
 	}
 	return nil, nil, refused
