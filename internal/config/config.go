@@ -157,7 +157,7 @@ func (l *loader) environment() error {
 			l.ignored = append(l.ignored, name)
 			return "", nil
 		}
-		value, err := k.parse(text, l.source.home())
+		value, err := k.parse(text, "", l.source.home())
 		if err != nil {
 			failed = &Error{Code: CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
 		}
@@ -188,7 +188,7 @@ func (l *loader) flags() error {
 		if list, ok := f.Value.(pflag.SliceValue); ok {
 			return k.name, expandAll(list.GetSlice(), l.source.home())
 		}
-		value, err := k.parse(f.Value.String(), l.source.home())
+		value, err := k.parse(f.Value.String(), "", l.source.home())
 		if err != nil {
 			return "", nil
 		}
@@ -212,18 +212,17 @@ func (c *Config) Origin(key string) string { return c.origins[key] }
 
 // Settings lists all keys in the order of config.example.yaml.
 func (c *Config) Settings() []Setting {
-	inventory := c.Inventory
-	if inventory == nil {
-		inventory = []string{}
-	}
-	values := map[string]any{
-		"inventory": inventory, "ssh_config": c.SSHConfig, "output": c.Output, "color": c.Color,
-		"quiet": c.Quiet, "log_level": c.LogLevel, "log_file": c.LogFile, "socket": c.Socket, "no_daemon": c.NoDaemon,
-		"max_sessions": c.MaxSessions, "max_sessions_per_host": c.MaxSessionsPerHost, "session_ttl": c.SessionTTL.String(),
-	}
+	values, _ := structs.Provider(*c, "koanf").Read() // never fails
 	var list []Setting
-	for _, name := range order {
-		list = append(list, Setting{name, values[name], c.origins[name]})
+	for _, name := range names {
+		value := values[name]
+		switch v := value.(type) {
+		case []string:
+			value = append([]string{}, v...) // [] and not null
+		case time.Duration:
+			value = v.String()
+		}
+		list = append(list, Setting{name, value, c.origins[name]})
 	}
 	return list
 }

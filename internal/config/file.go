@@ -121,7 +121,7 @@ func readFile(file File, home string) (values, map[string]int, error) {
 		k, known := keys[name]
 		switch {
 		case !known:
-			return fail(pair[0], hosts.DidYouMean(name, "", order), "unknown key %q", name)
+			return fail(pair[0], hosts.DidYouMean(name, "", names), "unknown key %q", name)
 		case lines[name] != 0:
 			return fail(pair[0], "", "%s is already at line %d", name, lines[name])
 		}

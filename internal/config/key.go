@@ -14,51 +14,66 @@ import (
 
 // A key is one setting: its name in files and, in capitals, in the environment.
 type key struct {
-	name string
-	// words are what its value may be; nil means any text.
-	words []string
-	// Its value is a path, a list of paths, or true or false, and not a word.
-	path, list, truth bool
-	// Or it is a number from 1 on, or a time.
-	number, duration bool
+	name  string
+	kind  kind
+	words []string // that one of isWord may be
 }
 
-// order is the keys as config.example.yaml has them.
-var order = []string{"inventory", "ssh_config", "output", "color", "quiet", "log_level", "log_file", "socket", "no_daemon", "max_sessions", "max_sessions_per_host", "session_ttl"}
+// A kind says what a setting's value is.
+type kind int
 
-var keys = map[string]key{
-	"inventory":             {name: "inventory", list: true},
-	"ssh_config":            {name: "ssh_config", path: true},
-	"output":                {name: "output", words: []string{"text", "json", "jsonl"}},
-	"color":                 {name: "color", words: []string{"auto", "always", "never"}},
-	"quiet":                 {name: "quiet", truth: true},
-	"log_level":             {name: "log_level", words: []string{"debug", "info", "warn", "error"}},
-	"log_file":              {name: "log_file", path: true},
-	"socket":                {name: "socket", path: true},
-	"no_daemon":             {name: "no_daemon", truth: true},
-	"max_sessions":          {name: "max_sessions", number: true},
-	"max_sessions_per_host": {name: "max_sessions_per_host", number: true},
-	"session_ttl":           {name: "session_ttl", duration: true},
+const (
+	isWord kind = iota
+	isPath
+	isList // of paths
+	isTruth
+	isNumber // from 1 on
+	isTime
+)
+
+// table is the keys as config.example.yaml has them.
+var table = []key{
+	{name: "inventory", kind: isList},
+	{name: "ssh_config", kind: isPath},
+	{name: "output", words: []string{"text", "json", "jsonl"}},
+	{name: "color", words: []string{"auto", "always", "never"}},
+	{name: "quiet", kind: isTruth},
+	{name: "log_level", words: []string{"debug", "info", "warn", "error"}},
+	{name: "log_file", kind: isPath},
+	{name: "socket", kind: isPath},
+	{name: "no_daemon", kind: isTruth},
+	{name: "max_sessions", kind: isNumber},
+	{name: "max_sessions_per_host", kind: isNumber},
+	{name: "session_ttl", kind: isTime},
 }
+
+// keys is the table by name, and names its names in order.
+var keys, names = func() (map[string]key, []string) {
+	byName, inOrder := make(map[string]key, len(table)), make([]string, 0, len(table))
+	for _, k := range table {
+		byName[k.name], inOrder = k, append(inOrder, k.name)
+	}
+	return byName, inOrder
+}()
 
 func (k key) variable() string { return Prefix + strings.ToUpper(k.name) }
 
 func (k key) flag() string { return strings.ReplaceAll(k.name, "_", "-") }
 
-// parse reads a value from text as the environment has it. A list is separated
-// as PATH is.
-func (k key) parse(text, home string) (any, error) {
-	switch {
-	case k.truth:
+// parse reads a value from text. A list is separated as PATH is, as in the
+// environment. A relative path starts at dir, unless that is empty.
+func (k key) parse(text, dir, home string) (any, error) {
+	switch k.kind {
+	case isTruth:
 		return truth(text)
-	case k.number:
+	case isNumber:
 		return number(text)
-	case k.duration:
+	case isTime:
 		return span(text)
-	case k.list:
+	case isList:
 		return expandAll(filepath.SplitList(text), home), nil
-	case k.path:
-		return k.expand(text, "", home), nil
+	case isPath:
+		return k.expand(text, dir, home), nil
 	}
 	return text, oneOf(text, k.words)
 }
@@ -66,26 +81,17 @@ func (k key) parse(text, home string) (any, error) {
 // read reads a value from a file whose paths start at dir. The error is about
 // the node that it comes with.
 func (k key) read(n *yaml.Node, dir, home string) (any, *yaml.Node, error) {
+	isText := k.kind == isWord || k.kind == isPath
 	switch {
-	case k.list:
+	case k.kind == isList:
 		return k.readList(n, dir, home)
 	case n.Kind != yaml.ScalarNode:
 		return nil, n, fmt.Errorf("must be a single value")
-	case k.truth:
-		value, err := truth(n.Value)
-		return value, n, err
-	case k.number:
-		value, err := number(n.Value)
-		return value, n, err
-	case k.duration:
-		value, err := span(n.Value)
-		return value, n, err
-	case n.ShortTag() != "!!str" && n.ShortTag() != "!!null":
+	case isText && n.ShortTag() != "!!str" && n.ShortTag() != "!!null":
 		return nil, n, fmt.Errorf("must be text: put %s in quotes", n.Value)
-	case k.path:
-		return k.expand(n.Value, dir, home), n, nil
 	}
-	return n.Value, n, oneOf(n.Value, k.words)
+	value, err := k.parse(n.Value, dir, home)
+	return value, n, err
 }
 
 // readList reads a list of paths. A single one needs no brackets.
