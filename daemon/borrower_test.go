@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"gateway/daemon/api"
 	"gateway/daemon/client"
@@ -29,9 +28,6 @@ const (
 	roleVar   = "GWTEST_ROLE"
 	socketVar = "GWTEST_SOCKET"
 )
-
-// patience is how long a test waits for something that must happen.
-const patience = 20 * time.Second
 
 // playRole plays the process's part, if it has one.
 func playRole() bool {
@@ -94,15 +90,6 @@ func play(t *testing.T, role, path string) (cmd *exec.Cmd, first string) {
 	return cmd, strings.TrimSpace(first)
 }
 
-func soon(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
 // gone reports whether a process has ended.
 func gone(t *testing.T, pid string) bool {
 	t.Helper()
@@ -124,8 +111,8 @@ func TestBorrowerKilled(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	soon(t, "the command's end", func() bool { return gone(t, far) })
-	soon(t, "the connection given back", func() bool { return loans.Load() == 0 })
+	eventually(t, "the command's end", func() bool { return gone(t, far) })
+	eventually(t, "the connection given back", func() bool { return loans.Load() == 0 })
 }
 
 // TestLenderKilled: what nobody knows any more is unknown, as after the loss of
@@ -183,7 +170,7 @@ func wantLost(t *testing.T, pipe *transport.Pipe) {
 	}
 	_, err := pipe.Wait()
 	check("Wait", err)
-	soon(t, "an error of Write", func() bool {
+	eventually(t, "an error of Write", func() bool {
 		_, err = pipe.Stdin.Write([]byte("x"))
 		return err != nil
 	})

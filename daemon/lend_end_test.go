@@ -79,7 +79,7 @@ func TestLenderCloses(t *testing.T) {
 				return
 			}
 			lent.Close()
-			soon(t, "an error of Write", func() bool {
+			eventually(t, "an error of Write", func() bool {
 				_, err = pipe.Stdin.Write([]byte("x"))
 				return err != nil
 			})
@@ -191,14 +191,14 @@ func TestNothingLeft(t *testing.T) {
 		}
 	}
 	cycle(1)
-	soon(t, "everything given back", func() bool { return loans.Load() == 0 })
+	eventually(t, "everything given back", func() bool { return loans.Load() == 0 })
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	for i := range 200 {
 		cycle(i)
 	}
-	soon(t, "everything given back", func() bool { return loans.Load() == 0 })
-	soon(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= goroutines })
-	soon(t, "no descriptor left", func() bool { return openFiles(t) <= files })
+	eventually(t, "everything given back", func() bool { return loans.Load() == 0 })
+	eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= goroutines })
+	eventually(t, "no descriptor left", func() bool { return openFiles(t) <= files })
 }
 
 func openFiles(t *testing.T) int {
