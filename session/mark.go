@@ -120,29 +120,23 @@ func (s *scanner) scan(chunk []byte, expected func(kind byte, nonce []byte) bool
 		}
 		at += next
 		m, size, state := parseMark(chunk[at:], expected, found)
-		switch state {
-		case isData:
+		if state == isData {
 			at++
-		case isMark:
-			if at > begin {
-				data(chunk[begin:at])
-			}
-			found(m)
-			at += size
-			begin = at
-		case isUnfinished:
-			if at > begin {
-				data(chunk[begin:at])
-			}
+			continue
+		}
+		if at > begin {
+			data(chunk[begin:at])
+		}
+		if state == isUnfinished {
 			s.held = bytes.Clone(chunk[at:])
 			return
-		case isTooLong:
-			if at > begin {
-				data(chunk[begin:at])
-			}
-			found(m)
+		}
+		found(m)
+		at += size
+		begin = at
+		if state == isTooLong {
 			s.over = endOf([]byte(m.nonce))
-			s.scan(chunk[at+size:], expected, data, found)
+			s.scan(chunk[at:], expected, data, found)
 			return
 		}
 	}
@@ -188,19 +182,31 @@ func endOf(nonce []byte) []byte {
 	return append(append([]byte{rs}, nonce...), ';')
 }
 
-// parseMark looks at b, which starts with RS.
-func parseMark(b []byte, expected func(kind byte, nonce []byte) bool, found func(mark)) (m mark, size int, state markState) {
-	head := b[:min(len(b), headLen)]
+// beginsMark reports whether a head, or the beginning of one, is that of a mark.
+func beginsMark(head []byte) bool {
 	for i, c := range head {
-		switch {
-		case i == 0:
-		case i == 1 && ('A' > c || c > 'Z'),
-			i > 1 && i < headLen-1 && !isHex(c),
-			i == headLen-1 && c != ':':
-			return mark{}, 0, isData
+		ok := isHex(c)
+		switch i {
+		case 0:
+			ok = c == rs
+		case 1:
+			ok = 'A' <= c && c <= 'Z'
+		case headLen - 1:
+			ok = c == ':'
+		}
+		if !ok {
+			return false
 		}
 	}
-	if len(head) < headLen {
+	return true
+}
+
+// parseMark looks at b, which starts with RS.
+func parseMark(b []byte, expected func(kind byte, nonce []byte) bool, found func(mark)) (m mark, size int, state markState) {
+	switch {
+	case !beginsMark(b[:min(len(b), headLen)]):
+		return mark{}, 0, isData
+	case len(b) < headLen:
 		return mark{}, 0, isUnfinished
 	}
 	kind, nonce := b[1], b[2:2+nonceLen]
