@@ -161,22 +161,17 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 
 // add takes over what a statement's result says about the script's.
 func (run *scriptRun) add(ctx context.Context, r Result) {
-	sum, begun := &run.result, run.begun
-	id, command, connect := sum.ID, sum.Command, sum.Connect
-	started, terminal, background, cut := sum.Started, sum.Terminal, sum.Background, sum.Cut
-	*sum = r
-	sum.ID, sum.Command = id, command
-	if begun {
-		sum.Started, sum.Connect = started, connect
-		sum.Background, sum.Cut = background || r.Background, cut || r.Cut
+	before, sum := run.result, r
+	sum.ID, sum.Command = before.ID, before.Command
+	if run.begun {
+		sum.Started, sum.Connect = before.Started, before.Connect
+		sum.Background, sum.Cut = before.Background || r.Background, before.Cut || r.Cut
 		if r.Verdict == session.NotStarted {
 			sum.Verdict, sum.Err = broken(ctx, r.Err)
 		}
 	}
-	if room := ends.DefaultLimit - len(terminal); len(r.Terminal) > room {
-		r.Terminal = r.Terminal[:room]
-	}
-	sum.Terminal = append(terminal, r.Terminal...)
+	room := ends.DefaultLimit - len(before.Terminal)
+	sum.Terminal = append(before.Terminal, r.Terminal[:min(len(r.Terminal), room)]...)
 	if !sum.Started.IsZero() {
 		run.begun = true
 		sum.Duration = time.Since(sum.Started)
@@ -184,6 +179,7 @@ func (run *scriptRun) add(ctx context.Context, r Result) {
 	if sum.Verdict == session.TimedOut && Code(sum.Err) == "cmd.timeout" && ctx.Err() == nil { // else it is the caller's time
 		sum.Err = &transport.Error{Code: "cmd.timeout", Message: fmt.Sprintf("session: command ended after its timeout of %v", run.command.Timeout), Err: r.Err}
 	}
+	run.result = sum
 }
 
 // broken returns the verdict on a script of which a statement could not be
