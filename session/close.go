@@ -129,7 +129,7 @@ func (s *Session) enroll() (leave func()) {
 // spawn runs f beside the session.
 func (s *Session) spawn(f func()) {
 	leave := s.enroll()
-	go func() {
+	go func() { // ends with f, for which Close waits a moment
 		defer leave()
 		f()
 	}()

@@ -76,7 +76,7 @@ func (s *Session) start(ctx context.Context) error {
 	opened := make(chan error, 1)
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	go func() {
+	go func() { // start waits for what it sends
 		k, err := s.openKeeper(ctx)
 		s.mu.Lock()
 		s.keeper, s.merged = k, k == nil

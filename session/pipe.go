@@ -32,9 +32,9 @@ func newPlain(pipe *transport.Pipe) *plain {
 	for _, from := range []io.Reader{pipe.Stdout, pipe.Stderr} {
 		both.Go(func() { _, _ = io.Copy(in, from) }) // ends with the stream, or with Close
 	}
-	go func() {
+	go func() { // ends with the program
 		both.Wait()
-		<-pipe.Done() // a program may live on without them
+		<-pipe.Done() // it may live on without them
 		in.Close()
 	}()
 	return &plain{pipe, out}

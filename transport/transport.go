@@ -64,7 +64,7 @@ type Program interface {
 
 // A Terminal is one program on one pseudo-terminal.
 //
-// Read and Write may be called concurrently with each other and with Close.
+// Read, Write and Resize may be called concurrently with each other and with Close.
 // Read returns io.EOF once the program has ended and its output is drained,
 // whatever the platform reports underneath. What is not read is not thrown
 // away: the program blocks.

@@ -63,7 +63,7 @@ func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, re
 		terse:  bytes.Contains(mux.ServerVersion(), []byte("tinyssh")),
 		groups: map[string]int{}, channels: map[*channel]bool{},
 	}
-	go c.watch(channels, requests)
+	go c.watch(channels, requests) // ends with the connection, for which close waits
 	return c
 }
 

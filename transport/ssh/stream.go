@@ -74,7 +74,7 @@ func (s *stream) Deliver(to func([]byte), end func(error)) {
 	s.mu.Unlock()
 	switch {
 	case stopped != nil:
-		go s.tell(stopped)
+		go s.tell(stopped) // ends with the call of end
 		return
 	case len(chunk) > 0: // its pump waits until it has been taken
 		s.call(chunk)
@@ -84,7 +84,7 @@ func (s *stream) Deliver(to func([]byte), end func(error)) {
 		s.mu.Unlock()
 	}
 	if pumped {
-		go func() { s.tell(s.final()) }()
+		go func() { s.tell(s.final()) }() // ends once the program has, and with the call of end
 	}
 }
 
