@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	gossh "golang.org/x/crypto/ssh"
+
+	"gateway/transport"
 )
 
 // The contract's codes for credentials.
@@ -203,28 +205,38 @@ func (a *authenticator) unanswered(q Question) error {
 // failure says why there is nothing left to try. What was wrong with a key
 // comes first: it is why the others had to be tried.
 func (a *authenticator) failure() error {
-	c := a.config
-	for _, code := range []string{codeSecret, codePassphrase, codeCertExpired, codeKeyUnreadable} {
-		for _, problem := range a.keys.problems {
-			if problem.Code == code {
-				if len(a.offered) > 0 {
-					problem.Message += "; refused: " + strings.Join(a.offered, ", ")
-				}
-				return problem
-			}
+	if problem := a.keys.worst(); problem != nil {
+		if len(a.offered) > 0 {
+			problem.Message += "; refused: " + strings.Join(a.offered, ", ")
 		}
+		return problem
 	}
+	c := a.config
+	takesKeys := slices.Contains(a.allowed, methodKey)
 	asks := slices.Contains(a.allowed, methodPassword) || slices.Contains(a.allowed, methodChallenge)
 	answered := slices.ContainsFunc(a.allowed, func(method string) bool { return a.methods[method] }) // and refused
 	switch {
 	case len(a.passed) > 0 && asks && !answered && c.Ask == nil:
 		return a.interaction()
-	case len(a.offered) == 0 && !slices.Contains(a.allowed, methodKey) && asks:
+	case len(a.offered) == 0 && !takesKeys && asks:
 		return a.interaction()
-	case len(a.offered)+len(a.withheld) == 0 && slices.Contains(a.allowed, methodKey):
+	case len(a.offered)+len(a.withheld) == 0 && takesKeys:
 		return c.failure(codeNoKey, nil, "set identity for this host, start an agent, or give a password by reference",
 			"no key to show: looked in %s; the server accepts %s", a.keys.looked(), list(a.allowed, ", "))
 	}
+	hint := "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason"
+	switch {
+	case len(a.withheld) > 0: // other types of keys have no choice of signatures
+		hint = "use a key of another type, such as ed25519, or have the server accept rsa-sha2-512"
+	case answered && slices.Contains(a.passed, methodKey), len(a.methods) > 0 && len(a.methods) == len(a.offered): // no key was refused
+		hint = "check user and password; the server's log has the reason"
+	}
+	return c.failure(codeRejected, nil, hint,
+		"authentication as %s refused: tried %s; the server accepts %s", c.User, a.tried(), list(a.allowed, ", "))
+}
+
+// tried says what was shown to the machine, and what not.
+func (a *authenticator) tried() string {
 	tried := strings.Join(a.offered, ", ")
 	switch {
 	case tried == "" && len(a.withheld) > 0:
@@ -235,16 +247,10 @@ func (a *authenticator) failure() error {
 	if len(a.passed) > 0 {
 		tried += "; accepted " + list(a.passed, ", ") + ", which is not enough"
 	}
-	hint := "check user, and whether the key stands in the account's authorized_keys; the server's log has the reason"
-	if answered && slices.Contains(a.passed, methodKey) || len(a.methods) > 0 && len(a.methods) == len(a.offered) { // no key was refused
-		hint = "check user and password; the server's log has the reason"
-	}
-	if len(a.withheld) > 0 { // other types of keys have no choice of signatures
+	if len(a.withheld) > 0 {
 		tried += "; did not show " + strings.Join(a.withheld, ", ") + ", since the server takes no RSA signatures with SHA-2"
-		hint = "use a key of another type, such as ed25519, or have the server accept rsa-sha2-512"
 	}
-	return c.failure(codeRejected, nil, hint,
-		"authentication as %s refused: tried %s; the server accepts %s", c.User, tried, list(a.allowed, ", "))
+	return tried
 }
 
 // tooMany reports whether the server ended the connection over refused
@@ -256,6 +262,18 @@ func tooMany(err error) bool {
 func (a *authenticator) tooManyError(cause error) error {
 	return a.config.failure(codeTooMany, cause, "set identity for this host so that the right key comes first, or agent: false",
 		"too many keys for the server's MaxAuthTries: refused %s", strings.Join(a.offered, ", "))
+}
+
+// worst returns the problem with a key that is to be told; nil if there is none.
+func (k *keyring) worst() *transport.Error {
+	for _, code := range []string{codeSecret, codePassphrase, codeCertExpired, codeKeyUnreadable} {
+		for _, problem := range k.problems {
+			if problem.Code == code {
+				return problem
+			}
+		}
+	}
+	return nil
 }
 
 // problem is a key that can't be used.
