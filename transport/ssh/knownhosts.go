@@ -179,32 +179,22 @@ func mayConcern(line []byte, names []string) bool {
 }
 
 // boundedLine reads a line, which is valid until the next call. One that is too long is
-// read to its end and answered with bufio.ErrTooLong. With io.EOF comes what stands behind
-// the last newline.
+// read to its end and answered with bufio.ErrTooLong.
 func boundedLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	tooLong := false
-	for {
-		part, err := r.ReadSlice('\n')
-		switch {
-		case tooLong:
-		case line == nil && err != bufio.ErrBufferFull:
-			line = part
-		default:
+	line, goesOn, err := r.ReadLine()
+	if goesOn {
+		line = bytes.Clone(line)
+	}
+	for goesOn && err == nil {
+		var part []byte
+		if part, goesOn, err = r.ReadLine(); len(line) <= maxKnownHostsLine {
 			line = append(line, part...)
 		}
-		if len(line) > maxKnownHostsLine {
-			tooLong, line = true, nil
-		}
-		switch {
-		case err == bufio.ErrBufferFull:
-			continue
-		case tooLong && (err == nil || err == io.EOF):
-			// At the end of the file the next call reports io.EOF.
-			return nil, bufio.ErrTooLong
-		}
-		return bytes.TrimRight(line, "\r\n"), err
 	}
+	if len(line) > maxKnownHostsLine {
+		return nil, bufio.ErrTooLong
+	}
+	return bytes.TrimRight(line, "\r"), err
 }
 
 // parseKnownHost parses one line in the format of sshd(8), SSH_KNOWN_HOSTS
