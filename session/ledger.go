@@ -138,8 +138,8 @@ var ledgerName = regexp.MustCompile(fmt.Sprintf(`^[0-9a-f]{%d}$`, nonceLen))
 // directory of that name, which has to be the account's own and no link, and
 // holds a file in there open: whatever else may have its pid now does not. Told
 // by USR1, it does what it does when the client is gone. One that was killed has left
-// its directory, which is removed. A shell whose keeper never came has the name in its environment, and leads a session; what it
-// starts does not.
+// its directory, which is removed. A shell whose keeper never came has the name in its
+// environment, and leads a session; what it starts does not.
 func endLine(nonce string, names []string) string {
 	return `( exec 4>&-; for i in ` + strings.Join(names, " ") + `; do ` + anywhere + `d=$x/.gw-$i; ` +
 		`[ -d $d ] && [ ! -L $d ] && [ -O $d ] && read -r p <$d/p || continue; ` +

@@ -17,8 +17,8 @@ import (
 
 // shellPrelude returns the exec request for the session's shell. It reports
 // what it found with mark S (payload: its terminal if it has one, its pid and
-// session, the shell's family, its path, the directory) and becomes the shell, whose first prompt, mark P,
-// is the proof that it reads commands.
+// session, the shell's family, its path, the directory) and becomes the shell,
+// whose first prompt, mark P, is the proof that it reads commands.
 func shellPrelude(config Config, nonce string) string { return inSh(shellScript(config, nonce)) }
 
 // inSh returns the exec request that runs a script of the kind described above.

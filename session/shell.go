@@ -26,8 +26,9 @@ type dialect struct {
 	// unexport takes _gwn and _gw out of the environment, under allexport.
 	unexport string
 	// stored runs the keeper's frame file, whose path is the verb. It is empty
-	// for ksh93, which mixes up the texts of nested evals. zsh does not source it: there its messages would name the file, and a pipeline's
-	// subshell writes a newline to stdout when it is interrupted.
+	// for ksh93, which mixes up the texts of nested evals. zsh does not source it:
+	// there its messages would name the file, and a pipeline's subshell writes a
+	// newline to stdout when it is interrupted.
 	stored string
 	// exports: an assignment in front of eval is not exported by itself.
 	exports bool

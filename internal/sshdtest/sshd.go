@@ -45,7 +45,8 @@ type Options struct {
 	// Addresses is on how many addresses the server listens, from 127.0.0.1 on;
 	// sshd has room for 16. Not for dropbear.
 	Addresses int
-	// NoSftp leaves the sftp subsystem out. Dropbear serves it by the program of OpenSSH, where that is installed.
+	// NoSftp leaves the sftp subsystem out. Dropbear serves it by the program of
+	// OpenSSH, where that is installed.
 	NoSftp bool
 	// Wrap is a command that starts the server, such as nsenter with a namespace.
 	Wrap []string
