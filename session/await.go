@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"gateway/transport"
 )
 
 // await waits for the command's end, and makes the result of it.
@@ -199,21 +197,16 @@ func (a *awaiting) tire() ending {
 // timeout ends the command after one of its limits.
 func (a *awaiting) timeout(limit string) ending {
 	return func() (Result, error) {
-		return a.session.stop(a.run, TimedOut, &transport.Error{
-			Code: "cmd.timeout", Message: "session: command ended after " + limit, Err: context.DeadlineExceeded,
-		})
+		return a.session.stop(a.run, TimedOut, failure(codeTimeout, context.DeadlineExceeded, "", "command ended after %s", limit))
 	}
 }
 
 // cancel ends the command because its context has ended.
 func (a *awaiting) cancel() (Result, error) {
-	verdict, code, what := Interrupted, "cmd.interrupted", "interrupted"
+	verdict, code, what := Interrupted, codeInterrupted, "interrupted"
 	if errors.Is(a.ctx.Err(), context.DeadlineExceeded) {
-		verdict, code, what = TimedOut, "cmd.timeout", "ended after its deadline"
+		verdict, code, what = TimedOut, codeTimeout, "ended after its deadline"
 	}
-	return a.session.stop(a.run, verdict, &transport.Error{
-		Code:    code,
-		Message: fmt.Sprintf("session: command %s: %v", what, context.Cause(a.ctx)),
-		Err:     errors.Join(a.ctx.Err(), context.Cause(a.ctx)),
-	})
+	cause := context.Cause(a.ctx)
+	return a.session.stop(a.run, verdict, failure(code, errors.Join(a.ctx.Err(), cause), "", "command %s: %v", what, cause))
 }

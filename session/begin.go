@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gateway/internal/ends"
-	"gateway/transport"
 )
 
 // begin does everything up to typing the frame. After an error nothing of the
@@ -24,7 +23,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		return nil, err
 	}
 	if command.TTY && s.tty == "" {
-		return nil, &transport.Error{Code: "session.pty_refused", Message: "session: the account gets no terminal", Hint: "run the command without a terminal"}
+		return nil, failure(codePTYRefused, nil, "run the command without a terminal", "the account gets no terminal")
 	}
 	joins, before := s.joins(command), s.keeper
 	if err := s.turnToKeeper(ctx, joins); err != nil {
@@ -203,19 +202,16 @@ func (s *Session) line(ctx context.Context, f frame) (string, error) {
 	if typed, ok := f.line(); ok {
 		return typed, nil
 	}
-	return "", &transport.Error{Code: "usage", Message: fmt.Sprintf("session: the directories %.100q and %.100q are too long to be typed, or have control characters", f.command.Cwd, f.cwd)}
+	return "", failure(codeUsage, nil, "", "the directories %.100q and %.100q are too long to be typed, or have control characters", f.command.Cwd, f.cwd)
 }
 
 // possible refuses what the machine has no means for.
 func (s *Session) possible(f frame) error {
 	lacks := func(format string, args ...any) error {
-		return &transport.Error{
-			Code: "shell.unsupported", Message: "session: the machine has no place for a FIFO or a file, which is needed for " + fmt.Sprintf(format, args...),
-			Hint: "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp or the home writable",
-		}
+		return failure(codeUnsupported, nil, hintNoPlace, "the machine has no place for a FIFO or a file, which is needed for "+format, args...)
 	}
 	if u := s.config.Sudo; f.command.Stdin != nil && u != nil && u.User != "" && u.User != "root" {
-		return &transport.Error{Code: "shell.unsupported", Message: "session: " + u.User + " can't read what the account's own processes feed", Hint: "write the input to a file, or leave --stdin out"}
+		return failure(codeUnsupported, nil, "write the input to a file, or leave --stdin out", "%s can't read what the account's own processes feed", u.User)
 	}
 	if f.keeper != nil && f.keeper.dir != "" {
 		return nil
@@ -243,7 +239,7 @@ func (s *Session) usable() error {
 }
 
 func hasEnded() error {
-	return &transport.Error{Code: "session.closed", Message: "session: it has ended", Hint: "open another session", Err: ErrClosed}
+	return failure(codeClosed, ErrClosed, hintClosed, "it has ended")
 }
 
 // end ends a session that can run nothing any more, so that Done tells it.
@@ -256,7 +252,7 @@ func (s *Session) end() {
 // terminalGone ends the session, and says so.
 func (s *Session) terminalGone(err error) error {
 	s.end()
-	return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("session: its terminal is gone: %v", err), Hint: "open another session", Err: ErrClosed}
+	return failure(codeClosed, ErrClosed, hintClosed, "its terminal is gone: %v", err)
 }
 
 // leave ends the command's claim on the streams.

@@ -41,7 +41,7 @@ func (r *run) inherit(ctx context.Context, b between) error {
 	if r.command.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, r.command.Timeout, &transport.Error{
-			Code: "cmd.timeout", Message: fmt.Sprintf("its timeout of %v is over", r.command.Timeout), Err: context.DeadlineExceeded,
+			Code: codeTimeout, Message: fmt.Sprintf("its timeout of %v is over", r.command.Timeout), Err: context.DeadlineExceeded,
 		})
 		defer cancel()
 	}

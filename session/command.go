@@ -2,14 +2,12 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"regexp"
 	"strings"
 	"time"
 
 	"gateway/internal/ends"
-	"gateway/transport"
 )
 
 // Stream names where a piece of output came from.
@@ -126,7 +124,7 @@ var EnvName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // check refuses, before anything is sent, what no shell can be given.
 func (c *Command) check() error {
 	refuse := func(format string, args ...any) error {
-		return &transport.Error{Code: "usage", Message: "session: " + fmt.Sprintf(format, args...)}
+		return failure(codeUsage, nil, "", format, args...)
 	}
 	switch {
 	case len(c.Text) > maxText:

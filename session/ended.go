@@ -30,20 +30,11 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 		if errors.Is(lost, transport.ErrClosed) { // by this side
 			why = "hung up while the command ran"
 		}
-		return result, &transport.Error{
-			Code:    "link.lost",
-			Message: "session: " + why,
-			Hint:    "it may have run, or still run: look before running it again",
-			Err:     ErrLost,
-		}
+		return result, failure(codeLost, ErrLost, "it may have run, or still run: look before running it again", "%s", why)
 	case s.leftBefore(r, p, exit, result):
 		result.ExitCode = -1
-		return result, &transport.Error{
-			Code:    "link.lost",
-			Message: fmt.Sprintf("session: the shell ended, with status %d, as the command came", exit.Code),
-			Hint:    "it left on its own or was killed, and may not have begun the command: look before running it again",
-			Err:     ErrLost,
-		}
+		return result, failure(codeLost, ErrLost, "it left on its own or was killed, and may not have begun the command: look before running it again",
+			"the shell ended, with status %d, as the command came", exit.Code)
 	case exit.Signal != "":
 		result.Verdict, result.Signal, result.ExitCode = Signaled, signalName(exit.Signal), exit.Code
 	default:

@@ -2,14 +2,12 @@ package session
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"gateway/internal/ends"
-	"gateway/transport"
 )
 
 // finish makes the result, with the verdict that the marks tell if there is no
@@ -52,12 +50,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	case notRun[p.status]:
 		err = s.refused(r, p.status)
 	case verdict == Unknown:
-		err = &transport.Error{
-			Code:    "link.lost",
-			Message: "session: the command left no status behind",
-			Hint:    "it may have run: look before running it again",
-			Err:     ErrLost,
-		}
+		err = failure(codeLost, ErrLost, "it may have run: look before running it again", "the command left no status behind")
 	}
 	return result, err
 }
@@ -124,15 +117,11 @@ func (s *Session) wayBack() string { return "\n" + s.dialect.back(s.cwd) + "\n" 
 func (s *Session) refused(r *run, why string) error {
 	switch why {
 	case noWayBack:
-		return &transport.Error{
-			Code: "cmd.cwd", Message: fmt.Sprintf("session: its own directory %q can't be entered again: there would be no way back from %q", s.cwd, r.command.Cwd),
-			Hint: "change to another one first",
-		}
+		return failure(codeCwd, nil, "change to another one first",
+			"its own directory %q can't be entered again: there would be no way back from %q", s.cwd, r.command.Cwd)
 	case noEnv:
-		return &transport.Error{
-			Code: "usage", Message: fmt.Sprintf("session: the shell does not take a variable of %q", slices.Sorted(maps.Keys(r.command.Env))),
-			Hint: "one that is readonly there can't be set for a command either",
-		}
+		return failure(codeUsage, nil, "one that is readonly there can't be set for a command either",
+			"the shell does not take a variable of %q", slices.Sorted(maps.Keys(r.command.Env)))
 	}
 	return noDirectory(r.command.Cwd)
 }

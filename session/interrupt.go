@@ -1,12 +1,6 @@
 package session
 
-import (
-	"errors"
-	"fmt"
-	"time"
-
-	"gateway/transport"
-)
+import "time"
 
 // Level says how firmly a command is asked to end.
 type Level string
@@ -21,10 +15,6 @@ const (
 	// is left.
 	Kill Level = "kill"
 )
-
-// ErrInterrupted is what the error of a Run wraps that [Session.Interrupt]
-// ended.
-var ErrInterrupted = errors.New("interrupted")
 
 // An order is an interrupt, and when it came.
 type order struct {
@@ -43,7 +33,7 @@ type order struct {
 // The error is a *[transport.Error] with the code usage where no command runs.
 func (s *Session) Interrupt(level Level) error {
 	if level != Int && level != Term && level != Kill {
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("session: level %q: use int, term or kill", level)}
+		return failure(codeUsage, nil, "", "level %q: use int, term or kill", level)
 	}
 	s.mu.Lock()
 	r := s.run
@@ -62,7 +52,7 @@ func (s *Session) Interrupt(level Level) error {
 		return nil // Run is about to return, and a ^C would meet the shell
 	}
 	if r == nil {
-		return &transport.Error{Code: "usage", Message: "session: no command runs: nothing to interrupt"}
+		return failure(codeUsage, nil, "", "no command runs: nothing to interrupt")
 	}
 	switch level {
 	case Int:
@@ -99,7 +89,7 @@ func (s *Session) over(r *run) (Result, error) {
 	if !order.typed {
 		s.sweep(r, order.level, order.at)
 	}
-	cause := &transport.Error{Code: "cmd.interrupted", Message: "session: command interrupted", Err: ErrInterrupted}
+	cause := failure(codeInterrupted, ErrInterrupted, "", "command interrupted")
 	if !s.resume(r) {
 		return s.giveUp(r, Interrupted, cause)
 	}

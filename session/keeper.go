@@ -84,7 +84,7 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 		}
 		return nil
 	case <-k.ended:
-		err = &transport.Error{Code: "shell.no_sync", Message: "session: the side channel ended at once", Hint: "a forced command, an account that may not run sh, or a password that has expired does this"}
+		err = failure(codeNoSync, nil, "a forced command, an account that may not run sh, or a password that has expired does this", "the side channel ended at once")
 		if _, lost := k.pipe.Wait(); lost != nil {
 			err = fmt.Errorf("session: open the side channel: %w", lost)
 		}
@@ -99,7 +99,7 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 // noKeeper is why there is no side channel, with what the machine has said beside it.
 func (s *Session) noKeeper(err error) error {
 	e, ok := errors.AsType[*transport.Error](err)
-	if !ok || e.Code != "shell.no_sync" {
+	if !ok || e.Code != codeNoSync {
 		return err
 	}
 	e = new(*e)

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"gateway/transport"
 )
 
 // Keys returns what a terminal sends for the named keys, one after the other,
@@ -31,11 +29,8 @@ func KeysIn(application bool, names ...string) ([]byte, error) {
 	for _, name := range names {
 		bytes, ok := press(name, application)
 		if !ok {
-			return nil, &transport.Error{
-				Code:    "usage",
-				Message: fmt.Sprintf("session: no key %.40q%s", name, nearestKey(name)),
-				Hint:    "keys are enter, tab, esc, backspace, space, delete, insert, home, end, pgup, pgdn, up, down, left, right, f1 to f12, single characters, and ctrl-, alt- or shift- before one",
-			}
+			return nil, failure(codeUsage, nil, "keys are enter, tab, esc, backspace, space, delete, insert, home, end, pgup, pgdn, up, down, left, right, f1 to f12, single characters, and ctrl-, alt- or shift- before one",
+				"no key %.40q%s", name, nearestKey(name))
 		}
 		all = append(all, bytes...)
 	}

@@ -27,7 +27,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		return nil, err
 	}
 	if config.Sudo != nil && config.NoTerminal {
-		return nil, &transport.Error{Code: "usage", Message: "session: sudo needs a terminal to ask on", Hint: "open the session with a terminal"}
+		return nil, failure(codeUsage, nil, "open the session with a terminal", "sudo needs a terminal to ask on")
 	}
 	if config.ID == "" {
 		config.ID = "s-" + newNonce()
@@ -165,12 +165,8 @@ func unanswered(ctx context.Context, what, said string) error {
 	if cause := context.Cause(ctx); errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("session: open: %w", cause)
 	}
-	return &transport.Error{
-		Code:    "shell.no_sync",
-		Message: fmt.Sprintf("session: %s: %v%s", what, context.Cause(ctx), said),
-		Hint:    "the link may have gone silent, or a login shell or forced command is in the way; try ssh by hand",
-		Err:     context.Cause(ctx),
-	}
+	return failure(codeNoSync, context.Cause(ctx), "the link may have gone silent, or a login shell or forced command is in the way; try ssh by hand",
+		"%s: %v%s", what, context.Cause(ctx), said)
 }
 
 func (s *Session) parseReady(payload string) error {
@@ -180,7 +176,7 @@ func (s *Session) parseReady(payload string) error {
 	}
 	d, ok := dialects[r.family]
 	if !ok {
-		return &transport.Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q not found on the machine", s.config.Shell), Hint: "set the host's shell to one that is installed there"}
+		return failure(codeUnsupported, nil, "set the host's shell to one that is installed there", "shell %q not found on the machine", s.config.Shell)
 	}
 	s.dialect, s.tty, s.pid, s.sid, s.shell, s.cwd = d, r.tty, r.pid, r.sid, r.path, r.cwd
 	return nil
@@ -192,11 +188,8 @@ func (s *Session) noShell() error {
 	if err != nil {
 		return fmt.Errorf("session: start a shell: %w", err)
 	}
-	return &transport.Error{
-		Code:    "shell.no_sync",
-		Message: fmt.Sprintf("session: the shell ended with status %d before its first prompt%s", exit.Code, s.said()),
-		Hint:    "a forced command, a nologin shell or a login script that exits does this",
-	}
+	return failure(codeNoSync, nil, "a forced command, a nologin shell or a login script that exits does this",
+		"the shell ended with status %d before its first prompt%s", exit.Code, s.said())
 }
 
 // said quotes what the terminal said instead of a prompt.
@@ -218,13 +211,10 @@ func (s *Session) setUp(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("session: login profile: %w", err)
 		case r.Ended:
-			return &transport.Error{
-				Code:    "shell.no_sync",
-				Message: fmt.Sprintf("session: the login profile ends the shell, with status %d; it said %.200q", r.ExitCode, bytes.TrimSpace(slices.Concat(r.Stdout, r.Stderr, r.Terminal))),
-				Hint:    "an exit or an exec in ~/.profile, ~/.bash_profile or the like does this",
-			}
+			return failure(codeNoSync, nil, "an exit or an exec in ~/.profile, ~/.bash_profile or the like does this",
+				"the login profile ends the shell, with status %d; it said %.200q", r.ExitCode, bytes.TrimSpace(slices.Concat(r.Stdout, r.Stderr, r.Terminal)))
 		case r.ExitCode == promptKept:
-			return &transport.Error{Code: "shell.no_sync", Message: "session: the login profile makes PS1 or PS2 readonly", Hint: "the session's prompt has to be its own: open it without the profile"}
+			return failure(codeNoSync, nil, "the session's prompt has to be its own: open it without the profile", "the login profile makes PS1 or PS2 readonly")
 		}
 	}
 	if len(s.config.Env) > 0 {
@@ -237,7 +227,7 @@ func (s *Session) setUp(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("session: export the environment: %w", err)
 		case r.ExitCode != 0:
-			return &transport.Error{Code: "shell.no_sync", Message: "session: export the environment: the shell refuses a variable", Hint: "readonly variables and shell options such as noexec do this"}
+			return failure(codeNoSync, nil, "readonly variables and shell options such as noexec do this", "export the environment: the shell refuses a variable")
 		}
 	}
 	if s.config.Cwd != "" {
@@ -255,6 +245,6 @@ func (s *Session) setUp(ctx context.Context) error {
 // promptKept is a status that no profile is likely to end with, if it does not come to its end.
 const promptKept = 97
 
-func noDirectory(dir string) *transport.Error {
-	return &transport.Error{Code: "cmd.cwd", Message: fmt.Sprintf("session: directory %q can't be entered on the machine", dir)}
+func noDirectory(dir string) error {
+	return failure(codeCwd, nil, "", "directory %q can't be entered on the machine", dir)
 }

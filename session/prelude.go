@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"gateway/transport"
 )
 
 // Both exec requests of a session are one line that any login shell reads the
@@ -116,7 +114,7 @@ func parseReady(payload string) (ready, error) {
 			return ready{tty: fields[0], pid: pid, sid: sid, family: fields[3], path: fields[4], cwd: fields[5]}, nil
 		}
 	}
-	return ready{}, &transport.Error{Code: "shell.no_sync", Message: fmt.Sprintf("session: unreadable ready mark %.200q", payload), Hint: "a forced command, or a login shell that runs nothing, may be in the way; try ssh by hand"}
+	return ready{}, failure(codeNoSync, nil, "a forced command, or a login shell that runs nothing, may be in the way; try ssh by hand", "unreadable ready mark %.200q", payload)
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K

@@ -2,10 +2,7 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"path"
-
-	"gateway/transport"
 )
 
 // Reopen opens a session in place of one whose shell is gone, on the same
@@ -16,13 +13,13 @@ import (
 func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	defer s.Close()
 	gone := func(format string, args ...any) error {
-		return &transport.Error{Code: "session.closed", Message: "session: reopen: " + fmt.Sprintf(format, args...), Hint: "open another session"}
+		return failure(codeClosed, nil, hintClosed, "reopen: "+format, args...)
 	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	default:
-		return nil, &transport.Error{Code: "session.busy", Message: "session: reopen: a command is running", Hint: "wait for it, or interrupt it", Err: ErrBusy}
+		return nil, failure(codeBusy, ErrBusy, "wait for it, or interrupt it", "reopen: a command is running")
 	}
 	k := s.keeper
 	if !s.config.Reopen || k == nil || k.dir == "" || k.isGone() {
@@ -48,7 +45,7 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 func (s *Session) restore(ctx context.Context, exports, dir string) error {
 	r, err := s.Run(ctx, Command{Text: "_gwe=; [ ! -e " + exports + " ] || { " + s.dialect.dot + " " + exports + " 2>/dev/null; [ \"$_gwe\" ]; }"})
 	if err == nil && r.ExitCode != 0 {
-		err = &transport.Error{Code: "session.closed", Message: "session: reopen: what was exported was not kept whole", Hint: "the disk of " + path.Dir(exports) + " on the machine may be full; open another session"}
+		err = failure(codeClosed, nil, "the disk of "+path.Dir(exports)+" on the machine may be full; open another session", "reopen: what was exported was not kept whole")
 	}
 	if err != nil {
 		return err

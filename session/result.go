@@ -1,9 +1,6 @@
 package session
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // Verdict is what is known about a command's outcome. It never guesses.
 type Verdict string
@@ -80,17 +77,3 @@ type Result struct {
 	// EndedBehind: Ended, but not by this command, which was over before.
 	EndedBehind bool
 }
-
-// What errors of a session wrap, if not an error of the transport. All of them
-// are a *transport.Error, with an error code of the contract.
-var (
-	// ErrBusy: another command is running in the session. Nothing was sent.
-	ErrBusy = errors.New("session busy")
-	// ErrClosed: the session has ended. Nothing was sent.
-	ErrClosed = errors.New("session closed")
-	// ErrLost: the link went away while the command ran; its outcome is unknown.
-	ErrLost = errors.New("outcome unknown")
-	// ErrNeedsInput: the command waited for input that nobody gave, and was
-	// interrupted.
-	ErrNeedsInput = errors.New("command needs input")
-)

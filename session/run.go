@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gateway/internal/ends"
-	"gateway/transport"
 )
 
 // run is one command in progress.
@@ -200,7 +199,7 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 		if closed(s.ended) || closed(s.terminal.Done()) { // who looks after its end is no other command
 			return notStarted, hasEnded()
 		}
-		return notStarted, &transport.Error{Code: "session.busy", Message: "session: another command is running", Hint: "wait for it, interrupt it, or open another session", Err: ErrBusy}
+		return notStarted, failure(codeBusy, ErrBusy, "wait for it, interrupt it, or open another session", "another command is running")
 	}
 	if err := s.usable(); err != nil {
 		return notStarted, err

@@ -144,7 +144,7 @@ func (s *Session) Exit() (transport.Exit, error) {
 	return exit, err
 }
 
-var errHungUp = &transport.Error{Code: "link.lost", Message: "nothing answered, and it was hung up", Err: ErrLost}
+var errHungUp = &transport.Error{Code: codeLost, Message: "nothing answered, and it was hung up", Err: ErrLost}
 
 // Terminal reports whether the account got a terminal.
 func (s *Session) Terminal() bool { return s.tty != "" }

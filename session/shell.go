@@ -2,12 +2,9 @@ package session
 
 import (
 	"cmp"
-	"fmt"
 	"path"
 	"regexp"
 	"strings"
-
-	"gateway/transport"
 )
 
 // A dialect is how one family of shells is started and spoken to. Each row
@@ -147,14 +144,10 @@ func checkShell(shell string) error {
 		return nil
 	}
 	if !shellWords.MatchString(shell) {
-		return &transport.Error{Code: "shell.unsupported", Message: fmt.Sprintf("session: shell %q: only letters, digits, /._+- and blanks may stand in it", shell)}
+		return failure(codeUnsupported, nil, "", "shell %q: only letters, digits, /._+- and blanks may stand in it", shell)
 	}
 	if _, ok := dialectOf(shell); !ok {
-		return &transport.Error{
-			Code:    "shell.unsupported",
-			Message: fmt.Sprintf("session: shell %q is not one that a session can drive", shell),
-			Hint:    "use bash, dash, zsh, ksh, mksh, yash, busybox ash or sh",
-		}
+		return failure(codeUnsupported, nil, "use bash, dash, zsh, ksh, mksh, yash, busybox ash or sh", "shell %q is not one that a session can drive", shell)
 	}
 	return nil
 }

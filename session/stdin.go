@@ -68,7 +68,7 @@ func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder
 		if ctx.Err() != nil {
 			said = ": " + context.Cause(ctx).Error()
 		}
-		return nil, &transport.Error{Code: "internal", Message: fmt.Sprintf("session: stdin: no FIFO for it at %s%s", fifo, said), Err: context.Cause(ctx)}
+		return nil, failure(codeInternal, context.Cause(ctx), "", "stdin: no FIFO for it at %s%s", fifo, said)
 	}
 	return &feeder{pipe: pipe, fifo: fifo, unread: make(chan error, 1)}, nil
 }
@@ -108,10 +108,6 @@ func (f *feeder) endInput() {
 	f.pipe.Stdin.Close()
 }
 
-// InputFailed is the error code of a command that ended, but did not get all of its
-// stdin.
-const InputFailed = "input.failed"
-
 // failure returns why a command that has ended may have taken a part of its stdin for
 // the whole; nil if it did not. A feeder whose input has ended ends by itself, or by a
 // SIGPIPE where the command has not read it all; one that has not ended in this time
@@ -140,22 +136,13 @@ func (f *feeder) failure(patience time.Duration) error {
 	if why == nil {
 		return nil
 	}
-	return &transport.Error{
-		Code:    InputFailed,
-		Message: fmt.Sprintf("session: stdin: %v", why),
-		Hint:    "the command ran with a part of its input: see what it has done before you run it again",
-		Err:     why,
-	}
+	return failure(InputFailed, why, "the command ran with a part of its input: see what it has done before you run it again", "stdin: %v", why)
 }
 
 // unopened is the error for a command whose shell could not open its stdin. The
 // status is then that of the redirection, and nothing has run.
 func (f *feeder) unopened() error {
-	return &transport.Error{
-		Code:    "internal",
-		Message: "session: stdin: the shell could not open " + f.fifo,
-		Hint:    "something may empty the directory for temporary files; run the command again",
-	}
+	return failure(codeInternal, nil, "something may empty the directory for temporary files; run the command again", "stdin: the shell could not open %s", f.fifo)
 }
 
 func (f *feeder) close() {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"gateway/transport"
 )
 
 // stop ends the command that runs, as gently as it lets itself be ended, and
@@ -87,12 +85,7 @@ func (s *Session) lag(r *run) time.Duration {
 }
 
 // errNothingAnswers is why an outcome is unknown where the link looks alive.
-var errNothingAnswers = &transport.Error{
-	Code:    "link.lost",
-	Message: "session: the command was to end, and nothing answers",
-	Hint:    "it may still run: look before running it again",
-	Err:     ErrLost,
-}
+var errNothingAnswers = failure(codeLost, ErrLost, "it may still run: look before running it again", "the command was to end, and nothing answers")
 
 // climb is the ladder. It reports whether the command has ended.
 //

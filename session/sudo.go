@@ -40,11 +40,11 @@ func (u *Sudo) check() error {
 		return nil
 	}
 	if u.User != "" && !sudoUser.MatchString(u.User) {
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("session: sudo: user %q: only letters, digits and ._- may stand in it", u.User)}
+		return failure(codeUsage, nil, "", "sudo: user %q: only letters, digits and ._- may stand in it", u.User)
 	}
 	for _, flag := range u.Flags {
 		if !sudoFlag.MatchString(flag) {
-			return &transport.Error{Code: "usage", Message: fmt.Sprintf("session: sudo: flag %q: only letters, digits and .,=:/@+-_ may stand in it", flag)}
+			return failure(codeUsage, nil, "", "sudo: flag %q: only letters, digits and .,=:/@+-_ may stand in it", flag)
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 	}
 	s.trip = min(time.Since(opened), maxTrip)
 	if k.stdout == "" {
-		return &transport.Error{Code: "shell.unsupported", Message: "session: sudo: the machine has no place for a FIFO, or no /proc", Hint: "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp or the home writable"}
+		return failure(codeUnsupported, nil, hintNoPlace, "sudo: the machine has no place for a FIFO, or no /proc")
 	}
 	k.feed = k.dir
 	term, err := s.transport.Terminal(s.together(ctx), s.sudoPrelude(k, asked, kept, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
@@ -150,10 +150,8 @@ const wordsGrace = 100 * time.Millisecond
 // answerSudo types the password that sudo asks for with mark Q.
 func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 	if q.payload == noTerminal {
-		return &transport.Error{
-			Code: "session.pty_refused", Message: "session: sudo: the account gets no terminal, and a session of another user needs one",
-			Hint: "run the one command with sudo -n in front, where no password is asked for",
-		}
+		return failure(codePTYRefused, nil, "run the one command with sudo -n in front, where no password is asked for",
+			"sudo: the account gets no terminal, and a session of another user needs one")
 	}
 	password := ""
 	err := fmt.Errorf("nobody to ask")
@@ -171,15 +169,12 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 	if known, ok := errors.AsType[*transport.Error](err); ok { // there is one, which could not be read
 		hint = known.Hint
 	}
-	return &transport.Error{Code: "sudo.needs_password", Message: fmt.Sprintf("session: sudo wants a password: %v", err), Hint: hint, Err: err}
+	return failure(codeNeedsPassword, err, hint, "sudo wants a password: %v", err)
 }
 
 // sudoRejected explains why there is no shell behind sudo, in its own words.
 func (s *Session) sudoRejected(why, hint string) error {
 	within(wordsGrace, s.keeper.ended)                          // they come on another stream than the end
 	said, _, _ := strings.Cut(s.said(), " to execute '/bin/sh") // the whole script follows
-	return &transport.Error{
-		Code: "sudo.rejected", Message: "session: sudo: " + why + said,
-		Hint: hint,
-	}
+	return failure(codeRejected, nil, hint, "sudo: %s%s", why, said)
 }

@@ -1,10 +1,6 @@
 package session
 
-import (
-	"bytes"
-
-	"gateway/transport"
-)
+import "bytes"
 
 // Write types b to the command that runs: one with TTY, or one that waits for
 // input. Anything else would leave it to the shell, as its next command, and is
@@ -49,7 +45,7 @@ func (s *Session) write(b []byte, secret bool) (int, error) {
 }
 
 func nobodyReads() error {
-	return &transport.Error{Code: "usage", Message: "session: no command reads what is typed", Hint: "type to a command with a terminal, or to one that waits for input"}
+	return failure(codeUsage, nil, "type to a command with a terminal, or to one that waits for input", "no command reads what is typed")
 }
 
 // reader returns the command that reads what is typed, if there is one.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"time"
-
-	"gateway/transport"
 )
 
 // A text that can't be typed is stored on the machine.
@@ -43,7 +41,8 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 			case m.payload == "1":
 				return nil
 			}
-			return &transport.Error{Code: "internal", Message: fmt.Sprintf("session: no room for a command of %d bytes in %s on the machine", len(text), k.dir), Hint: "try again: another place is taken then, if there is one; or free some space there"}
+			return failure(codeInternal, nil, "try again: another place is taken then, if there is one; or free some space there",
+				"no room for a command of %d bytes in %s on the machine", len(text), k.dir)
 		case <-k.ended:
 			err = io.ErrUnexpectedEOF
 		case <-bounded.Done():
@@ -61,7 +60,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 		return fmt.Errorf("session: %w", context.Cause(ctx))
 	case bounded.Err() != nil:
 		s.end()
-		return &transport.Error{Code: "session.closed", Message: fmt.Sprintf("session: a command of %d bytes has not come through in %v", len(text), limit), Hint: "open another session", Err: ErrClosed}
+		return failure(codeClosed, ErrClosed, hintClosed, "a command of %d bytes has not come through in %v", len(text), limit)
 	}
 	return s.terminalGone(err)
 }

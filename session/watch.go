@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"gateway/transport"
 )
 
 // watch notices that a command waits for input. It takes two signs: silence,
@@ -211,12 +209,8 @@ func (w *watch) answer(a answer) error {
 		if text := w.run.prompt.Text; text != "" {
 			at = fmt.Sprintf(" at %.200q", text)
 		}
-		return &transport.Error{
-			Code:    "cmd.needs_input",
-			Message: fmt.Sprintf("session: command waits for input%s: %v", at, a.err),
-			Hint:    "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",
-			Err:     ErrNeedsInput,
-		}
+		return failure(codeNeedsInput, ErrNeedsInput, "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",
+			"command waits for input%s: %v", at, a.err)
 	}
 	password := w.run.prompt.Kind == PasswordPrompt
 	// It may ask for something else by now, or draw its question anew.
