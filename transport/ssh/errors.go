@@ -16,24 +16,27 @@ import (
 	"gateway/transport"
 )
 
-// The contract's codes that this package uses.
+// The contract's codes that this package uses; those for credentials are in auth.go.
 const (
-	codeConfig        = "config.invalid"
-	codeNotFound      = "dns.not_found"
-	codeNoLookup      = "dns.failed"
-	codeRefused       = "tcp.refused"
-	codeTimeout       = "tcp.timeout"
-	codeUnreachable   = "tcp.unreachable"
-	codeProxy         = "proxy.failed"
-	codeHandshake     = "ssh.handshake"
-	codeClosed        = "ssh.closed"
-	codeThrottled     = "ssh.throttled"
-	codeNoCommon      = "ssh.no_common_algorithm"
-	codeLimit         = "session.limit"
-	codePTYRefused    = "session.pty_refused"
-	codeForcedCommand = "session.forced_command"
-	codeNoSubsystem   = "file.no_subsystem"
-	codeLost          = "link.lost"
+	codeConfig         = "config.invalid"
+	codeNotFound       = "dns.not_found"
+	codeNoLookup       = "dns.failed"
+	codeRefused        = "tcp.refused"
+	codeTimeout        = "tcp.timeout"
+	codeUnreachable    = "tcp.unreachable"
+	codeProxy          = "proxy.failed"
+	codeHandshake      = "ssh.handshake"
+	codeClosed         = "ssh.closed"
+	codeThrottled      = "ssh.throttled"
+	codeNoCommon       = "ssh.no_common_algorithm"
+	codeHostKeyUnknown = "hostkey.unknown"
+	codeHostKeyChanged = "hostkey.changed"
+	codeHostKeyRevoked = "hostkey.revoked"
+	codeLimit          = "session.limit"
+	codePTYRefused     = "session.pty_refused"
+	codeForcedCommand  = "session.forced_command"
+	codeNoSubsystem    = "file.no_subsystem"
+	codeLost           = "link.lost"
 )
 
 // errTimeout is the cause of a context that the hop's own clock ended.

@@ -65,7 +65,7 @@ func (h *HostKeys) unpinned(keys ...gossh.PublicKey) *transport.Error {
 		shown[i] = describe(key)
 	}
 	return &transport.Error{
-		Code:    "hostkey.changed",
+		Code:    codeHostKeyChanged,
 		Message: fmt.Sprintf("ssh: host key of %s is not a pinned one: it shows %s, pinned is %s", h.display(), strings.Join(shown, ", "), strings.Join(h.Pins, ", ")),
 		Hint:    fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", h.display()),
 		Err:     notPinned{keys[0]},

@@ -221,20 +221,20 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 	switch v.kind {
 	case keyRevoked:
 		return &transport.Error{
-			Code:    "hostkey.revoked",
+			Code:    codeHostKeyRevoked,
 			Message: fmt.Sprintf("ssh: host key of %s is revoked by %s: it shows %s, the line has %s", name, v.entry.place(), key, describe(v.entry.key)),
 			Hint:    "someone may be using a stolen key; the host needs another one, or the line is wrong",
 		}
 	case keyUnchecked:
 		return &transport.Error{
-			Code:    "hostkey.revoked",
+			Code:    codeHostKeyRevoked,
 			Message: fmt.Sprintf("ssh: host key of %s may be revoked: RevokedHostKeys %v", name, v.unchecked),
 			Hint:    "the file has to be readable and a list of public keys, one a line",
 			Err:     v.unchecked,
 		}
 	case keyChanged:
 		return &transport.Error{
-			Code:    "hostkey.changed",
+			Code:    codeHostKeyChanged,
 			Message: fmt.Sprintf("ssh: host key of %s changed: it shows %s, %s has %s%s", name, key, v.entry.place(), describe(v.entry.key), v.certNote()),
 			Hint:    fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: gateway hosts trust %s", v.entry.line, v.entry.file, name),
 		}
@@ -246,7 +246,7 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 		hint = fmt.Sprintf("with %s host keys are strict: compare the fingerprint with the host's own and record it beforehand with gateway hosts trust %s, or pin it with host_key in the inventory", h.Why, name)
 	}
 	return &transport.Error{
-		Code:    "hostkey.unknown",
+		Code:    codeHostKeyUnknown,
 		Message: fmt.Sprintf("ssh: host key of %s is unknown: %s%s", name, key, v.certNote()),
 		Hint:    hint,
 	}
