@@ -17,12 +17,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	p := s.detach(r)
 	s.release(r)
 	if verdict == "" {
-		if verdict = p.verdict(); r.unmarked && !p.stdout { // what the prompt tells is the status of the marks
-			verdict = Unknown
-		}
-		if r.feeder != nil && verdict == Exited && p.stdout && !p.begun {
-			verdict, err = NotStarted, r.feeder.unopened()
-		}
+		verdict, err = r.verdict(p)
 	}
 	if s.asked = ""; r.command.Script != nil {
 		s.asked, _ = r.lastSaid()
@@ -32,11 +27,7 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 	if result.Cwd == "" && !p.stdout { // else it has moved, nobody knows where to
 		result.Cwd = s.cwd
 	}
-	s.mu.Lock()
-	s.noisy = s.noisy || r.outputs[Terminal].Total() > 0 && !r.command.TTY
-	result.Background = s.late
-	s.late = false
-	s.mu.Unlock()
+	result.Background = s.takeLate(r)
 	s.judgeStreams(r, p, result)
 	if verdict == Unknown && r.keeper.isGone() && !s.lost {
 		result.Streams = Lost
@@ -53,6 +44,29 @@ func (s *Session) finish(r *run, verdict Verdict, err error) (Result, error) {
 		err = failure(codeLost, ErrLost, "it may have run: look before running it again", "the command left no status behind")
 	}
 	return result, err
+}
+
+// verdict returns what the marks tell, and why the command was not started if they tell
+// that of its stdin.
+func (r *run) verdict(p progress) (Verdict, error) {
+	switch verdict := p.verdict(); {
+	case r.unmarked && !p.stdout: // what the prompt tells is the status of the marks
+		return Unknown, nil
+	case r.feeder != nil && verdict == Exited && p.stdout && !p.begun:
+		return NotStarted, r.feeder.unopened()
+	default:
+		return verdict, nil
+	}
+}
+
+// takeLate reports whether bytes have come between this command and the one before, or
+// may be among its own. It notes a shell that has spoken during the command.
+func (s *Session) takeLate(r *run) (late bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noisy = s.noisy || r.outputs[Terminal].Total() > 0 && !r.command.TTY
+	late, s.late = s.late, false
+	return late
 }
 
 // awaitLooks waits for those of a pursuit that may still answer.

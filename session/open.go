@@ -137,17 +137,15 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 				return err
 			}
 		case m := <-marks:
-			switch m.kind {
-			case 'S':
-				if err := s.parseReady(m.payload); err != nil {
-					return err
-				}
-			case 'P':
+			if m.kind == 'P' {
 				s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment
 				s.mu.Lock()
 				s.ready = true
 				s.mu.Unlock()
 				return nil
+			}
+			if err := s.parseReady(m.payload); err != nil {
+				return err
 			}
 		case <-s.ended:
 			if s.config.Sudo != nil && s.shell == "" {
