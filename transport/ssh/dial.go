@@ -41,7 +41,7 @@ const (
 // time does not count for this one.
 func dialHop(ctx context.Context, config Config) (*conn, error) {
 	if config.Jump == nil {
-		return dialThrough(ctx, config, nil, nil)
+		return dialThrough(ctx, config, nil, func() {})
 	}
 	for {
 		begun := time.Now()
@@ -62,21 +62,12 @@ func dialHop(ctx context.Context, config Config) (*conn, error) {
 	}
 }
 
-// dialThrough connects to one machine over bastion, or directly if it is nil.
+// dialThrough connects to one machine over bastion, or directly if it is nil. leave is
+// called when the connection has ended.
 func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()) (*conn, error) {
 	ctx, clock := newClock(ctx, config.ConnectTimeout)
 	defer clock.stop()
-	if config.Jump != nil {
-		// Waiting for others is no time that this machine takes.
-		resume := clock.pause()
-		through, err := handshakes.enter(ctx, "through "+config.Jump.key())
-		resume()
-		if err != nil {
-			return nil, config.crowded(ctx)
-		}
-		defer through()
-	}
-	free, err := handshakes.enter(ctx, config.key())
+	free, err := config.takePlace(ctx, clock)
 	if err != nil {
 		return nil, config.crowded(ctx)
 	}
@@ -93,9 +84,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 			if proxy, ok := raw.(*proxyConn); ok {
 				<-proxy.exited
 			}
-			if leave != nil {
-				leave()
-			}
+			leave()
 		})
 		if err == nil {
 			c.answeredBefore = bastion != nil && bastion.answered
@@ -116,6 +105,26 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
+}
+
+// takePlace waits for a place among the handshakes with the machine, and through its
+// bastion. free gives it back.
+func (c *Config) takePlace(ctx context.Context, clock *clock) (free func(), err error) {
+	through := func() {}
+	if c.Jump != nil {
+		resume := clock.pause() // waiting for others is no time that this machine takes
+		through, err = handshakes.enter(ctx, "through "+c.Jump.key())
+		resume()
+		if err != nil {
+			return nil, err
+		}
+	}
+	own, err := handshakes.enter(ctx, c.key())
+	if err != nil {
+		through()
+		return nil, err
+	}
+	return func() { own(); through() }, nil
 }
 
 // crowded is why there was no place for one more handshake.

@@ -66,19 +66,7 @@ func (h *HostKeys) Algorithms() []string {
 		if l.fallback && len(order) > 0 {
 			break // it may speak of another server
 		}
-		types := map[string]bool{}
-		authority := false
-		for _, e := range entries {
-			if !e.hits[i] {
-				continue
-			}
-			switch e.marker {
-			case markNone:
-				types[e.key.Type()] = true
-			case markCA:
-				authority = true
-			}
-		}
+		types, authority := knownUnder(i, entries)
 		if authority {
 			order = appendAlgorithms(order, certAlgorithms, nil)
 		}
@@ -87,6 +75,22 @@ func (h *HostKeys) Algorithms() []string {
 		}
 	}
 	return appendRest(order, revocable)
+}
+
+// knownUnder returns the types of the keys that are known under one of the names, and
+// whether an authority is.
+func knownUnder(name int, entries []*knownHost) (types map[string]bool, authority bool) {
+	types = map[string]bool{}
+	for _, e := range entries {
+		switch {
+		case !e.hits[name]:
+		case e.marker == markNone:
+			types[e.key.Type()] = true
+		case e.marker == markCA:
+			authority = true
+		}
+	}
+	return types, authority
 }
 
 // appendKnown appends the algorithms for the types of known keys. Where something
