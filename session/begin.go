@@ -43,27 +43,35 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	}
 	s.announceEnd(r, f)
 	r.veil.echo = echo{typed: typed, traced: f.traced}
-	r.typing.Lock() // who types to it waits until it is typed itself
-	r.started = time.Now()
-	came := s.claim(r, typed, !joins && r.keeper == before)
-	if joins {
-		err = r.inherit(ctx, came)
-	}
-	if err == nil {
-		err = s.typeFrame(typed)
-	}
-	r.typing.Unlock()
-	if err != nil {
-		close(r.handed)
-		s.leave(r)
-		return nil, err
-	}
-	s.modes = false
-	if command.Started != nil {
+	err = s.handOver(ctx, r, typed, joins, !joins && r.keeper == before)
+	if err == nil && command.Started != nil {
 		command.Started()
 	}
 	close(r.handed)
+	if err != nil {
+		s.leave(r)
+		return nil, err
+	}
 	return r, nil
+}
+
+// handOver gives the streams to a command, and its frame to the shell. joins: it is a
+// part of the last one's script. same: it has that one's streams, and is none.
+func (s *Session) handOver(ctx context.Context, r *run, typed string, joins, same bool) error {
+	r.typing.Lock() // who types to it waits until it is typed itself
+	defer r.typing.Unlock()
+	r.started = time.Now()
+	came := s.claim(r, typed, same)
+	if joins {
+		if err := r.inherit(ctx, came); err != nil {
+			return err
+		}
+	}
+	if err := s.typeFrame(typed); err != nil {
+		return err
+	}
+	s.modes = false
+	return nil
 }
 
 // turnToKeeper turns to another keeper where the command needs one, or had better have it:

@@ -47,10 +47,25 @@ func (s *Session) resume(r *run) bool {
 // are a word of it, which nothing is called, and of which nobody hears.
 const unreadKeys = " : 2>/dev/null||:\n"
 
-// locate asks the shell where it is, and reports whether it said so. What is
-// exported is kept anew: the interrupt may have met the shell while it did that.
-// Another shell, which the command has started and nobody may signal, leaves: as
-// root's it would run what comes next.
+// whereFrame returns the frame that asks the shell where it is. What is exported is
+// kept anew: the interrupt may have met the shell while it did that. Another shell,
+// which the command has started and nobody may signal, leaves: as root's it would
+// run what comes next.
+func (s *Session) whereFrame(r *run, nonce string) frame {
+	d := s.dialect
+	d.retrace = "" // which is left to the next text
+	once := s.once + s.dialect.mend
+	if r.command.Cwd != "" {
+		once += s.wayBack()
+	}
+	return frame{
+		dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)},
+		once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen,
+		modes: r.command.TTY || r.pressed.Load() || changesModes(r.command.Text),
+	}
+}
+
+// locate asks the shell where it is, and reports whether it said so.
 func (s *Session) locate(r *run) bool {
 	s.mu.Lock()
 	// The terminal still echoes, and what it echoes is typed from here; or the shell
@@ -63,14 +78,7 @@ func (s *Session) locate(r *run) bool {
 	nonce := newNonce()
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
-	d := s.dialect
-	d.retrace = "" // which is left to the next text
-	once := s.once + s.dialect.mend
-	if r.command.Cwd != "" {
-		once += s.wayBack()
-	}
-	f := frame{dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)}, once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen, modes: r.command.TTY || r.pressed.Load() || changesModes(r.command.Text)}
-	s.typeBehind(r, r.endOfRest()+f.encode())
+	s.typeBehind(r, r.endOfRest()+s.whereFrame(r, nonce).encode())
 	timeout := time.NewTimer(time.Second + s.trip)
 	defer timeout.Stop()
 	pause := arrival
