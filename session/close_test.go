@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -172,4 +173,54 @@ func TestCloseWithoutFractionsOfASecond(t *testing.T) {
 		eventually(t, left+" is there", func() bool { _, err := os.Stat(filepath.Join(dir, left)); return err == nil })
 	}
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
+}
+
+// TestCloseLeavesJobs: the end of a session in order leaves the jobs that run,
+// and no job stopped, whether it is in the shell's process group or in its own.
+func TestCloseLeavesJobs(t *testing.T) {
+	t.Parallel()
+	state := func(pid string) string {
+		b, _ := os.ReadFile("/proc/" + pid + "/stat")
+		_, rest, _ := strings.Cut(string(b), ") ")
+		state, _, _ := strings.Cut(rest, " ")
+		return state
+	}
+	t.Run("running", func(t *testing.T) { // others hang their jobs up, as at any logout
+		s := open(t, session.Config{Shell: "dash"})
+		job := strings.TrimSpace(string(run(t, s, "sleep 1000 >/dev/null 2>&1 & echo $!").Stdout))
+		s.Close()
+		eventually(t, "the shell has ended", func() bool { return len(processes(s.ID())) == 1 })
+		if got := state(job); got != "S" && got != "R" {
+			t.Errorf("the job that runs is %q", got)
+		}
+		exec.Command("kill", job).Run()
+	})
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		r := run(t, s, "for m in + -; do set ${m}m; sleep 1000 >/dev/null 2>&1 & kill -STOP $!; echo $!; done 2>/dev/null")
+		jobs := strings.Fields(string(r.Stdout))
+		for _, job := range jobs {
+			eventually(t, "it is stopped", func() bool { return state(job) == "T" })
+		}
+		s.Close()
+		for _, job := range jobs {
+			eventually(t, "it is not stopped", func() bool { return state(job) != "T" })
+		}
+		exec.Command("kill", append([]string{"-9"}, jobs...)...).Run() // a shell may have let them go on
+	})
+}
+
+// TestCloseLeavesSubshells: what holds the terminal goes on, as after a logout of
+// these shells. bash and ksh93 control no jobs, which are hung up with them.
+func TestCloseLeavesSubshells(t *testing.T) {
+	for _, shell := range []string{"dash", "zsh", "mksh", "yash", "busybox ash"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			s := open(t, session.Config{Shell: shell})
+			run(t, s, "cd "+dir+"; { : >up; while [ -e up ]; do sleep 0.05; done; : >done; } & while ! [ -e up ]; do sleep 0.01; done")
+			s.Close()
+			os.Remove(filepath.Join(dir, "up"))
+			eventually(t, "the job has ended by itself", func() bool { _, err := os.Stat(filepath.Join(dir, "done")); return err == nil })
+		})
+	}
 }

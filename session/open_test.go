@@ -3,6 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -91,4 +93,56 @@ func TestPromptIsTheShellsAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			s := open(t, session.Config{Shell: shell, Cwd: "/usr", Env: map[string]string{"A": "it's\n"}, Login: true})
+			want(t, run(t, s, `pwd; sh -c 'echo "$A"'; echo $TERM $PAGER; env | grep -c ^_gw`), 1, "/usr\nit's\n\ndumb cat\n0\n", "")
+		})
+	}
+	for code, config := range map[string]session.Config{
+		"cmd.cwd":           {Cwd: "/nonexistent"},
+		"shell.unsupported": {Shell: "python3"},
+	} {
+		tr := local.New(local.Config{})
+		defer tr.Close()
+		_, err := session.Open(t.Context(), tr, config)
+		var coded interface{ ErrorCode() string }
+		if !errors.As(err, &coded) || coded.ErrorCode() != code {
+			t.Errorf("Open(%+v) = %v, want %s", config, err, code)
+		}
+	}
+	home := t.TempDir()
+	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("echo not today; exit 4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	leaving := local.New(local.Config{Env: []string{"HOME=" + home}})
+	defer leaving.Close()
+	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true}); err == nil || !strings.Contains(err.Error(), "login profile ends the shell, with status 4") || !strings.Contains(err.Error(), "not today") {
+		t.Errorf("Open with a profile that exits = %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte("A=kept; . /nonexistent/env; exit 5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := session.Open(t.Context(), leaving, session.Config{Shell: "dash", Login: true}); err != nil {
+		t.Errorf("Open with a profile that dash gives up = %v", err)
+	} else {
+		if r := run(t, s, "echo $A"); string(r.Stdout) != "kept\n" {
+			t.Errorf("it has %q", r.Stdout)
+		}
+		s.Close()
+	}
+	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("readonly PS1='my prompt'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true, Env: map[string]string{"A": "x"}}); gateway.Code(err) != "shell.no_sync" || !strings.Contains(err.Error(), "makes PS1 or PS2 readonly") {
+		t.Errorf("Open with a profile that keeps its prompt = %v", err)
+	}
+	tr := local.New(local.Config{})
+	defer tr.Close()
+	if _, err := session.Open(t.Context(), tr, session.Config{Shell: "/nonexistent/bash"}); err == nil {
+		t.Error("Open with a missing shell = nil")
+	}
 }

@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -185,4 +187,66 @@ func TestWriterOnALinkThatStalls(t *testing.T) {
 	time.AfterFunc(1500*time.Millisecond, func() { close(free) })
 	m.free <- free
 	left(t, s, session.Command{Text: "seq 1 20000 >/dev/tty"}, func(p session.Prompt) { t.Errorf("asked %+v", p) })
+}
+
+func TestWaitingForInput(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"prompt on the terminal": `printf "name? " >/dev/tty; read a </dev/tty; echo "got $a"`,
+		"prompt on stderr":       `printf "name? " >&2; read a </dev/tty; echo "got $a"`,
+		"program":                `sh -c 'printf "name? " >/dev/tty; read a </dev/tty; echo "got $a"'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				begun := time.Now()
+				r, err := s.Run(t.Context(), session.Command{Text: text})
+				if r.Verdict != session.Interrupted || !errors.Is(err, session.ErrNeedsInput) || r.Prompt != "name? " {
+					t.Errorf("got %s, prompt %q, %v, want interrupted at the prompt", r.Verdict, r.Prompt, err)
+				}
+				if took := time.Since(begun); took > 8*time.Second { // a quarter of a second on an idle machine
+					t.Errorf("took %v", took)
+				}
+				r, err = s.Run(t.Context(), session.Command{Text: text, Answer: func(_ context.Context, p session.Prompt) (string, error) {
+					if p.Text != "name? " || p.Kind != session.LinePrompt {
+						t.Errorf("asked %+v", p)
+					}
+					return "it is I", nil
+				}})
+				if err != nil || string(r.Stdout) != "got it is I\n" {
+					t.Errorf("got %q, %v, want the answer", r.Stdout, err)
+				}
+			})
+		})
+	}
+}
+
+// TestPromptIsNoNotice ends a job while a prompt stands on the terminal, where
+// zsh says so at once.
+func TestPromptIsNoNotice(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		r, err := s.Run(t.Context(), session.Command{Text: `sleep 0.05 & printf "name? " >/dev/tty; read a </dev/tty`})
+		if !errors.Is(err, session.ErrNeedsInput) || r.Prompt != "name? " {
+			t.Errorf("got %s, prompt %q, %v", r.Verdict, r.Prompt, err)
+		}
+	})
+}
+
+func TestSilenceIsNoPrompt(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, text := range []string{
+			"printf 'working... '; sleep 0.6; echo done",
+			"printf 'working... ' >/dev/tty; sleep 0.6; echo done",
+			"set -x; sleep 0.4; echo done; set +x",
+			"sleep 1.5 | cat; echo done",
+		} {
+			r, err := s.Run(t.Context(), session.Command{Text: text, Answer: func(_ context.Context, p session.Prompt) (string, error) {
+				t.Errorf("%s: asked %+v", text, p)
+				return "", io.EOF
+			}})
+			if err != nil || !strings.HasSuffix(string(r.Stdout), "done\n") {
+				t.Errorf("%s: got %q, %v", text, r.Stdout, err)
+			}
+		}
+	})
 }

@@ -4,15 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"gateway/session"
-	"gateway/transport/local"
 )
 
 // TestReadonlyWords: what a frame sets for itself, a user may have made readonly.
@@ -191,30 +188,6 @@ func TestNewlinesAfterAnInterrupt(t *testing.T) {
 	if !strings.HasSuffix(string(r.Stdout), "\n\n\nend\n") {
 		t.Errorf("got %q, want three empty lines before the end", r.Stdout)
 	}
-}
-
-// TestReopenWhereItBegan: the directory that a session began in may be gone.
-func TestReopenWhereItBegan(t *testing.T) {
-	dir, err := os.MkdirTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := local.New(local.Config{})
-	defer tr.Close()
-	s, err := session.Open(t.Context(), tr, session.Config{Cwd: dir, Reopen: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	run(t, s, "export K=kept; cd /; rmdir "+dir)
-	if r, _ := s.Run(t.Context(), session.Command{Text: "exit 3"}); !r.Ended {
-		t.Fatalf("got %+v", r)
-	}
-	fresh, err := s.Reopen(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer fresh.Close()
-	want(t, run(t, fresh, "pwd; echo $K"), 0, fmt.Sprintf("/\n%s\n", "kept"), "")
 }
 
 // TestLineEditingIsSwitchedOff: a shell whose commands come from a program needs none, and

@@ -1,15 +1,9 @@
 package session_test
 
 import (
-	"context"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"gateway/gateway"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -51,116 +45,4 @@ func TestScreenAndKeys(t *testing.T) {
 		t.Error("the alternate screen was left, and is still there")
 	}
 	want(t, run(t, s, "echo fine"), 0, "fine\n", "")
-}
-
-func TestReopen(t *testing.T) {
-	t.Parallel()
-	eachShell(t, func(t *testing.T, _ *session.Session) {
-		shell := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		s := open(t, session.Config{Shell: strings.ReplaceAll(shell, "_", " "), Reopen: true, Env: map[string]string{"A": "config"}})
-		run(t, s, "cd /usr; export B='two \"words\" $x' C=3; D=4; unset A; export A=changed")
-		run(t, s, "sleep 0.3 >/dev/null 2>&1 &") // the next one gets a keeper of its own
-		r, err := s.Run(t.Context(), session.Command{Text: "export B=lost; exit 7"})
-		if err != nil || !r.Ended || r.ExitCode != 7 {
-			t.Fatalf("got %d, ended %v, %v, want 7 and the end", r.ExitCode, r.Ended, err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		fresh, err := s.Reopen(ctx)
-		if err != nil {
-			t.Fatalf("Reopen = %v", err)
-		}
-		defer fresh.Close()
-		if fresh.ID() != s.ID() {
-			t.Errorf("it is called %s, want %s", fresh.ID(), s.ID())
-		}
-		want(t, run(t, fresh, `pwd; printf '%s|' "$A" "$B" "$C" "${D-}"; sh -c 'echo $A'`), 0, "/usr\nchanged|two \"words\" $x|3||changed\n", "")
-	})
-}
-
-// TestReopenAfterAnInterrupt: the interrupt meets the shell while it writes down
-// what is exported. It does that again.
-func TestReopenAfterAnInterrupt(t *testing.T) {
-	t.Parallel()
-	for _, shell := range []string{"bash", "dash"} {
-		t.Run(shell, func(t *testing.T) {
-			word := fmt.Sprintf("word-%d", time.Now().UnixNano())
-			s := open(t, session.Config{Shell: shell, Reopen: true})
-			runs := func(s *session.Session, c session.Command) session.Result {
-				t.Helper()
-				r, err := s.Run(t.Context(), c)
-				if err != nil && r.Verdict != session.TimedOut {
-					t.Fatalf("%q: %v", c.Text, err)
-				}
-				return r
-			}
-			runs(s, session.Command{Text: "export A=" + word})
-			r := runs(s, session.Command{
-				Text: `for f in $(ls -d "$XDG_RUNTIME_DIR"/.gw-*/x /tmp/.gw-*/x /dev/shm/.gw-*/x "$HOME"/.gw-*/x 2>/dev/null); do
-					grep -q "$A" $f 2>/dev/null && : >|$f && echo half; done; sleep 60`,
-				Timeout: time.Second,
-			})
-			if string(r.Stdout) != "half\n" {
-				t.Fatalf("the file was not found: %q %q", r.Stdout, r.Stderr)
-			}
-			fresh, err := s.Reopen(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer fresh.Close()
-			if r := runs(fresh, session.Command{Text: "echo $A"}); string(r.Stdout) != word+"\n" {
-				t.Errorf("what was exported is %q, want %s", r.Stdout, word)
-			}
-		})
-	}
-}
-
-// TestReopenOfWhatWasCut: variables that were not kept are no silent loss.
-func TestReopenOfWhatWasCut(t *testing.T) {
-	t.Parallel()
-	for _, shell := range shells {
-		for what, kept := range map[string]string{"nothing was kept": "", "half of a variable": "export A='b", "one of two": "export A=b\n"} {
-			t.Run(shell+" "+what, func(t *testing.T) {
-				t.Parallel()
-				s, runtime := openIn(t, session.Config{Shell: shell, Reopen: true})
-				run(t, s, "export A=b C=d")
-				if r := run(t, s, "exit 7"); !r.Ended {
-					t.Fatalf("%+v, want the end", r)
-				}
-				files, _ := filepath.Glob(filepath.Join(runtime, ".gw-*", "x"))
-				if len(files) != 1 {
-					t.Fatalf("%q, want one file", files)
-				}
-				if err := os.WriteFile(files[0], []byte(kept), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				fresh, err := s.Reopen(t.Context())
-				if err == nil {
-					fresh.Close()
-				}
-				if gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "exported") {
-					t.Errorf("Reopen = %v", err)
-				}
-			})
-		}
-	}
-}
-
-// TestReopenWithoutRoomForExports: to keep them is no reason for a shell to die.
-func TestReopenWithoutRoomForExports(t *testing.T) {
-	t.Parallel()
-	for _, shell := range shells {
-		t.Run(shell, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, session.Config{Shell: shell, Reopen: true})
-			for range 3 {
-				want(t, run(t, s, "ulimit -f 0"), 0, "", "")
-				want(t, run(t, s, "echo fine"), 0, "fine\n", "")
-			}
-			if r, err := s.Run(t.Context(), session.Command{Text: "sleep 60", Timeout: 100 * time.Millisecond}); r.Verdict != session.TimedOut || r.Ended {
-				t.Errorf("%+v, %v", r, err)
-			}
-			want(t, run(t, s, "echo fine"), 0, "fine\n", "")
-		})
-	}
 }

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -285,4 +286,32 @@ func TestStdinThatIsGivenUp(t *testing.T) {
 		t.Errorf("got %s, %v; want not_started, because it was %v", r.Verdict, err, why)
 	}
 	want(t, run(t, s, "echo on"), 0, "on\n", "")
+}
+
+func TestStdinIsExactAndEnds(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		all := make([]byte, 300_000)
+		for i := range all {
+			all[i] = byte(i * 7)
+		}
+		r := runCommand(t, s, session.Command{Text: "cat", Stdin: bytes.NewReader(all)})
+		want(t, r, 0, string(all), "")
+		want(t, runCommand(t, s, session.Command{Text: "head -c 3", Stdin: bytes.NewReader(all)}), 0, string(all[:3]), "")
+		want(t, runCommand(t, s, session.Command{Text: "read a; read b; echo $b$a; cd /tmp", Stdin: strings.NewReader("1\n2\n")}), 0, "21\n", "")
+		want(t, runCommand(t, s, session.Command{Text: "echo unread", Stdin: bytes.NewReader(all)}), 0, "unread\n", "")
+		want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("")}), 0, "", "")
+		want(t, run(t, s, "pwd"), 0, "/tmp\n", "")
+	})
+}
+
+// TestStdinAfterStdin: what fed one command is not yet gone when the next one's
+// is fed.
+func TestStdinAfterStdin(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for range 20 {
+			want(t, runCommand(t, s, session.Command{Text: "echo unread", Stdin: strings.NewReader("x")}), 0, "unread\n", "")
+			want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("read\n")}), 0, "read\n", "")
+		}
+	})
 }

@@ -71,3 +71,14 @@ func TestFrameIsNotShown(t *testing.T) {
 		}
 	})
 }
+
+func TestTracesStayTheCommands(t *testing.T) {
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, text := range []string{"set -x", "echo out", "set -v", "echo out", "trap 'echo D' DEBUG", "echo out"} {
+			r, err := s.Run(t.Context(), session.Command{Text: text})
+			if err != nil || r.ExitCode != 0 && !strings.HasPrefix(text, "trap") || strings.Contains(string(r.Stderr)+string(r.Stdout)+string(r.Terminal), "_gw") || strings.Contains(string(r.Stderr), "printf") {
+				t.Errorf("%s: got %d %q %q %q, %v, want nothing of the frame", text, r.ExitCode, r.Stdout, r.Stderr, r.Terminal, err)
+			}
+		}
+	})
+}

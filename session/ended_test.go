@@ -1,0 +1,108 @@
+package session_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gateway/session"
+)
+
+func TestShellThatEndsGivesItsStatus(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		text    string
+		verdict session.Verdict
+		code    int
+		signal  string
+	}{
+		{"echo last; exit 3", session.Exited, 3, ""},
+		{"echo last; exit 0", session.Exited, 0, ""},
+		{"echo last; kill -9 $$", session.Signaled, 137, "KILL"},
+		{"echo last; exec sh -c 'exit 4'", session.Exited, 4, ""},
+		{"set -e; echo last; false", session.Exited, 1, ""},
+		{"set -eu; f() { echo last; exit 9; }; f", session.Exited, 9, ""},
+		{"trap 'echo last' EXIT; exit 5", session.Exited, 5, ""},
+	} {
+		t.Run(test.text, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				r := run(t, s, test.text)
+				if len(r.Stderr) > 0 {
+					t.Errorf("stderr = %q, want nothing", r.Stderr)
+				}
+				// dash and ash run the EXIT trap when they have their own streams back.
+				r.Stdout = append(r.Stdout, r.Terminal...)
+				if r.Verdict != test.verdict || r.ExitCode != test.code || r.Signal != test.signal || string(r.Stdout) != "last\n" || !r.Ended {
+					t.Errorf("got %s %d %s %q ended=%v, want %s %d %s %q and the end", r.Verdict, r.ExitCode, r.Signal, r.Stdout, r.Ended, test.verdict, test.code, test.signal, "last\n")
+				}
+				r, err := s.Run(t.Context(), session.Command{Text: "echo again"})
+				if !errors.Is(err, session.ErrClosed) || r.Verdict != session.NotStarted {
+					t.Errorf("Run after the end = %s, %v, want not_started and %v", r.Verdict, err, session.ErrClosed)
+				}
+			})
+		})
+	}
+}
+
+// TestShellThatEndsBesideAJob: a subshell that runs on holds the terminal.
+func TestShellThatEndsBesideAJob(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, says string
+		plain      bool
+		within     time.Duration
+	}{
+		{"silent", ":", false, 3 * time.Second},
+		{"silent, no terminal", ":", true, 3 * time.Second},
+		{"speaks", "echo tick", false, 3 * time.Second},
+		{"speaks, no terminal", "echo tick", true, 3 * time.Second},
+		{"speaks on the terminal", "echo tick >/dev/tty", false, 8 * time.Second},
+	} {
+		for _, shell := range shells {
+			t.Run(shell+" "+test.name, func(t *testing.T) {
+				t.Parallel()
+				up := filepath.Join(t.TempDir(), "up")
+				s := open(t, session.Config{Shell: shell, NoTerminal: test.plain})
+				job := "(: >" + up + "; while [ -e " + up + " ]; do " + test.says + "; sleep 0.05; done) & while ! [ -e " + up + " ]; do sleep 0.01; done; "
+				defer os.Remove(up)
+				r, err := s.Run(t.Context(), session.Command{Text: job + "echo part; exit 3", Timeout: 20 * time.Second})
+				said := strings.ReplaceAll(string(r.Stdout), "tick\n", "")
+				said = strings.TrimSuffix(said, "tick") // it is ended when it likes
+				if err != nil || r.Verdict != session.Exited || r.ExitCode != 3 || !r.Ended || said != "part\n" || r.Duration > test.within {
+					t.Errorf("got %s %d %q after %v, ended %v, %v; want exited 3", r.Verdict, r.ExitCode, r.Stdout, r.Duration, r.Ended, err)
+				}
+			})
+		}
+	}
+}
+
+// TestShellThatEndedBefore: the shell is killed before it has read the command.
+func TestShellThatEndedBefore(t *testing.T) {
+	for _, onTerminal := range []bool{false, true} {
+		for _, shell := range shells {
+			t.Run(shell+map[bool]string{true: " on the terminal"}[onTerminal], func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "ran")
+				s := open(t, session.Config{Shell: shell})
+				pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				syscall.Kill(pid, syscall.SIGSTOP)
+				command := session.Command{Text: "touch " + file, TTY: onTerminal, Started: func() { syscall.Kill(pid, syscall.SIGKILL) }}
+				r, err := s.Run(t.Context(), command)
+				if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || !r.Ended || r.ExitCode != -1 {
+					t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
+				}
+				if _, err := os.Stat(file); err == nil {
+					t.Error("it ran")
+				}
+			})
+		}
+	}
+}
