@@ -121,14 +121,7 @@ func (r *Runner) steps(ctx context.Context, c Case) (problems []string) {
 			cwd = strings.ReplaceAll(step.Cwd, "$T", r.Dir)
 		}
 		if step.Ended {
-			problems = r.do(ctx, Step{Text: "echo again", Verdict: session.NotStarted, Code: -1, Error: "session.closed"})
-			if step.Reopens && len(problems) == 0 {
-				problems = r.reopen(ctx)
-			}
-			if !step.Reopens {
-				r.Close()
-			}
-			if !step.Reopens || len(problems) > 0 {
+			if problems = r.afterEnd(ctx, step); !step.Reopens || len(problems) > 0 {
 				return problems
 			}
 		}
@@ -139,6 +132,18 @@ func (r *Runner) steps(ctx context.Context, c Case) (problems []string) {
 	}
 	for _, w := range r.probe(ctx, cwd) {
 		problems = append(problems, "afterwards: "+w)
+	}
+	return problems
+}
+
+// afterEnd looks at a session whose shell has ended, and reopens it if the step does.
+func (r *Runner) afterEnd(ctx context.Context, step Step) (problems []string) {
+	problems = r.do(ctx, Step{Text: "echo again", Verdict: session.NotStarted, Code: -1, Error: "session.closed"})
+	switch {
+	case !step.Reopens:
+		r.Close()
+	case len(problems) == 0:
+		problems = r.reopen(ctx)
 	}
 	return problems
 }
@@ -178,6 +183,9 @@ func (r *Runner) probe(ctx context.Context, cwd string) []string {
 		Stdout: fmt.Sprintf("out\n%s\n%d\n", cwd, kept), Stderr: "err\n", Code: 7, Cwd: "$T",
 	})
 }
+
+// announced matches what a shell says on stderr of a job that it starts.
+var announced = regexp.MustCompile(`(?m)^\[\d+\]\s+\d+\n`)
 
 // do runs one step and returns what was wrong.
 func (r *Runner) do(ctx context.Context, step Step) []string {
@@ -285,75 +293,4 @@ func (a *actor) answer(_ context.Context, p session.Prompt) (string, error) {
 	}
 	a.asked++
 	return a.step.Answers[a.asked-1], nil
-}
-
-// compare returns in which ways a result is not what was wanted.
-func (s Step) compare(r session.Result, err error, dir string) (wrong []string) {
-	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	verdict := s.Verdict
-	if verdict == "" {
-		verdict = session.Exited
-	}
-	if s.Either && r.Verdict == session.Exited {
-		verdict, s.Error = session.Exited, ""
-	}
-	codes := s.Codes
-	if codes == nil {
-		codes = []int{s.Code}
-	}
-	if r.Verdict != verdict || r.Signal != s.Signal || r.Ended != s.Ended ||
-		!slices.Contains(codes, r.ExitCode) && (!slices.Contains(codes, Failure) || r.ExitCode <= 0) {
-		complain("%s %d %s, ended %v; want %s %d %s, ended %v; stderr %.300q, terminal %.300q, %v",
-			r.Verdict, r.ExitCode, r.Signal, r.Ended, verdict, codes, s.Signal, s.Ended, r.Stderr, r.Terminal, err)
-	}
-	stream := func(name string, got []byte, want string, like *Pattern) {
-		want = strings.ReplaceAll(want, "$T", dir)
-		switch {
-		case like != nil && !like.match(string(got)):
-			complain("%s %.600q, want it %s", name, got, like.name)
-		case like == nil && want == "" && name == "terminal" && notices.match(string(got)):
-		case like == nil && string(got) != want:
-			at := 0
-			for at < min(len(got), len(want)) && got[at] == want[at] {
-				at++
-			}
-			complain("%s of %d bytes %.600q, want %d bytes %.600q (they part at %d)", name, len(got), got, len(want), want, at)
-		}
-	}
-	stream("stdout", r.Stdout, s.Stdout, s.StdoutLike)
-	stream("stderr", r.Stderr, s.Stderr, s.StderrLike)
-	stream("terminal", r.Terminal, s.Terminal, s.TerminalLike)
-	if got := code(err); got != s.Error {
-		complain("error %q (%v), want %q", got, err, s.Error)
-	}
-	if r.Prompt != s.Prompt && len(s.Answers) == 0 {
-		complain("prompt %q, want %q", r.Prompt, s.Prompt)
-	}
-	if want := strings.ReplaceAll(s.Cwd, "$T", dir); want != "" && r.Cwd != want {
-		complain("directory %q, want %q", r.Cwd, want)
-	}
-	if r.Truncated != s.Truncated || s.StdoutBytes != 0 && r.StdoutBytes != s.StdoutBytes {
-		complain("%d bytes in all, truncated %v; want %d, %v", r.StdoutBytes, r.Truncated, s.StdoutBytes, s.Truncated)
-	}
-	if r.Duration < s.Least || s.Most > 0 && r.Duration > s.Most {
-		complain("it took %v, want %v to %v", r.Duration, s.Least, s.Most)
-	}
-	return wrong
-}
-
-// notices are what a shell says on the terminal of its jobs, when it pleases.
-var notices = Like(`\A\n?(\[\d+\][^\n]*(\n|\z))*\z`)
-
-var announced = regexp.MustCompile(`(?m)^\[\d+\]\s+\d+\n`)
-
-// code returns the code of an error.
-func code(err error) string {
-	var coded interface{ ErrorCode() string }
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &coded):
-		return coded.ErrorCode()
-	}
-	return err.Error()
 }
