@@ -52,6 +52,16 @@ func (c *Config) failure(code string, cause error, hint, format string, args ...
 	}
 }
 
+// code returns the error code of err; empty if it is no transport.Error.
+func code(err error) string {
+	var typed *transport.Error
+	errors.As(err, &typed)
+	if typed == nil {
+		return ""
+	}
+	return typed.Code
+}
+
 // given returns the error for an opening that the caller gave up, or nil if
 // ctx ended for another reason or not at all.
 func (c *Config) given(ctx context.Context, doing string) error {
