@@ -210,3 +210,11 @@ func (h *HostKeys) acceptNew(ctx context.Context, v verdict) error {
 
 // sameKey reports whether the two are one key.
 func sameKey(a, b gossh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
+
+// plainKey is the key in a certificate, which outlives it, or the key itself.
+func plainKey(key gossh.PublicKey) gossh.PublicKey {
+	if cert, ok := key.(*gossh.Certificate); ok {
+		return cert.Key
+	}
+	return key
+}

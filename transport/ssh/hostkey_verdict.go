@@ -56,6 +56,30 @@ func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
 	return h.refused(v).Code, conflict
 }
 
+// Refused returns why a key would be refused even if it were recorded, and is not
+// recorded therefore: hostkey.revoked, or hostkey.changed where other keys are
+// pinned. It is nil for any other key.
+func (h *HostKeys) Refused(key gossh.PublicKey) error {
+	switch v := h.judge(plainKey(key)); v.kind {
+	case keyRevoked, keyUnchecked, keyNotPinned:
+		return h.refusal(v)
+	}
+	return nil
+}
+
+// Others returns the lines, such as "known_hosts:12", that trust a key for the
+// host which is none of these.
+func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
+	lookups := h.lookups()
+	for _, e := range h.load(lookups) {
+		if e.marker == markNone && e.own(lookups) &&
+			!slices.ContainsFunc(keys, func(key gossh.PublicKey) bool { return sameKey(plainKey(key), e.key) }) {
+			places = append(places, e.place())
+		}
+	}
+	return places
+}
+
 // judge looks a key up. It writes nothing and asks nobody.
 func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 	lookups := h.lookups()

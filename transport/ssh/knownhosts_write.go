@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,38 +32,6 @@ func (h *HostKeys) Trust(key gossh.PublicKey) error {
 		return h.unrecorded(verdict{kind: keyUnknown, key: key}, err)
 	}
 	return nil
-}
-
-// Refused returns why a key would be refused even if it were recorded, and is not
-// recorded therefore: hostkey.revoked, or hostkey.changed where other keys are
-// pinned. It is nil for any other key.
-func (h *HostKeys) Refused(key gossh.PublicKey) error {
-	switch v := h.judge(plainKey(key)); v.kind {
-	case keyRevoked, keyUnchecked, keyNotPinned:
-		return h.refusal(v)
-	}
-	return nil
-}
-
-// Others returns the lines, such as "known_hosts:12", that trust a key for the
-// host which is none of these.
-func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
-	lookups := h.lookups()
-	for _, e := range h.load(lookups) {
-		if e.marker == markNone && e.own(lookups) &&
-			!slices.ContainsFunc(keys, func(key gossh.PublicKey) bool { return sameKey(plainKey(key), e.key) }) {
-			places = append(places, e.place())
-		}
-	}
-	return places
-}
-
-// plainKey is the key in a certificate, which outlives it, or the key itself.
-func plainKey(key gossh.PublicKey) gossh.PublicKey {
-	if cert, ok := key.(*gossh.Certificate); ok {
-		return cert.Key
-	}
-	return key
 }
 
 // writeFile is the file for new keys, or "".
