@@ -12,7 +12,8 @@ import (
 	"gateway/transport"
 )
 
-// Options are for the session that [Gateway.Open] opens. All are optional.
+// Options are for the session that [Gateway.Open] or [Gateway.Exec] opens. All are
+// optional.
 type Options struct {
 	// Shell, Login and User override the host's.
 	Shell string

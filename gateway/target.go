@@ -21,7 +21,8 @@ import (
 
 // Target is how a machine is reached: a host with all that its inventory,
 // ssh_config, environment and home say about the way to it. It is plain data
-// without a secret; whoever has it needs none of these to connect.
+// without a secret; whoever has it needs none of these to connect. A number that
+// is 0 stands for the default of [ssh.Config].
 type Target struct {
 	Name string `json:"name"`
 	// Local is this machine, reached without SSH. Nothing else is set then.

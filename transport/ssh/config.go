@@ -39,6 +39,7 @@ type Config struct {
 	// Addr is a name or an address, without a port; empty means Name.
 	Addr string
 	Port int
+	// User is the account to enter. It must be set.
 	User string
 
 	// Identities are the private keys to show, in this order.
