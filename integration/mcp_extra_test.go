@@ -288,3 +288,18 @@ func TestAgentReadsHalf(t *testing.T) {
 	a.do("exec", args{"host": "localhost", "command": "echo >2", "cwd": dir})
 	reads(7, "a😀b\n")
 }
+
+// Of a large fleet an agent is told as much as it can read, and the names of the rest.
+func TestAgentHasManyHosts(t *testing.T) {
+	h := newHouse(t)
+	h.write(t, ".config/gateway/hosts.yaml", "hosts:\n  web[0001-3000]: {addr: 192.0.2.1, tags: [eu, old]}\n")
+	h.serves(t)
+	a, _ := h.stdio(t, eras[0])
+	all := a.do("hosts", args{})
+	if len(all.Hosts) != 100 || !strings.Contains(all.text, `"omitted":2900`) || !strings.HasSuffix(all.Next, ": web[0101-3000]") {
+		t.Errorf("hosts = %d, in %d bytes, %s", len(all.Hosts), len(all.text), all.Next)
+	}
+	if one := a.do("hosts", args{"select": "web2999"}); len(one.Hosts) != 1 || one.Next != "" {
+		t.Errorf("one host = %s", one.text)
+	}
+}

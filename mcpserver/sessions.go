@@ -27,6 +27,9 @@ func newHostEntry(h hosts.Host) hostEntry {
 	return hostEntry{h.Name, h.Transport, h.Address(), h.Groups, h.Tags}
 }
 
+// maxHosts is how many hosts an answer describes.
+const maxHosts = 100
+
 func (c *call) hosts(in hostsArgs) (any, error) {
 	list := c.config.Hosts
 	if in.Select != "" {
@@ -40,13 +43,22 @@ func (c *call) hosts(in hostsArgs) (any, error) {
 		})
 	}
 	answer := struct {
-		Hosts []hostEntry `json:"hosts"`
-		Next  string      `json:"next,omitempty"`
+		Hosts   []hostEntry `json:"hosts"`
+		Omitted int         `json:"omitted,omitempty"`
+		Next    string      `json:"next,omitempty"`
 	}{Hosts: []hostEntry{}}
-	for _, h := range list {
-		answer.Hosts = append(answer.Hosts, newHostEntry(h))
+	var more []string
+	for i, h := range list {
+		if i < maxHosts {
+			answer.Hosts = append(answer.Hosts, newHostEntry(h))
+		} else {
+			more = append(more, h.Name)
+		}
 	}
-	if len(list) == 0 {
+	switch answer.Omitted = len(more); {
+	case len(more) > 0:
+		answer.Next = fmt.Sprintf("there are %d more, which hosts with select describes: %s", len(more), phrase.Brief(hosts.FoldNames(more), 2000))
+	case len(list) == 0:
 		answer.Next = "there is no such host that this server may use: a person sets that in the inventory and with --hosts"
 	}
 	return answer, nil

@@ -18,7 +18,7 @@ Hosts, keys and passwords are set by a person. There is no way to change them fr
 // addTools adds the tools of the contract.
 func (s *Server) addTools() {
 	add(s, "hosts", "List hosts", reads,
-		`List the hosts that can be used here: name, groups, tags, address. Start here when you do not know a host's name.`,
+		`List the hosts that can be used here: name, groups, tags, address; of more than 100 the names of the others. Start here when you do not know a host's name.`,
 		(*call).hosts)
 	add(s, "exec", "Run one command on a host", changes,
 		`Run one command on a host, in a fresh shell that is gone afterwards: nothing persists but what it did to the host, and its background jobs lose their terminal. For several commands that belong together use session_open and run. If it takes longer than wait_ms the answer is "running" with its id, for wait, send, output and interrupt. At timeout_ms it is ended. Long output is cut in the middle; output with its id gives the rest.`,
