@@ -151,7 +151,8 @@ func (a *app) showRun(r runs.Record) error {
 	case r.Running:
 		ended = "it still runs"
 	case r.EndedAt != nil:
-		ended = fmt.Sprintf("%s, after %v", r.EndedAt.Local().Format(time.DateTime), r.EndedAt.Sub(r.StartedAt).Round(time.Millisecond))
+		took := max(r.EndedAt.Sub(r.StartedAt), 0) // the clock may have been set back meanwhile
+		ended = fmt.Sprintf("%s, after %v", r.EndedAt.Local().Format(time.DateTime), took.Round(time.Millisecond))
 	}
 	about := [][]string{
 		{"id", r.ID},

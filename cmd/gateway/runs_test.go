@@ -90,3 +90,34 @@ func TestRunIsKilled(t *testing.T) {
 		}
 	}
 }
+
+// A run in which the clock was set back has taken no negative time.
+func TestRunBehindAClockSetBack(t *testing.T) {
+	t.Parallel()
+	home := homeWith(t, "hosts:\n  web01: {transport: local}\n  web02: {transport: local}\n")
+	if status, stdout, stderr := call(t, home, "exec", "web*", "--", "true"); status != 0 {
+		t.Fatalf("%d, %s%s", status, stdout, stderr)
+	}
+	files, err := filepath.Glob(filepath.Join(home, ".local", "state", "gateway", "runs", "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record map[string]any
+	if err := json.Unmarshal(data, &record); err != nil {
+		t.Fatal(err)
+	}
+	record["started_at"] = time.Now().Add(time.Hour)
+	if data, err = json.Marshal(record); err == nil {
+		err = os.WriteFile(files[0], data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, stderr := call(t, home, "runs", "show", "last"); status != 0 || !strings.Contains(stdout, ", after 0s\n") {
+		t.Errorf("%d, %s%s, want that it took no time", status, stdout, stderr)
+	}
+}
