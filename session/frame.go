@@ -227,12 +227,13 @@ func (f frame) ends(status string) string {
 	return marks + "&&unset _gwn||_gwn=" + f.nonce
 }
 
-// A command on the terminal itself gets the modes that a terminal has for a
-// person. The session takes its own back behind it, and behind a text that
-// changes modes: with others the terminal echoes frames, and shells draw them.
+// A command on the terminal itself gets the modes that a person has. The session takes
+// its own back behind it, and behind a text that changes modes: with others the terminal
+// echoes frames, shells draw them, or characters of theirs are taken for keys. What sane
+// leaves alone stands behind it.
 const (
 	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
-	resetModes  = "\\command stty icanon isig iexten icrnl -opost -onlcr -echo -echoe -echok -echonl susp undef 2>/dev/null||:"
+	resetModes  = "\\command stty sane iutf8 -imaxbel -istrip -parmrk -opost -onlcr -echo -echoe -echok susp undef 2>/dev/null||:"
 )
 
 // exports returns the text that exports env. A line that begins with a blank is

@@ -51,7 +51,7 @@ func changesModes(text string) bool { return mentions(text, modes, "stty", "rese
 
 // mentionsTerminal reports whether a text is likely to write to the terminal.
 func mentionsTerminal(text string) bool {
-	return strings.Contains(text, "tty") || strings.Contains(text, "/dev/pts") || changesModes(text)
+	return strings.Contains(text, "tty") || strings.Contains(text, "/dev/pts")
 }
 
 // silent matches the texts that start no program and write to no terminal, if

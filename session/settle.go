@@ -43,6 +43,9 @@ func (s *Session) settle(ctx context.Context, r *run) (Result, error) {
 	if !awaited || s.progress(r).prompted {
 		return s.over(r)
 	}
+	if r.resets { // the next frame would be typed into the modes that the command has left
+		limit = owedGrace + s.trip
+	}
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	for {

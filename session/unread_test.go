@@ -237,3 +237,21 @@ func TestEchoThatAProgramLeaves(t *testing.T) {
 		})
 	}
 }
+
+// TestModesThatACommandLeaves: whatever the terminal has made of what is typed, it makes
+// nothing of it for the next command.
+func TestModesThatACommandLeaves(t *testing.T) {
+	t.Parallel()
+	for _, modes := range []string{
+		"inlcr", "igncr -icrnl", "iuclc", "istrip", "intr a", "quit c", "erase e", "werase h", "kill o", "eof X", "stop e start ^A",
+	} {
+		t.Run(modes, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				want(t, run(t, s, "stty "+modes+" </dev/tty"), 0, "", "")
+				want(t, run(t, s, "echo Xü; (exit 3)"), 3, "Xü\n", "")
+				runCommand(t, s, session.Command{Text: "stty " + modes, TTY: true})
+				want(t, run(t, s, "echo Xü; (exit 3)"), 3, "Xü\n", "")
+			})
+		})
+	}
+}
