@@ -178,10 +178,11 @@ var ash = func() dialect {
 
 // regains is the setup of a dialect's regain. What runs a job under control takes the
 // terminal back from a process group that is not the shell's, if proc_pid_stat(5) names
-// one. It is for shells without the options; what it assigns must not be exported.
+// one. It is for shells without the options; what it assigns must not be exported. It sets
+// no IFS, which may be readonly.
 func regains(read, options, job string) string {
-	return `_gwf='[[ $- != *[` + options + `]* && -r /proc/self/stat ]]&&IFS=" " ` + read + ` -r _gwb _gwb _gwb _gwb _gwa _gwb _gwb _gws _gwb </proc/self/stat&&` +
-		`[[ $_gws != -1 && $_gws != "$_gwa" ]]&&{ ` + job + `;} 2>/dev/null';`
+	return `_gwf='[[ $- != *[` + options + `]* && -r /proc/self/stat ]]&&` + read + ` -r _gwb </proc/self/stat&&{ _gwb=${_gwb##*\) };_gwa=${_gwb#* * };_gws=${_gwb#* * * * * };` +
+		`[[ ${_gws%% *} != -1 && ${_gws%% *} != "${_gwa%% *}" ]];}&&{ ` + job + `;} 2>/dev/null';`
 }
 
 const posixProfile = `[ -r /etc/profile ] && . /etc/profile; [ -r "$HOME/.profile" ] && . "$HOME/.profile"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,6 +32,27 @@ func TestReadonlyWords(t *testing.T) {
 			want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("in\n")}), 0, "in\n", "")
 		})
 	}
+}
+
+// TestReadonlyIFS: what looks who has the terminal behind a command sets none.
+func TestReadonlyIFS(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		run(t, s, "readonly IFS")
+		for range 2 {
+			r := runCommand(t, s, session.Command{Text: "/bin/echo on", TTY: true})
+			if string(r.Stdout) != "on\n" || r.ExitCode != 0 {
+				t.Errorf("got %q, %d, want what the command says", r.Stdout, r.ExitCode)
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "sleep 1000", Timeout: 200 * time.Millisecond}); r.Verdict != session.TimedOut || r.Ended {
+				t.Errorf("got %+v, %v, want it timed out and a session", r, err)
+			}
+		}
+		if filepath.Base(s.Shell()) == "bash" { // which leaves another group in the terminal's foreground
+			want(t, run(t, s, "bash --norc -ic 'exec true' </dev/tty >/dev/tty 2>&1"), 0, "", "")
+		}
+		want(t, run(t, s, "echo on"), 0, "on\n", "")
+	})
 }
 
 // TestLineEditing: it hides the prompt of bash, and completes a TAB in mksh.
