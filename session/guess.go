@@ -49,6 +49,12 @@ var modes = regexp.MustCompile(`\b(stty|reset|tset)\b`)
 
 func changesModes(text string) bool { return mentions(text, modes, "stty", "reset", "tset") }
 
+// inputs matches what may take away what the shell reads commands from. It then leaves at
+// once, and what is typed meanwhile never runs.
+var inputs = regexp.MustCompile(`\bexec\b.*(<|&-)`)
+
+func takesInput(text string) bool { return mentions(text, inputs, "exec") }
+
 // mentionsTerminal reports whether a text is likely to write to the terminal.
 func mentionsTerminal(text string) bool {
 	return strings.Contains(text, "tty") || strings.Contains(text, "/dev/pts")

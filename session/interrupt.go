@@ -80,7 +80,8 @@ func (r *run) goesOn() {
 func (s *Session) over(r *run) (Result, error) {
 	order := r.ordered.Load()
 	if order == nil {
-		if r.keyed.Load() && r.rest == "" && s.progress(r).stdout && !s.resume(r) { // see discard
+		left := r.keyed.Load() && r.rest == "" || takesInput(r.command.Text) // see discard
+		if left && s.progress(r).stdout && !s.resume(r) {
 			return s.giveUp(r, "", nil)
 		}
 		return s.finish(r, "", nil)

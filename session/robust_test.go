@@ -234,3 +234,23 @@ func TestLineEditingIsSwitchedOff(t *testing.T) {
 	s := open(t, session.Config{Shell: "ksh", Env: map[string]string{"EDITOR": "vim"}})
 	want(t, run(t, s, "echo $EDITOR"), 0, "vim\n", "")
 }
+
+// TestShellWithoutInput: a shell whose input a command has taken away leaves behind it. What
+// comes next is not run, and nothing else is said of it.
+func TestShellWithoutInput(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"exec </dev/null", "exec <&-"} {
+		t.Run(text, func(t *testing.T) {
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				r := runCommand(t, s, session.Command{Text: text, TTY: true})
+				if r.Verdict != session.Exited || r.ExitCode != 0 || !r.Ended {
+					t.Errorf("got %+v, want its status and the session's end", r)
+				}
+				r, err := s.Run(t.Context(), session.Command{Text: "echo next"})
+				if r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {
+					t.Errorf("behind it: %+v, %v", r, err)
+				}
+			})
+		})
+	}
+}
