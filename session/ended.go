@@ -45,8 +45,9 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 
 // leftBefore reports whether the shell may have ended before it read the command:
 // in the time in which a shell begins one, without a byte of it, and killed, by a text that
-// has no word for that, or saying that it waited for too long (TMOUT). A command with TTY
-// has a mark in front, which did not come then.
+// has no word for that, or saying that it waited for too long (TMOUT), or, as yash in a
+// locale without the command's characters, that it can't read it. A command with TTY has a
+// mark in front, which did not come then.
 func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Result) bool {
 	if r.command.TTY {
 		return !p.begun
@@ -62,7 +63,7 @@ func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Res
 
 var (
 	kills     = regexp.MustCompile(`\b(exec|kill|killall|pkill|ulimit|eval|source|reboot|poweroff|shutdown|halt)\b|(?m)(^|[\s;&|({])\.\s`)
-	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out|zsh: timeout`)
+	loggedOut = regexp.MustCompile(`auto-logout|timed out waiting for input|shell timed? ?out|zsh: timeout|yash: cannot read input`)
 )
 
 var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)

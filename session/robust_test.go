@@ -254,3 +254,14 @@ func TestShellWithoutInput(t *testing.T) {
 		})
 	}
 }
+
+// TestUnreadableCommand: yash leaves at characters that its locale does not have.
+func TestUnreadableCommand(t *testing.T) {
+	t.Parallel()
+	s := open(t, session.Config{Shell: "yash"})
+	run(t, s, "export LC_ALL=C")
+	r, err := s.Run(t.Context(), session.Command{Text: "echo ü"})
+	if r.Verdict != session.Unknown || !r.Ended || !errors.Is(err, session.ErrLost) {
+		t.Errorf("got %+v, %v, want an outcome that is unknown", r, err)
+	}
+}
