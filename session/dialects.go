@@ -139,6 +139,7 @@ var ksh = dialect{
 	// Of a quoted word of two lines at the terminal, it evaluates what the memory
 	// happens to hold.
 	oneLine: true,
+	masks:   true,
 	returns: true,
 	unmask:  unmask,
 	profile: posixProfile,

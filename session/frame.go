@@ -209,9 +209,17 @@ func (f frame) marks() string {
 	case f.cuts():
 		return f.cut() + unmask + "\n" + f.dialect.eval + " " + quote(f.ends("$_gws"))
 	case unmask == "" && !(f.traced && f.dialect.debugs):
-		return checked + f.ends(f.dialect.status())
+		return checked + f.ends(f.textStatus())
 	}
-	return checked + "_gws=" + f.dialect.status() + ";" + unmask + f.ends("$_gws")
+	return checked + "_gws=" + f.textStatus() + ";" + unmask + f.ends("$_gws")
+}
+
+// textStatus returns the expansion that is the text's status.
+func (f frame) textStatus() string {
+	if f.uploaded && f.keepsStatus() {
+		return "${_gws:-" + f.dialect.status() + "}"
+	}
+	return f.dialect.status()
 }
 
 func (f frame) ends(status string) string {

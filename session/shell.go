@@ -52,6 +52,9 @@ type dialect struct {
 	debugs bool
 	// oneLine: what is typed must be one line, else it is sourced.
 	oneLine bool
+	// masks: the status of a file has eight bits, so what a signal has ended had ended with
+	// its number. The file itself keeps the text's.
+	masks bool
 	// evalWith and dotWith are eval and dot with assignments in front, which are for
 	// them alone, where the other ones keep them.
 	evalWith, dotWith string

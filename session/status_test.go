@@ -149,3 +149,25 @@ func TestEmulatedShell(t *testing.T) {
 		}
 	}
 }
+
+// TestSignalOfALongText: what a signal has ended has that for its status also where the text
+// has several lines, or is too long to be typed.
+func TestSignalOfALongText(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		const killed = `sh -c 'kill -9 $$'`
+		for _, command := range []session.Command{
+			{Text: ":\n" + killed},
+			{Text: strings.Repeat("# long\n", 1000) + killed},
+			{Text: ":\n" + killed, Env: map[string]string{"A": strings.Repeat("a", 5000)}},
+			{Text: ":\n" + killed, Cwd: "/", Stdin: strings.NewReader("")},
+			{Text: ":\n" + killed, TTY: true},
+		} {
+			if r := runCommand(t, s, command); r.ExitCode != 137 {
+				t.Errorf("%.20q: %d, want 137", command.Text, r.ExitCode)
+			}
+		}
+		want(t, run(t, s, "(exit 3)\necho $?; A=$(printf 'a\nb'); f() {\nreturn 4\n}\nf"), 4, "3\n", "")
+		want(t, run(t, s, "echo $? \"$A\"\nreturn 5"), 5, "4 a\nb\n", "")
+	})
+}

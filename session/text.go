@@ -11,6 +11,9 @@ import (
 
 // file returns what is uploaded in place of a text that can't be typed.
 func (f frame) file() string {
+	if f.keepsStatus() {
+		return f.environment() + f.evaluate() + "\n_gws=$?\n"
+	}
 	if f.typedEnvironment() {
 		text := f.inFile(f.opening() + f.command.Text)
 		if f.needsNewline() {
@@ -33,6 +36,10 @@ func (f frame) inFile(text string) string {
 	return text
 }
 
+// keepsStatus reports whether a file leaves the text's status in _gws. A shell that traces
+// would show that.
+func (f frame) keepsStatus() bool { return f.dialect.masks && !f.traced }
+
 // typedEnvironment reports whether the environment stands in front of an
 // uploaded text's dot, and not in the file.
 func (f frame) typedEnvironment() bool {
@@ -50,7 +57,7 @@ func (f frame) run() string {
 	var run string
 	switch {
 	case f.uploaded:
-		if f.typedEnvironment() {
+		if f.typedEnvironment() && !f.keepsStatus() {
 			run = f.environment()
 		}
 		run += f.word(f.dialect.dot, f.dialect.dotWith) + " " + f.keeper.text()
@@ -63,6 +70,9 @@ func (f frame) run() string {
 		run += f.redirections()
 	}
 	run = f.lastStatus() + run
+	if f.uploaded && f.keepsStatus() {
+		run = "_gws=;" + run
+	}
 	switch {
 	case f.command.Stdin != nil:
 		begun := f.dialect.mark('B', f.nonce, "") + " >|" + f.keeper.stdout
