@@ -113,3 +113,24 @@ func TestTransferUnreadableOfPlainUser(t *testing.T) {
 		}
 	})
 }
+
+// Where no part can be made, the error says what that takes.
+func TestTransferIntoWhatMayNotBeWritten(t *testing.T) {
+	asPlainUser(t, func(t *testing.T, m transfer.Machine, home string, uid int) {
+		there := home + "/roots"
+		if err := os.Mkdir(there, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{5, 100 << 10, 9 << 20} {
+			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
+			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there})
+			if codes(r) != "file.permission" || !strings.Contains(gateway.Hint(r.Problems[0].Err), there+" has to be writable") {
+				t.Errorf("%d bytes: %v, %q", size, r.Problems, gateway.Hint(r.Problems[0].Err))
+			}
+		}
+		err := transfer.Write(t.Context(), m, there+"/f", []byte("x"), nil)
+		if gateway.Code(err) != "file.permission" || !strings.Contains(gateway.Hint(err), there+" has to be writable") {
+			t.Errorf("written: %v, %q", err, gateway.Hint(err))
+		}
+	})
+}

@@ -47,7 +47,7 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		}()
 	}
 	if err != nil {
-		return 0, f.besides(err)
+		return 0, besides(f.To.About().Name, f.to, err)
 	}
 	if f.Watch != nil {
 		f.Watch.Begin(f.from, f.info.Size, f.at)
@@ -120,16 +120,6 @@ func (f *fileCopy) abandon(part Part, n int64, err error) {
 	if part.Abandon(keep); keep {
 		f.count(&f.report.Kept)
 	}
-}
-
-// besides says of a part that could not be made where it was to be.
-func (f *fileCopy) besides(err error) error {
-	var e *transport.Error
-	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
-		dir, _ := split(f.to)
-		e.Hint = "a copy is made beside the file and then gets its name: " + Show(f.To.About().Name, dir) + " has to be writable"
-	}
-	return err
 }
 
 // opened takes the file for what it is now: another one may have its name since

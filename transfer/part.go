@@ -3,9 +3,12 @@ package transfer
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"gateway/transport"
 )
 
 const (
@@ -38,6 +41,16 @@ func partPrefix(name string) string {
 		name = fmt.Sprintf("%s-%.4x", name[:cut], sha256.Sum256([]byte(name)))
 	}
 	return "." + name + partMark
+}
+
+// besides says of a part that could not be made where it was to be.
+func besides(machine, path string, err error) error {
+	var e *transport.Error
+	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
+		dir, _ := split(path)
+		e.Hint = "a copy is made beside the file and then gets its name: " + Show(machine, dir) + " has to be writable"
+	}
+	return err
 }
 
 // foreignPart refuses to go on with what is somebody else's, who could write to it for as

@@ -191,16 +191,22 @@ func (p *shellPart) Write(b []byte) (int, error) {
 		if failed := p.feed.ended(); failed != nil {
 			err = failed
 		}
-		err = p.shell.problem("write", p.spec.Path, err)
+		err = p.problem(err)
 	}
 	return n, err
+}
+
+// problem is the error of a part that could not be made or written to: which of both, only
+// the program knows.
+func (p *shellPart) problem(err error) error {
+	return besides(p.shell.name, p.spec.Path, p.shell.problem("write", p.spec.Path, err))
 }
 
 // enlarge has a program write what is there of a small file, and what comes.
 func (p *shellPart) enlarge() (err error) {
 	p.begun = true
 	if p.feed, err = p.grow(); err != nil {
-		return p.shell.problem("write", p.spec.Path, err)
+		return p.problem(err)
 	}
 	_, err = p.Write(p.small.Bytes())
 	p.small = bytes.Buffer{}
@@ -236,13 +242,13 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		}
 		script += p.sync()
 		_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
-		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
+		return false, p.problem(p.shell.explain(ctx, p.spec.Path, err))
 	}
 	script := chattr(p.path, attr) + p.sync()
 	err := p.feed.ended()
 	p.feed.close()
 	if err != nil {
-		return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
+		return false, p.problem(p.shell.explain(ctx, p.spec.Path, err))
 	}
 	_, err = p.shell.run(ctx, "{ "+script+"; } 2>&1")
 	return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))

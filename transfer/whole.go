@@ -70,7 +70,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		}()
 	}
 	if err != nil {
-		return err
+		return besides(m.About().Name, path, err)
 	}
 	if _, err := part.Write(content); err != nil {
 		return err
