@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -381,5 +382,42 @@ func TestNothingCanBeMadeAtTheTop(t *testing.T) {
 	r := (&transfer.Copy{From: &transfer.Local{}, To: unwritable{&transfer.Local{}}, Paths: []string{"."}, Into: ".", Recursive: true}).Run(t.Context())
 	if r.OK() || r.Failed != 1 || !errors.Is(r.Problems[0].Err, fs.ErrPermission) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestFollowsNoLoop: a directory is not found once more behind a symlink that is in it, by
+// whatever way that leads there; what symlinks lead to beside each other is copied.
+func TestFollowsNoLoop(t *testing.T) {
+	from := tree(t, map[string]string{"a/f": "f", "a/b/g": "g", "c/h": "h", "out/i": "i"})
+	for link, target := range map[string]string{
+		"a/self": ".", "a/b/up": "..", "a/b/top": from, "a/c": "../c", "c/back": "../a/b", "a/out": from + "/out", "a/b/out": "../out", "c/deep": "../a/b/../b",
+	} {
+		if err := os.Symlink(target, from+"/"+link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, source := range []string{from + "/a", from + "/a/b/../../a"} {
+		into := t.TempDir()
+		report := (&transfer.Copy{From: &transfer.Local{}, To: &transfer.Local{}, Paths: []string{source}, Into: into, Recursive: true, Links: transfer.FollowLinks}).Run(t.Context())
+		var refused, have []string
+		for _, p := range report.Problems {
+			refused = append(refused, strings.TrimPrefix(p.Path, source+"/"))
+			if gateway.Code(p.Err) != "file.failed" || gateway.Hint(p.Err) == "" {
+				t.Errorf("%v", p.Err)
+			}
+		}
+		err := filepath.WalkDir(into+"/a", func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				have = append(have, strings.TrimPrefix(path, into+"/a/"))
+			}
+			return err
+		})
+		slices.Sort(refused)
+		if got, want := strings.Join(refused, " "), "b/top b/up c/back/top c/back/up c/deep/top c/deep/up self"; got != want {
+			t.Errorf("refused %s, want %s", got, want)
+		}
+		if got, want := strings.Join(have, " "), "b/g b/out/i c/back/g c/back/out/i c/deep/g c/deep/out/i c/h f out/i"; got != want || err != nil {
+			t.Errorf("%s are there, %v, want %s", got, err, want)
+		}
 	}
 }

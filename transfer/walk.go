@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,7 +14,7 @@ const (
 	// maxDepth bounds a tree that a machine makes up as it is walked.
 	maxDepth = 256
 	// maxFollowed is how many symlinks to directories are followed one inside the
-	// other: a loop of them has no other end.
+	// other.
 	maxFollowed = 8
 )
 
@@ -24,7 +25,7 @@ type task struct {
 	info     Info
 	fresh    bool // nothing can be at to
 	depth    int
-	followed int
+	followed []string // where the symlinks are by which it was found, without symlinks
 }
 
 // A walk finds what is to be copied and has it copied, a tree's directories
@@ -245,16 +246,34 @@ func (w *walk) follow(ctx context.Context, t *task) bool {
 		}
 		return true
 	}
-	if t.followed++; t.followed > maxFollowed {
-		w.failed(ctx, t.from, t.to, refuse(codeFailed, "--links keep copies them as they are", "%s: symlinks to directories, one inside another: a loop?", Show(w.From.About().Name, t.from)))
-		return false
+	err = w.goesOn(ctx, t)
+	if err == nil {
+		err = w.inside(ctx, *t)
 	}
-	if err := w.inside(ctx, *t); err != nil {
+	if err != nil {
 		w.failed(ctx, t.from, t.to, err)
 		return false
 	}
 	w.add(*t)
 	return false
+}
+
+// goesOn refuses a symlink to a directory that is on the way to it: all of that would be
+// found again behind it, without end.
+func (w *walk) goesOn(ctx context.Context, t *task) error {
+	const hint = "--links keep copies it as it is"
+	if len(t.followed) == maxFollowed {
+		return refuse(codeFailed, hint, "%s: more than %d symlinks to directories, one inside another", Show(w.From.About().Name, t.from), maxFollowed)
+	}
+	dir, _ := split(t.from)
+	t.followed = append(slices.Clip(t.followed), leads(ctx, w.From, dir))
+	to := leads(ctx, w.From, t.from)
+	for _, from := range t.followed {
+		if within(from, to) {
+			return refuse(codeFailed, hint, "%s leads to %s, which it is in: it is not followed", Show(w.From.About().Name, t.from), printable(to))
+		}
+	}
+	return nil
 }
 
 // kindOf says in a word what a special file is.
