@@ -185,6 +185,32 @@ func TestTransferPartIsNotMadeAgain(t *testing.T) {
 	holds(t, there, "f")
 }
 
+// Nor is a part left of a copy that is ended while such a shell is about to make it.
+func TestTransferEndedAsItsPartIsMade(t *testing.T) {
+	bin := t.TempDir()
+	write(t, bin+"/slow", "trap 'case $BASH_COMMAND in *\">\"*.part*) : >"+bin+"/about; sleep 0.5;; esac' DEBUG\n", 0o600)
+	write(t, bin+"/sh", "#!/bin/sh\nBASH_ENV="+bin+"/slow exec bash \"$@\"\n", 0o700)
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + bin + ":/usr/bin:/bin"}})
+	for _, size := range []int{5, 6 << 20} {
+		path, there := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600), t.TempDir()
+		m := filesOf(t, s, s.Port)
+		ctx, cancel := context.WithCancel(t.Context())
+		var ending sync.WaitGroup
+		ending.Go(func() {
+			defer cancel()
+			eventually(t, "a part is about to be made", func() bool { return os.Remove(bin+"/about") == nil })
+		})
+		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there}
+		if r := c.Run(ctx); gateway.Code(r.Err) != "cmd.interrupted" || r.Files > 0 {
+			t.Errorf("%d bytes: %+v", size, r)
+		}
+		ending.Wait()
+		m.Close()
+		eventually(t, "the shells are through", func() bool { return len(without("BASH_ENV="+bin+"/slow", "none")) == 0 })
+		holds(t, there)
+	}
+}
+
 // A first try that was cut has left nothing of the name that the copy is to have. Where
 // there is no directory for it, --resume changes nothing about that.
 func TestTransferResumesNewName(t *testing.T) {

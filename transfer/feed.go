@@ -20,9 +20,10 @@ type feed struct {
 	silent chan struct{}
 }
 
-// launch has a shell become something else. It waits until that is about to
-// happen: what is sent earlier, the shell might read.
-func (s *Shell) launch(ctx context.Context, script string) (*feed, error) {
+// launch has a shell become something else, which with the context is ended, or if it
+// writes, finished. It waits until that is about to happen: what is sent earlier, the shell
+// might read.
+func (s *Shell) launch(ctx context.Context, script string, writes bool) (*feed, error) {
 	select {
 	case s.feeds <- struct{}{}:
 	case <-ctx.Done():
@@ -33,14 +34,19 @@ func (s *Shell) launch(ctx context.Context, script string) (*feed, error) {
 		<-s.feeds
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	f := &feed{pipe: pipe, silent: make(chan struct{})}
 	f.leave = sync.OnceFunc(func() { <-s.feeds })
+	life, end := context.WithCancel(ctx)
 	f.close = sync.OnceFunc(func() {
-		stop()
+		end()
 		pipe.Close()
 		f.leave()
 	})
+	over := f.close
+	if writes {
+		over = f.finish
+	}
+	context.AfterFunc(life, over)
 	go f.listen() // ends with the pipe
 	say := "echo; echo " + ready
 	if _, err = io.WriteString(pipe.Stdin, "LC_ALL=C; export LC_ALL; { { "+say+"; } >&2; "+say+"; "+script+"; }\n"); err == nil {

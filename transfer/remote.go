@@ -160,7 +160,7 @@ func (r *Remote) Mkdir(ctx context.Context, path string, perm fs.FileMode) error
 // rename puts one file in the place of another, at one stroke where the server
 // can. Elsewhere it must not end half way.
 func (r *Remote) rename(ctx context.Context, from, to string) error {
-	ctx, stop := outlast(ctx)
+	ctx, stop := outlast(ctx, Committing)
 	defer stop()
 	return r.link.do(ctx, func() error {
 		if r.link.has("posix-rename@openssh.com") {

@@ -35,7 +35,7 @@ func (s *Shell) Open(ctx context.Context, path string, info Info, at int64) (Con
 	if at > 0 {
 		script = fmt.Sprintf("exec tail -c +%d", at+1)
 	}
-	f, err := s.launch(ctx, fmt.Sprintf("{ %s && %s; } <%s || exit 1", s.statOpen(path), script, word(path)))
+	f, err := s.launch(ctx, fmt.Sprintf("{ %s && %s; } <%s || exit 1", s.statOpen(path), script, word(path)), false)
 	if err != nil {
 		return nil, s.problem("read", path, err)
 	}
@@ -133,7 +133,7 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 	p := &shellPart{shell: s, spec: spec, path: partPath(spec.Path), perm: spec.Perm.Perm() &^ s.umask}
 	script := "umask 077; set -C; exec cat >" + word(p.path)
 	if spec.Old == "" && spec.Size <= Small { // it goes with the first request
-		p.grow = func() (*feed, error) { return s.launch(ctx, script) }
+		p.grow = func() (*feed, error) { return s.launch(ctx, script, true) }
 		return p, nil
 	}
 	if spec.Old != "" {
@@ -152,7 +152,7 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 		script = "exec cat >>" + word(p.path)
 	}
 	var err error
-	if p.feed, err = s.launch(ctx, script); err == nil {
+	if p.feed, err = s.launch(ctx, script, true); err == nil {
 		return p, nil
 	}
 	err = s.problem("write", spec.Path, err)
@@ -285,7 +285,7 @@ func escape(b []byte) string {
 
 // Commit implements [Part].
 func (p *shellPart) Commit(ctx context.Context) error {
-	ctx, stop := outlast(ctx)
+	ctx, stop := outlast(ctx, Committing)
 	defer stop()
 	_, err := p.shell.run(ctx, "{ "+place(p.path, p.spec.Path)+"; } 2>&1")
 	return p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))

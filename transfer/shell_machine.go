@@ -86,7 +86,8 @@ func (s *Shell) Close() error {
 }
 
 // run has a shell run a script. What it writes is an error if its status is not
-// 0.
+// 0. With the context it ends only once the shell is through, or has taken too long: of
+// what comes behind, nothing is to be undone by what a script does yet.
 func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 	var sh *shell
 	select {
@@ -105,16 +106,21 @@ func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	found, err := sh.collect(ctx, script, maxAnswer)
+	last, stop := outlast(ctx, finishing)
+	defer stop()
+	found, err := sh.collect(last, script, maxAnswer)
 	if err != nil {
 		sh.close()
 		s.shells <- nil
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if errors.Is(err, errEnded) { // nobody knows how far it came
 			err = gone{err}
 		}
 		return nil, err
 	}
-	if ctx.Err() != nil { // which has closed its pipe, or is about to
+	if last.Err() != nil { // which has closed its pipe, or is about to
 		sh.close()
 		sh = nil
 	}

@@ -113,7 +113,7 @@ func readable(perm *fs.FileMode) (now *fs.FileMode, unreadable bool) {
 
 // hide takes from a file what its owner may read.
 func hide(ctx context.Context, m Machine, path string) error {
-	ctx, stop := outlast(ctx)
+	ctx, stop := outlast(ctx, Committing)
 	defer stop()
 	info, err := m.Stat(ctx, path, false)
 	if err == nil {
@@ -122,15 +122,14 @@ func hide(ctx context.Context, m Machine, path string) error {
 	return err
 }
 
-// outlast returns a context for giving a file its name, which ends a while after
-// ctx: whether it was done must be known. Before that it has no end, since the
-// request waits for all that the server has to do first, which may be the fsync
-// of a large file.
-func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+// outlast returns a context for what must be known to be done or not, as giving a file its
+// name, which ends a while after ctx. Before that it has no end, since the request waits for
+// all that the server has to do first, which may be the fsync of a large file.
+func outlast(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		select {
-		case <-time.After(Committing):
+		case <-time.After(while):
 			cancel(context.DeadlineExceeded)
 		case <-last.Done():
 		}
