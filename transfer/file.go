@@ -76,6 +76,9 @@ func (w *walk) there(ctx context.Context, t task, kind string) (info Info, have 
 	if err := w.take(t); err != nil {
 		return Info{}, false, err
 	}
+	if err := w.meets(ctx, t); err != nil {
+		return Info{}, false, err
+	}
 	if t.fresh {
 		return Info{}, false, nil
 	}

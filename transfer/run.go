@@ -27,11 +27,12 @@ type run struct {
 	n      struct{ files, dirs, links, bytes, resumed atomic.Int64 }
 	settle atomic.Bool // small files were copied
 
-	mu     sync.Mutex
-	report Report            // guarded by mu
-	attrs  map[string]Attr   // what a directory gets when everything in it is done; guarded by mu
-	left   leftovers         // of earlier copies
-	taken  map[string]string // the sources of what was copied, by its path, where another tree may have the same; nil: none can; guarded by mu
+	mu      sync.Mutex
+	report  Report            // guarded by mu
+	attrs   map[string]Attr   // what a directory gets when everything in it is done; guarded by mu
+	left    leftovers         // of earlier copies
+	taken   map[string]string // the sources of what was copied, by its path, where another tree may have the same; nil: none can; guarded by mu
+	spelled map[uint64]string // how the first of what a disk may take for one is written, by [twinKey], where taken is not nil; guarded by mu
 }
 
 func (r *run) all(ctx context.Context) error {
@@ -47,7 +48,7 @@ func (r *run) all(ctx context.Context) error {
 	// What is in several directories may meet in one: there they are copied one
 	// after the other, so that the first one is the first.
 	if into && len(paths) > 1 && slices.ContainsFunc(paths, func(source string) bool { return base(source) == "" }) {
-		r.taken = make(map[string]string)
+		r.taken, r.spelled = make(map[string]string), make(map[uint64]string)
 	}
 	n := &named{walk: newWalk(r), into: into, exists: exists, by: make(map[string]string), names: make(twins)}
 	if err := n.each(ctx, phrase.Unique(paths)); err != nil { // two patterns may stand for one file

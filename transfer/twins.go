@@ -7,10 +7,13 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // twins are the names in one place that a disk may take for one: that of a Mac does not
-// tell upper and lower case apart. Of a large directory they take little memory.
+// tell upper and lower case apart, nor é as one character from é as two. Of a large
+// directory they take little memory.
 type twins map[uint64]int
 
 var twinSeed = maphash.MakeSeed()
@@ -22,7 +25,15 @@ func (t twins) add(name string) int {
 	return t[key]
 }
 
-func twinKey(name string) uint64 { return maphash.String(twinSeed, strings.ToLower(name)) }
+func twinKey(name string) uint64 {
+	return maphash.String(twinSeed, norm.NFC.String(strings.ToLower(norm.NFC.String(name))))
+}
+
+// spellings are ways to write a name, of which a disk that takes any names for one takes
+// at least one for it.
+func spellings(name string) []string {
+	return []string{strings.ToUpper(name), strings.ToLower(name), norm.NFC.String(name), norm.NFD.String(name)}
+}
 
 // hold has a task wait until its twin is done: then it is seen whether the target tells
 // their names apart.
@@ -43,11 +54,7 @@ func (w *walk) release(ctx context.Context) bool {
 	for _, t := range waiting {
 		dir, _ := split(t.to)
 		if lists[dir] == nil {
-			lists[dir] = sync.OnceValues(func() (twins, error) {
-				there := make(twins)
-				err := w.To.List(ctx, dir, func(info Info) error { there.add(info.Name); return nil })
-				return there, err
-			})
+			lists[dir] = sync.OnceValues(func() (twins, error) { return w.listed(ctx, dir) })
 		}
 	}
 	forAll(waiting, func(_ int, t task) {
@@ -59,6 +66,34 @@ func (w *walk) release(ctx context.Context) bool {
 		w.add(t)
 	})
 	return len(waiting) > 0
+}
+
+// listed returns the names in a directory of the target.
+func (w *walk) listed(ctx context.Context, dir string) (twins, error) {
+	there := make(twins)
+	err := w.To.List(ctx, dir, func(info Info) error { there.add(info.Name); return nil })
+	return there, err
+}
+
+// meets refuses what has the place of something else on the target, that another tree has
+// brought there under another name.
+func (w *walk) meets(ctx context.Context, t task) error {
+	w.run.mu.Lock()
+	if w.spelled == nil {
+		w.run.mu.Unlock()
+		return nil
+	}
+	key := twinKey(t.to)
+	first := w.spelled[key]
+	if first == "" {
+		w.spelled[key] = t.to
+	}
+	w.run.mu.Unlock()
+	if first == "" || first == t.to {
+		return nil
+	}
+	dir, _ := split(t.to)
+	return w.apart(ctx, t, func() (twins, error) { return w.listed(ctx, dir) })
 }
 
 // apart refuses a task whose name the target takes for its twin's: something has that
@@ -75,14 +110,18 @@ func (w *walk) apart(ctx context.Context, t task, list func() (twins, error)) er
 	if listed, err := list(); err != nil || listed[twinKey(name)] > 1 {
 		return err
 	}
-	other := strings.ToUpper(name)
-	if other == name {
-		other = strings.ToLower(name)
+	for _, other := range spellings(name) {
+		if other == name {
+			continue
+		}
+		switch there, err := w.has(ctx, Join(dir, other)); {
+		case err != nil:
+			return err
+		case there:
+			return refuse(codeExists, "call one of them something else", "%s: a file whose name the disk there takes for the same has its place", Show(w.To.About().Name, t.to))
+		}
 	}
-	if there, err := w.has(ctx, Join(dir, other)); !there || err != nil {
-		return err
-	}
-	return refuse(codeExists, "call one of them something else", "%s: a file whose name differs in upper and lower case alone has its place there", Show(w.To.About().Name, t.to))
+	return nil
 }
 
 // has reports whether something on the target has a name.

@@ -11,11 +11,14 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/text/unicode/norm"
+
 	"gateway/gateway"
 	"gateway/transfer"
 )
 
-// caseless is a machine whose disk takes upper and lower case for the same.
+// caseless is a machine whose disk takes upper and lower case for the same, and é as one
+// character and as two.
 type caseless struct{ *transfer.Local }
 
 // at returns a path as the disk has it.
@@ -24,7 +27,7 @@ func (caseless) at(path string) string {
 	for element := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		entries, _ := os.ReadDir(real)
 		for _, e := range entries {
-			if strings.EqualFold(e.Name(), element) {
+			if strings.EqualFold(norm.NFC.String(e.Name()), norm.NFC.String(element)) {
 				element = e.Name()
 			}
 		}
@@ -69,13 +72,16 @@ func (p caselessPart) Commit(ctx context.Context) error {
 // TestTwins: two files whose names are one to a disk do not take each other's place there,
 // and elsewhere both are copied.
 func TestTwins(t *testing.T) {
-	files := map[string]string{"t/A": "A", "t/a": "a", "t/D/x": "D", "t/d/y": "d", "t/o": "o", "n/README": "README", "n/other": "other", "m/readme": "readme"}
+	files := map[string]string{
+		"t/A": "A", "t/a": "a", "t/D/x": "D", "t/d/y": "d", "t/o": "o", "n/README": "README", "n/other": "other", "m/readme": "readme",
+		"t/caf\u00e9": "one", "t/cafe\u0301": "two", "t/E\u0301": "E", "t/\u00e9": "e",
+	}
 	from := tree(t, files)
 	sources := []string{from + "/t", from + "/n/README", from + "/n/other", from + "/m/readme"}
 	for name, test := range map[string]struct {
 		to      transfer.Machine
 		refused int
-	}{"one": {caseless{&transfer.Local{}}, 3}, "two": {&transfer.Local{}, 0}} {
+	}{"one": {caseless{&transfer.Local{}}, 5}, "two": {&transfer.Local{}, 0}} {
 		t.Run(name, func(t *testing.T) {
 			into := t.TempDir()
 			for _, again := range []bool{false, true} {
@@ -103,6 +109,38 @@ func TestTwins(t *testing.T) {
 			})
 			if slices.Sort(have); err != nil || len(have) != len(files)-test.refused {
 				t.Errorf("%q are there, %v, want %d of %q", have, err, len(files)-test.refused, slices.Sorted(maps.Values(files)))
+			}
+		})
+	}
+}
+
+// TestTwinsOfTrees: nor do files that meet from several trees.
+func TestTwinsOfTrees(t *testing.T) {
+	a := tree(t, map[string]string{"A": "A", "D/1": "D1", "same/x": "x", "caf\u00e9": "one"})
+	b := tree(t, map[string]string{"a": "a", "d/1": "d1", "d/2": "d2", "same/y": "y", "cafe\u0301": "two", "more": "more"})
+	for name, test := range map[string]struct {
+		to      transfer.Machine
+		refused string
+		files   int64
+	}{"one": {caseless{&transfer.Local{}}, "a cafe\u0301 d", 6}, "two": {&transfer.Local{}, "", 10}} {
+		t.Run(name, func(t *testing.T) {
+			into := t.TempDir()
+			for range 2 {
+				r := (&transfer.Copy{From: &transfer.Local{}, To: test.to, Paths: []string{a + "/.", b + "/."}, Into: into, Recursive: true}).Run(t.Context())
+				var refused []string
+				for _, p := range r.Problems {
+					refused = append(refused, strings.TrimPrefix(p.Path, b+"/./"))
+					if gateway.Code(p.Err) != "file.exists" {
+						t.Errorf("%v, want file.exists", p.Err)
+					}
+				}
+				slices.Sort(refused)
+				if got := strings.Join(refused, " "); got != test.refused || r.Files != test.files {
+					t.Errorf("refused %q of %+v, want %q", got, r, test.refused)
+				}
+				if text, err := os.ReadFile(into + "/A"); string(text) != "A" {
+					t.Errorf("A has %q, %v", text, err)
+				}
 			}
 		})
 	}

@@ -145,6 +145,10 @@ func (w *walk) dir(ctx context.Context, t task) {
 		w.failed(ctx, t.from, t.to, refuse(codeFailed, "", "%s: more than %d directories one in another", Show(w.From.About().Name, t.from), maxDepth))
 		return
 	}
+	if err := w.meets(ctx, t); err != nil {
+		w.failed(ctx, t.from, t.to, err)
+		return
+	}
 	fresh, err := w.mkdir(ctx, t)
 	if err != nil {
 		w.failed(ctx, t.from, t.to, err)
