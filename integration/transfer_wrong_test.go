@@ -571,8 +571,8 @@ func TestTransferReplaced(t *testing.T) {
 
 // What not all may read is made like that: nobody can open it before.
 func TestTransferSecret(t *testing.T) {
-	// A server that changes nothing about a file leaves it as it was made.
-	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -P setstat,fsetstat,remove"}})
+	// A server that changes nothing about a file, nor its name, leaves it as it was made.
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -P setstat,fsetstat,remove,rename,posix-rename"}})
 	m := filesOf(t, s, s.Port)
 	for _, mode := range []os.FileMode{0o600, 0o640, 0o440, 0o711} {
 		there := t.TempDir()

@@ -37,7 +37,7 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		return 0, err
 	}
 	perm := f.perm()
-	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: perm | 0o400, Size: f.info.Size, Old: old, At: f.at})
+	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: perm | 0o400, Final: f.attr().Perm, Size: f.info.Size, Old: old, At: f.at})
 	committed := false
 	if part != nil {
 		defer func() {

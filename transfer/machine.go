@@ -94,8 +94,10 @@ func (a Attr) empty() bool { return a.Perm == nil && a.Modified.IsZero() }
 type Spec struct {
 	// Path is what the file is called in the end.
 	Path string
-	// Perm is what a new file has, less the machine's umask.
-	Perm fs.FileMode
+	// Perm is what a new file has, less the machine's umask. Final is exactly what it
+	// gets in the end; nil: what it has.
+	Perm  fs.FileMode
+	Final *fs.FileMode
 	// Size is how long it will be, as far as is known.
 	Size int64
 	// Sync: also a small file is on the disk before it gets its name.

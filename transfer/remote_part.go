@@ -75,8 +75,7 @@ func (p *remotePart) open() (*sftp.File, error) {
 		err = file.Truncate(p.spec.At)
 	}
 	if err == nil && (p.spec.Perm&0o044 != 0o044 || !ours) {
-		err = file.Chmod(onlyOwner)
-		p.made = onlyOwner
+		err = p.chmod(file, onlyOwner)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -86,6 +85,23 @@ func (p *remotePart) open() (*sftp.File, error) {
 		return nil, err
 	}
 	return file, nil
+}
+
+// chmod gives the file permissions, if it can have other ones than it has.
+func (p *remotePart) chmod(file *sftp.File, perm fs.FileMode) error {
+	err := file.Chmod(perm)
+	if err == nil {
+		p.made = perm
+	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	info, failed := file.Stat()
+	if failed != nil {
+		return err
+	}
+	p.made = info.Mode().Perm()
+	return p.spec.kept(p.remote.name, p.made, err)
 }
 
 // checkOwner refuses an old part that is not of whom the new one is.
@@ -274,7 +290,7 @@ func (p *remotePart) end(attr Attr, sync bool) error {
 		attr.Perm = &p.perm
 	}
 	if attr.Perm != nil {
-		if err := p.file.Chmod(*attr.Perm); err != nil {
+		if err := p.chmod(p.file, *attr.Perm); err != nil {
 			return err
 		}
 	}

@@ -240,18 +240,32 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		if !attr.empty() {
 			script += " && " + chattr(p.path, attr)
 		}
-		script += p.sync()
-		_, err := p.shell.run(ctx, "{ "+script+"; } 2>&1")
-		return false, p.problem(p.shell.explain(ctx, p.spec.Path, err))
+		return false, p.problem(p.store(ctx, script, attr))
 	}
-	script := chattr(p.path, attr) + p.sync()
 	err := p.feed.ended()
 	p.feed.close()
 	if err != nil {
 		return false, p.problem(p.shell.explain(ctx, p.spec.Path, err))
 	}
-	_, err = p.shell.run(ctx, "{ "+script+"; } 2>&1")
-	return false, p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
+	return false, p.shell.problem("write", p.spec.Path, p.store(ctx, chattr(p.path, attr), attr))
+}
+
+// store runs a script that makes the file what it is to be, and has it written to the disk.
+// Where the file can't have other permissions than it has, the rest is done all the same.
+func (p *shellPart) store(ctx context.Context, script string, attr Attr) error {
+	_, err := p.shell.run(ctx, "{ "+script+p.sync()+"; } 2>&1")
+	if attr.Perm == nil || !errors.Is(err, fs.ErrPermission) {
+		return p.shell.explain(ctx, p.spec.Path, err)
+	}
+	info, failed := p.shell.Stat(ctx, p.path, false)
+	if failed != nil {
+		return err
+	}
+	if err := p.spec.kept(p.shell.name, info.Mode.Perm(), err); err != nil {
+		return err
+	}
+	attr.Perm = nil
+	return p.store(ctx, chattr(p.path, attr), attr)
 }
 
 // sync is the rest of a script that has the file written to the disk, if it is

@@ -115,6 +115,41 @@ func TestPlace(t *testing.T) {
 	}
 }
 
+// TestShellFixedPermissions: where a file can't have other permissions than it has, it is
+// written if these do.
+func TestShellFixedPermissions(t *testing.T) {
+	tools, dir := t.TempDir(), t.TempDir()
+	script(t, tools+"/chmod", "echo chmod: $2: Operation not permitted >&2; exit 1")
+	s := shellHere(t, "stat")
+	s.feeds = make(chan struct{}, 1)
+	if _, err := s.run(t.Context(), "PATH="+tools+":$PATH"); err != nil {
+		t.Fatal(err)
+	}
+	for mode, refused := range map[fs.FileMode]bool{0o644: false, 0o755: true} {
+		for _, size := range []int{1, Small + 1} {
+			part, err := s.Create(t.Context(), Spec{Path: dir + "/f", Perm: mode, Size: int64(size)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := part.Write(make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
+			old := time.Unix(1e9, 0)
+			_, err = part.Finish(t.Context(), Attr{Modified: old})
+			if (err != nil) != refused || refused && !strings.Contains(gateway.Hint(err), "--mode") {
+				t.Errorf("%v, %d bytes: %v, %q, refused %v", mode, size, err, gateway.Hint(err), refused)
+			}
+			if info, failed := os.Stat(part.Path()); failed != nil || info.Size() != int64(size) || err == nil && !info.ModTime().Equal(old) {
+				t.Errorf("%v, %d bytes: %v, %v", mode, size, info, failed)
+			}
+			part.Abandon(false)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // TestShellDies: what a shell was told before it died may have been done.
 func TestShellDies(t *testing.T) {
 	s := shellHere(t, "stat")

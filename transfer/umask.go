@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"fmt"
 	"io/fs"
 	"sync"
 )
@@ -38,6 +39,19 @@ func (u *umasks) of(path string, perm fs.FileMode, stat func() (fs.FileInfo, err
 	}
 	u.last[perm] = umask{dir, info.Mode().Perm()}
 	return info.Mode().Perm(), nil
+}
+
+// kept is the error of a file that can't get other permissions than it has: none where
+// these are as good. A disk such as FAT has the same ones for all files.
+func (s Spec) kept(machine string, has fs.FileMode, err error) error {
+	fine := has&^s.Perm&0o066 == 0 && s.Perm&^has&0o100 == 0 // nobody else reads it or writes to it, and it can be run
+	if s.Final != nil {
+		fine = has == *s.Final
+	}
+	if fine {
+		return nil
+	}
+	return refuse(codePermission, fmt.Sprintf("with --mode %04o it may have them", has), "%s cannot have other permissions than %04o there: %s", Show(machine, s.Path), has, told(err))
 }
 
 // onlyOwner is what nobody else may read.

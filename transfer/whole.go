@@ -58,7 +58,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	}
 	spec := Spec{Path: path, Perm: 0o666, Size: int64(len(content)), Sync: true}
 	if perm != nil {
-		spec.Perm = onlyOwner // what it is to have is set before it gets its name
+		spec.Perm, spec.Final = onlyOwner, perm // which is set before it gets its name
 	}
 	part, err := m.Create(ctx, spec)
 	done := false // it has its name

@@ -1,0 +1,73 @@
+package transfer
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pkg/sftp"
+
+	"gateway/gateway"
+)
+
+// fixed is a server's disk on which all files have the same permissions, as on FAT: 0644.
+type fixed struct{ sftp.FileCmder }
+
+func (f fixed) Filecmd(r *sftp.Request) error {
+	if r.Method == "Setstat" && r.AttrFlags().Permissions {
+		return sftp.ErrSSHFxPermissionDenied
+	}
+	return f.FileCmder.Filecmd(r)
+}
+
+// TestFixedPermissions: where a file can't have other permissions than it has, it is copied
+// if they do: if nobody else reads or writes it who should not, and it can be run if it
+// should; or if it is to have just these, as what it replaces has.
+func TestFixedPermissions(t *testing.T) {
+	withoutPosixRename(t)
+	memory := sftp.InMemHandler()
+	memory.FileCmd = fixed{memory.FileCmd}
+	r := over(t, memory)
+	from := t.TempDir()
+	for mode, code := range map[fs.FileMode]string{0o644: "", 0o664: "", 0o444: "", 0o600: codePermission, 0o640: codePermission, 0o755: codePermission} {
+		for _, size := range []int{1, Small + 1} {
+			name := fmt.Sprintf("/%03o-%d", mode, size)
+			if err := os.WriteFile(from+name, make([]byte, size), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(from+name, mode); err != nil {
+				t.Fatal(err)
+			}
+			c := Copy{From: &Local{}, To: r, Paths: []string{from + name}, Into: name}
+			err := onlyProblem(t.Context(), &c)
+			if gateway.Code(err) != code || code != "" && !strings.Contains(gateway.Hint(err), "--mode 0644") {
+				t.Errorf("%s: %v, %s, want %q", name, err, gateway.Hint(err), code)
+			}
+			if code != "" {
+				c.Mode = new(fs.FileMode(0o644))
+				if err := onlyProblem(t.Context(), &c); err != nil {
+					t.Errorf("%s with --mode: %v", name, err)
+				}
+				c.Mode = nil
+			}
+			if err := onlyProblem(t.Context(), &c); err != nil {
+				t.Errorf("%s in place of another one: %v", name, err)
+			}
+			c.Preserve = true
+			if err := onlyProblem(t.Context(), &c); err == nil != (mode == 0o644) || err != nil && gateway.Code(err) != codePermission {
+				t.Errorf("%s with -p: %v", name, err)
+			}
+		}
+	}
+	if err := Write(t.Context(), r, "/new", []byte("text"), nil); err != nil {
+		t.Error(err)
+	}
+	if err := Write(t.Context(), r, "/new", []byte("text"), nil); err != nil {
+		t.Error(err)
+	}
+	if got := contents(t, r); strings.Contains(got, partSuffix) {
+		t.Errorf("left behind: %.300s", got)
+	}
+}
