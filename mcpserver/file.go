@@ -100,12 +100,16 @@ func (c *call) file(in fileArgs) (any, error) {
 		return nil, err
 	}
 	var cancel context.CancelFunc
-	f.ctx, cancel = context.WithTimeout(c.ctx, fileTime)
+	limit := fileTime
+	if in.Op == "write" { // whose end may take that long
+		limit -= transfer.Committing
+	}
+	f.ctx, cancel = context.WithTimeout(c.ctx, limit)
 	defer cancel()
-	defer c.progress("", fileTime)()
+	defer c.progress("", limit)()
 	answer, err := f.do()
 	if errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil && gateway.Code(err) != "link.lost" && gateway.Code(err) != "tcp.timeout" {
-		err = &transport.Error{Code: "file.failed", Message: fmt.Sprintf("file: %s %s: nothing was done within %v", in.Op, transfer.Show(f.host.Name, in.Path), fileTime), Hint: "try it with less, or later", Err: err}
+		err = &transport.Error{Code: "file.failed", Message: fmt.Sprintf("file: %s %s: nothing was done within %v", in.Op, transfer.Show(f.host.Name, in.Path), limit), Hint: "try it with less, or later", Err: err}
 	}
 	return answer, err
 }

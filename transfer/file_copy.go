@@ -97,20 +97,22 @@ func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string, att
 	return err
 }
 
-// commit gives the part its name, and reports whether it has that.
-func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (committed bool, err error) {
+// commit gives the part its name, and reports whether it has that, or whoever removes it
+// would wait as long as for that.
+func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done bool, err error) {
 	err = part.Commit(ctx)
-	if committed = err == nil; committed && unreadable {
-		err = hide(ctx, f.To, f.to)
-	}
-	if committed {
+	done = err == nil || errors.Is(err, context.DeadlineExceeded)
+	if err == nil {
+		if unreadable {
+			err = hide(ctx, f.To, f.to)
+		}
 		f.sweep(ctx)
 	}
 	if unsure(err) {
 		err = mayBeDone(f.To, f.to, err)
 		f.count(&f.report.Unsure)
 	}
-	return committed, err
+	return done, err
 }
 
 // abandon gives up a part of which n bytes have come now, and keeps one that can be gone on

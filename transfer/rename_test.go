@@ -167,6 +167,48 @@ func TestRenameWaits(t *testing.T) {
 	}
 }
 
+// silent is a server's file system that has stopped to answer when something is renamed.
+type silent struct{ sftp.FileCmder }
+
+func (s silent) Filecmd(r *sftp.Request) error {
+	if r.Method == "Rename" || r.Method == "Remove" {
+		time.Sleep(time.Hour)
+	}
+	return s.FileCmder.Filecmd(r)
+}
+
+// TestRenameUnanswered: where the answer does not come, who gives up waits for that, and not
+// once more for a removal.
+func TestRenameUnanswered(t *testing.T) {
+	from := t.TempDir()
+	if err := os.WriteFile(from+"/f", []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(context.Context, *Remote) error{
+		"write": func(ctx context.Context, r *Remote) error { return Write(ctx, r, "/f", []byte("new"), nil) },
+		"copy": func(ctx context.Context, r *Remote) error {
+			return onlyProblem(ctx, &Copy{From: &Local{}, To: r, Paths: []string{from + "/f"}, Into: "/f"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := sftp.InMemHandler()
+				memory.FileCmd = silent{memory.FileCmd}
+				r := over(t, memory)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				begun := time.Now()
+				if err := do(ctx, r); !MayBeDone(err) {
+					t.Errorf("%v, want that it may have been done", err)
+				}
+				if took := time.Since(begun); took > time.Second+Committing {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
 // Where a server renames only to what is not there, the old file is never lost.
 func TestRenameRefused(t *testing.T) {
 	withoutPosixRename(t)

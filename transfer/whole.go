@@ -61,7 +61,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		spec.Perm, spec.Final = onlyOwner, perm // which is set before it gets its name
 	}
 	part, err := m.Create(ctx, spec)
-	done := false // it has its name
+	done := false // it has its name, or may have it
 	if part != nil {
 		defer func() {
 			if err != nil && !done {
@@ -93,7 +93,8 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		return context.Cause(ctx)
 	}
 	err = part.Commit(ctx)
-	if done = err == nil; done && unreadable {
+	done = err == nil || errors.Is(err, context.DeadlineExceeded) // what removes it would wait as long
+	if err == nil && unreadable {
 		err = hide(ctx, m, path)
 	}
 	if unsure(err) {
