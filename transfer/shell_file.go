@@ -131,7 +131,11 @@ func (c *shellContent) Close() error {
 // Create implements [Target].
 func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 	p := &shellPart{shell: s, spec: spec, path: partPath(spec.Path), perm: spec.Perm.Perm() &^ s.umask}
-	script := "umask 077; set -C; exec cat >" + word(p.path)
+	var err error
+	if p.begin, err = s.begin(ctx, p.path); err != nil {
+		return nil, s.problem("write", spec.Path, s.explain(ctx, spec.Path, err))
+	}
+	script := "umask 077; set -C; " + p.begin + "exec cat " + p.into()
 	if spec.Old == "" && spec.Size <= Small { // it goes with the first request
 		p.grow = func() (*feed, error) { return s.launch(ctx, script, true) }
 		return p, nil
@@ -151,7 +155,6 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 		}
 		script = "exec cat >>" + word(p.path)
 	}
-	var err error
 	if p.feed, err = s.launch(ctx, script, true); err == nil {
 		return p, nil
 	}
@@ -167,10 +170,19 @@ type shellPart struct {
 	spec  Spec
 	path  string
 	perm  fs.FileMode
+	begin string                // makes the file, where the umask alone does not do
 	feed  *feed                 // nil: a small file
 	small bytes.Buffer          // what it has
 	grow  func() (*feed, error) // for one that turns out to be large
 	begun bool                  // the file may be there
+}
+
+// into is where what is written goes.
+func (p *shellPart) into() string {
+	if p.begin != "" {
+		return ">>" + word(p.path)
+	}
+	return ">" + word(p.path)
 }
 
 // Path implements [Part].
@@ -233,8 +245,8 @@ func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		// All of it is done by the shell itself: a process for a file takes longer
 		// than the file.
 		mask := 0o777 &^ (*attr.Perm & 0o666)
-		script := fmt.Sprintf("umask %03o; set -C; printf '%s' >%s", mask, text, word(p.path))
-		if *attr.Perm&0o666 == *attr.Perm {
+		script := fmt.Sprintf("umask %03o; set -C; %sprintf '%s' %s", mask, p.begin, text, p.into())
+		if *attr.Perm&0o666 == *attr.Perm && p.begin == "" {
 			attr.Perm = nil
 		}
 		if !attr.empty() {

@@ -28,6 +28,7 @@ type Shell struct {
 	stalled    time.Duration // how long nobody reads what one gives until it is not counted
 	umask      fs.FileMode
 	stat       string // the program that prints mode, size and times
+	umasked    umasked
 }
 
 // How many shells, and programs that move a file, work at the same time. A server

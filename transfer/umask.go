@@ -1,8 +1,11 @@
 package transfer
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 )
 
@@ -61,4 +64,58 @@ const onlyOwner fs.FileMode = 0o600
 // read and written by all. Who may not read it may not run it.
 func lessUmask(perm, made fs.FileMode) fs.FileMode {
 	return perm & (made.Perm() | made.Perm()&0o444>>2)
+}
+
+// umasked are the directories in which a shell's umask does what it should: it does not
+// where there is a default ACL (acl(5)). Each is looked at once.
+type umasked struct {
+	mu   sync.Mutex
+	dirs map[string]func() (bool, error) // guarded by mu
+}
+
+// begin returns what makes a file in the place of its first redirection, which would let
+// others read it; nothing where the umask is enough.
+func (s *Shell) begin(ctx context.Context, path string) (script string, err error) {
+	ok, err := s.umasked.in(ctx, s, path)
+	for errors.Is(err, context.Canceled) && ctx.Err() == nil { // another one's
+		ok, err = s.umasked.in(ctx, s, path)
+	}
+	if ok || err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("printf '' >%s && { chmod 600 %[1]s 2>/dev/null || :; } && ", word(path)), nil
+}
+
+// in looks at the directory of a path. Who comes meanwhile gets the same answer; an error is
+// not kept for others.
+func (u *umasked) in(ctx context.Context, s *Shell, path string) (bool, error) {
+	dir, _ := split(path)
+	u.mu.Lock()
+	if u.dirs == nil {
+		u.dirs = make(map[string]func() (bool, error))
+	}
+	look := u.dirs[dir]
+	if look == nil {
+		look = sync.OnceValues(func() (bool, error) { return s.isUmasked(ctx, path) })
+		u.dirs[dir] = look
+	}
+	u.mu.Unlock()
+	ok, err := look()
+	if err != nil {
+		u.mu.Lock()
+		delete(u.dirs, dir)
+		u.mu.Unlock()
+	}
+	return ok, err
+}
+
+// isUmasked makes a file for that, and removes it.
+func (s *Shell) isUmasked(ctx context.Context, path string) (bool, error) {
+	probe := word(partPath(path))
+	out, err := s.run(ctx, fmt.Sprintf("{ umask 177; set -C; printf '' >%s && %s %[1]s && rm -f %[1]s; } 2>&1", probe, s.stat))
+	if err != nil {
+		return false, err
+	}
+	info, err := parseStat(strings.TrimSuffix(string(out), "\n"))
+	return info.Mode.Perm() == onlyOwner, err
 }
