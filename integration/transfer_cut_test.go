@@ -340,6 +340,35 @@ func TestTransferInterrupted(t *testing.T) {
 	}
 }
 
+// What can't be removed, as the link has gone silent, is told: a copy can go on with it.
+func TestTransferEndedOnSilentLink(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	for name, noSftp := range map[string]bool{"sftp": false, "shell": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := sshdtest.Start(t, sshdtest.Options{NoSftp: noSftp})
+			proxy := netsim.Start(t, s.Addr, 0)
+			m := filesOf(t, s, proxy.Port())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			there := t.TempDir()
+			var begun time.Time
+			silence := sync.OnceFunc(func() {
+				proxy.Stall()
+				begun = time.Now()
+				cancel()
+			})
+			r := (&transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{largeFile(t, 7<<20)}, Into: there, Watch: &moved{limit: 4 << 20, then: silence}}).Run(ctx)
+			if took := time.Since(begun); gateway.Code(r.Err) != "cmd.interrupted" || r.Kept != 1 || took > transfer.Committing+2*time.Second {
+				t.Errorf("%v: %+v", took, r)
+			}
+			if parts, _ := filepath.Glob(there + "/.large.gateway-*.part"); len(parts) != 1 {
+				t.Errorf("there is %q", parts)
+			}
+		})
+	}
+}
+
 // moved does something when so many bytes have been moved.
 type moved struct {
 	limit int64

@@ -119,7 +119,7 @@ func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done
 // with.
 func (f *fileCopy) abandon(part Part, n int64, err error) {
 	keep := f.at+n >= worthKeeping && !wrong(err) && (f.Resume || gateway.Code(err) != codeNoSpace)
-	if part.Abandon(keep); keep {
+	if left := part.Abandon(keep); left && f.at+n >= step {
 		f.count(&f.report.Kept)
 	}
 }

@@ -222,12 +222,10 @@ func (p *localPart) Commit(context.Context) error {
 }
 
 // Abandon implements [Part].
-func (p *localPart) Abandon(keep bool) {
+func (p *localPart) Abandon(keep bool) (left bool) {
 	if keep {
 		_ = p.lengthen() // there is nobody left to tell
 	}
 	p.file.Close()
-	if !keep {
-		os.Remove(p.path)
-	}
+	return keep || os.Remove(p.path) != nil
 }

@@ -122,8 +122,8 @@ type Part interface {
 	// the context ends it only a while later, with context.DeadlineExceeded.
 	Commit(ctx context.Context) error
 	// Abandon closes it and removes it, unless it is to be kept. It works also
-	// when the context of the others has ended.
-	Abandon(keep bool)
+	// when the context of the others has ended. left: it may be there still.
+	Abandon(keep bool) (left bool)
 }
 
 // A Machine is one to copy from and to.

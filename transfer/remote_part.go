@@ -312,12 +312,12 @@ func (p *remotePart) Commit(ctx context.Context) error {
 }
 
 // Abandon implements [Part].
-func (p *remotePart) Abandon(keep bool) {
+func (p *remotePart) Abandon(keep bool) (left bool) {
 	// Over a slow link this comes behind what was written last.
 	ctx, cancel := context.WithTimeout(context.Background(), Committing)
 	defer cancel()
 	p.lanes.leave(p.syncing)
-	_ = p.remote.link.do(ctx, func() error { // there is nobody left to tell
+	err := p.remote.link.do(ctx, func() error {
 		if keep && p.holes && !p.closed {
 			_ = p.lengthen()
 		}
@@ -329,4 +329,5 @@ func (p *remotePart) Abandon(keep bool) {
 		}
 		return p.remote.link.Remove(p.path)
 	})
+	return keep || err != nil && !errors.Is(err, fs.ErrNotExist)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"gateway/transport"
 )
 
 // Open implements [Source]. A small file comes with the answer of a shell; for
@@ -311,14 +310,16 @@ func escape(b []byte) string {
 
 // Commit implements [Part].
 func (p *shellPart) Commit(ctx context.Context) error {
-	ctx, stop := outlast(ctx, Committing)
+	ctx, stop := outlast(ctx, Committing-finishing) // which run adds
 	defer stop()
 	_, err := p.shell.run(ctx, "{ "+place(p.path, p.spec.Path)+"; } 2>&1")
 	return p.shell.problem("write", p.spec.Path, p.shell.explain(ctx, p.spec.Path, err))
 }
 
 // Abandon implements [Part].
-func (p *shellPart) Abandon(keep bool) {
+func (p *shellPart) Abandon(keep bool) (left bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), Committing-2*finishing) // once before, and once behind, in run
+	defer cancel()
 	switch {
 	case p.feed == nil:
 	case keep:
@@ -327,11 +328,8 @@ func (p *shellPart) Abandon(keep bool) {
 		p.feed.finish()
 	}
 	if keep || p.feed == nil && !p.begun {
-		return
+		return keep
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Committing)
-	defer cancel()
-	if _, err := p.shell.run(ctx, "rm -f "+word(p.path)); err != nil && !errors.Is(err, transport.ErrLost) {
-		return // there is nobody left to tell
-	}
+	_, err := p.shell.run(ctx, "rm -f "+word(p.path))
+	return err != nil
 }
