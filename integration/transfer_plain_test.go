@@ -134,3 +134,30 @@ func TestTransferIntoWhatMayNotBeWritten(t *testing.T) {
 		}
 	})
 }
+
+// Where a directory lets nobody replace what is another's, the error says so, and nothing is
+// kept to go on with.
+func TestTransferInPlaceOfAnothers(t *testing.T) {
+	asPlainUser(t, func(t *testing.T, m transfer.Machine, home string, uid int) {
+		there := home + "/sticky"
+		roots := write(t, there+"/f", "root's", 0o644)
+		if err := os.Chmod(there, 0o777|fs.ModeSticky); err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{5, 9 << 20} {
+			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
+			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there})
+			if codes(r) != "file.permission" || r.Kept > 0 || !strings.Contains(gateway.Hint(r.Problems[0].Err), "sticky bit") {
+				t.Errorf("%d bytes: %+v, %q", size, r, gateway.Hint(r.Problems[0].Err))
+			}
+		}
+		err := transfer.Write(t.Context(), m, roots, []byte("x"), nil)
+		if gateway.Code(err) != "file.permission" || !strings.Contains(gateway.Hint(err), "sticky bit") {
+			t.Errorf("written: %v, %q", err, gateway.Hint(err))
+		}
+		if text, err := os.ReadFile(roots); string(text) != "root's" {
+			t.Errorf("there is %q, %v", text, err)
+		}
+		holds(t, there, "f")
+	})
+}

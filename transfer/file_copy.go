@@ -100,7 +100,7 @@ func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string, att
 // commit gives the part its name, and reports whether it has that, or whoever removes it
 // would wait as long as for that.
 func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done bool, err error) {
-	err = part.Commit(ctx)
+	err = inPlace(f.To.About().Name, f.to, part.Commit(ctx))
 	done = err == nil || errors.Is(err, context.DeadlineExceeded)
 	if err == nil {
 		if unreadable {
@@ -118,7 +118,8 @@ func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done
 // abandon gives up a part of which n bytes have come now, and keeps one that can be gone on
 // with.
 func (f *fileCopy) abandon(part Part, n int64, err error) {
-	keep := f.at+n >= worthKeeping && !wrong(err) && (f.Resume || gateway.Code(err) != codeNoSpace)
+	code := gateway.Code(err) // what is not permitted is not cut short
+	keep := f.at+n >= worthKeeping && !wrong(err) && code != codePermission && (f.Resume || code != codeNoSpace)
 	if left := part.Abandon(keep); left && f.at+n >= step {
 		f.count(&f.report.Kept)
 	}

@@ -53,6 +53,16 @@ func besides(machine, path string, err error) error {
 	return err
 }
 
+// inPlace says of a part that could not take the place of what is there.
+func inPlace(machine, path string, err error) error {
+	var e *transport.Error
+	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
+		dir, _ := split(path)
+		e.Hint = "what is there may be somebody else's in a directory with the sticky bit, or immutable: look at it, and at " + Show(machine, dir)
+	}
+	return err
+}
+
 // foreignPart refuses to go on with what is somebody else's, who could write to it for as
 // long as it is there.
 func foreignPart(machine, path string) error {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"strings"
 	"time"
-
 )
 
 // Open implements [Source]. A small file comes with the answer of a shell; for

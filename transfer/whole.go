@@ -92,7 +92,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	err = part.Commit(ctx)
+	err = inPlace(m.About().Name, path, part.Commit(ctx))
 	done = err == nil || errors.Is(err, context.DeadlineExceeded) // what removes it would wait as long
 	if err == nil && unreadable {
 		err = hide(ctx, m, path)
