@@ -238,10 +238,12 @@ func (f frame) ends(status string) string {
 // A command on the terminal itself gets the modes that a person has. The session takes
 // its own back behind it, and behind a text that changes modes: with others the terminal
 // echoes frames, shells draw them, or characters of theirs are taken for keys. What sane
-// leaves alone stands behind it.
+// leaves alone stands behind it. An stty that does not know one of the words, as iutf8 on
+// some BSD, does nothing of it all.
 const (
 	personModes = "icanon isig iexten icrnl opost onlcr echo echoe echok"
-	resetModes  = "\\command stty sane iutf8 -imaxbel -istrip -parmrk -opost -onlcr -echo -echoe -echok susp undef 2>/dev/null||:"
+	saneModes   = "\\command stty sane -istrip -parmrk -opost -onlcr -echo -echoe -echok susp undef"
+	resetModes  = "{ " + saneModes + " iutf8 -imaxbel||" + saneModes + ";} 2>/dev/null||:"
 )
 
 // exports returns the text that exports env. A line that begins with a blank is

@@ -255,3 +255,17 @@ func TestModesThatACommandLeaves(t *testing.T) {
 		})
 	}
 }
+
+// TestModesWithoutUTF8: an stty that does not know one of the words does nothing at all.
+func TestModesWithoutUTF8(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "stty"), []byte("#!/bin/sh\ncase \"$*\" in *iutf8*) exit 1;; esac\nPATH=${PATH#*:} exec stty \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		want(t, run(t, s, "PATH="+dir+":$PATH"), 0, "", "")
+		want(t, run(t, s, "stty iuclc </dev/tty"), 0, "", "")
+		want(t, run(t, s, "echo X; (exit 3)"), 3, "X\n", "")
+	})
+}
