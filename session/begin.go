@@ -285,6 +285,9 @@ func (s *Session) detach(r *run) progress {
 	defer s.mu.Unlock()
 	if s.run == r {
 		s.run = nil
+		if s.echo = (echo{}); !r.pressed.Load() { // an interrupt has the terminal throw it away
+			s.echo = r.veil.due()
+		}
 		if r.loud && !r.progress.prompted {
 			s.owe(r.nonce)
 		}

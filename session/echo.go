@@ -51,7 +51,7 @@ func (e *echo) without(b []byte) []byte {
 // find takes the frame out from its first line on, which set -v shows as it is and a
 // terminal's echo with carets (ECHOCTL). keep is how much of the end may begin that line.
 func (e *echo) find(b []byte) (rest []byte, keep int) {
-	for _, typed := range []string{e.typed, strings.ReplaceAll(e.typed, "\x1e", "^^")} {
+	for _, typed := range e.shapes() {
 		first, _, _ := strings.Cut(typed, "\n")
 		if at := bytes.Index(b, []byte(first)); first != "" && at >= 0 {
 			e.seen, e.typed = true, typed
@@ -62,6 +62,29 @@ func (e *echo) find(b []byte) (rest []byte, keep int) {
 		}
 	}
 	return b, keep
+}
+
+// shapes are what the terminal may make of the frame.
+func (e *echo) shapes() []string {
+	return []string{e.typed, strings.ReplaceAll(e.typed, "\x1e", "^^")}
+}
+
+// rest returns what was held and is not the engine's own, when the command is over: its marks
+// may overtake the end of the frame's echo, which the terminal brings. That is yet to come.
+func (e *echo) rest() []byte {
+	b := e.held
+	e.held = nil
+	if e.seen {
+		return b
+	}
+	for _, typed := range slices.Backward(e.shapes()) { // where both will do, it is a terminal's
+		first, _, _ := strings.Cut(typed, "\n")
+		if n := overlap(b, first); n >= minEcho {
+			e.seen, e.typed = true, typed[n:]
+			return b[:len(b)-n]
+		}
+	}
+	return b
 }
 
 // follow returns how many bytes at the beginning of b are more of the frame.

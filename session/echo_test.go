@@ -52,3 +52,22 @@ func TestEchoOfAFrame(t *testing.T) {
 		}
 	}
 }
+
+// TestEchoCutShort: a command may be over when only the beginning of the frame's echo has
+// come. The terminal has shown it all the same.
+func TestEchoCutShort(t *testing.T) {
+	const frame = " PS2=;PS1='\x1eP${_gwn}#\x1e';\\command eval 'x'\n"
+	for _, shown := range []string{frame, strings.ReplaceAll(frame, "\x1e", "^^")} {
+		for n := minEcho; n < len(shown); n++ {
+			v := veil{echo: echo{typed: frame}}
+			got := string(v.over(Terminal, []byte("a\n"+shown[:n]))) + string(v.rest(Terminal))
+			if got != "a\n" || !v.echoed() {
+				t.Errorf("%q: got %q", shown[:n], got)
+			}
+			due, late := v.due(), shown[n:]
+			if followed := due.follow([]byte(late + "b\n")); followed != len(late) && strings.Contains(shown, "^^") {
+				t.Errorf("%q: %d bytes of the rest are told, want %d", shown[:n], followed, len(late))
+			}
+		}
+	}
+}

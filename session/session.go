@@ -117,6 +117,7 @@ type Session struct {
 	until   time.Time        // and for how long it may
 	ready   bool             // the first prompt has come
 	draws   int              // for how many of the frames' lines the shell still switches attributes off
+	echo    echo             // the end of the last frame's, if the terminal is yet to bring it
 	noise   []byte           // the beginning of what the terminal said before it
 	names   []string         // what the ledger knows
 }

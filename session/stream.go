@@ -70,7 +70,7 @@ func readAll(r io.Reader, to func([]byte)) error {
 func (s *Session) data(k *keeper, from Stream, b []byte) {
 	s.mu.Lock()
 	if k == nil && s.ready {
-		b = s.withoutNoise(s.undrawn(b))
+		b = s.withoutNoise(s.undrawn(b[s.echo.follow(b):]))
 	}
 	r := s.owner(k, from)
 	if r == nil {

@@ -126,7 +126,7 @@ func (v *veil) rest(from Stream) []byte {
 	defer v.mu.Unlock()
 	var b []byte
 	if from == Terminal {
-		b, v.echo.held = v.echo.held, nil
+		b = v.echo.rest()
 	}
 	return v.sights[from].over(b, v.hidden(from), true)
 }
@@ -136,6 +136,16 @@ func (v *veil) echoed() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.echo.seen || v.echo.drawn
+}
+
+// due returns the echo of which the end is yet to come.
+func (v *veil) due() echo {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.echo.seen {
+		return echo{}
+	}
+	return echo{typed: v.echo.typed}
 }
 
 // overlap returns how many bytes at the end of b begin the secret.
