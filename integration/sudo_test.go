@@ -28,8 +28,9 @@ const (
 // sudoers of the test.
 type account struct {
 	transport.Transport
-	t   *testing.T
-	dir string
+	t     *testing.T
+	dir   string
+	alone bool // it sees nobody else's processes
 }
 
 // newAccount makes the account. It lives in a mount namespace of each program
@@ -77,7 +78,7 @@ func newAccount(t *testing.T, sudoers string) *account {
 	file("sudoers", "Defaults env_reset, timestamp_timeout=0, secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\n"+sudoers+"\n", 0o440)
 	tr := local.New(local.Config{})
 	t.Cleanup(func() { tr.Close() })
-	return &account{tr, t, dir}
+	return &account{Transport: tr, t: t, dir: dir}
 }
 
 // as returns the command, run as the account.
@@ -89,6 +90,9 @@ func (a *account) as(command string) string {
 	script := ""
 	for _, name := range []string{"passwd", "shadow", "sudoers"} {
 		script += fmt.Sprintf("mount --bind %s/%s /etc/%s && ", a.dir, name, name)
+	}
+	if a.alone {
+		script += "mount -t proc -o hidepid=2 proc /proc && "
 	}
 	script += fmt.Sprintf("cd %s/home && exec setpriv --reuid %d --regid %d --clear-groups env -i HOME=%[1]s/home USER=gwtest LOGNAME=gwtest TERM=dumb PATH=/usr/bin:/bin /bin/sh -c %[4]s",
 		a.dir, sudoUID, sudoUID, quoted(command))
@@ -264,6 +268,14 @@ func TestAnothersShellIsLeft(t *testing.T) {
 	}
 }
 
+// aloneOrNot runs a test twice: the second time, /proc shows only the account's own.
+func aloneOrNot(t *testing.T, a *account, name string, test func(*testing.T)) {
+	t.Run(name, test)
+	a.alone = true
+	t.Run(name+", alone", test)
+	a.alone = false
+}
+
 // TestPromptsOfSetuidPrograms: they can't be looked into.
 func TestPromptsOfSetuidPrograms(t *testing.T) {
 	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")
@@ -277,7 +289,7 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 		{"passwd", "passwd", "Current password: ", true, true},
 		{"what asks like sudo", `printf '[sudo] password for gwtest: ' >/dev/tty; read -rs x </dev/tty`, "[sudo] password for gwtest: ", false, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		aloneOrNot(t, tr, test.name, func(t *testing.T) {
 			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
 			if err != nil {
 				t.Fatalf("Open = %v", err)
@@ -295,7 +307,7 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 			if r.Verdict != session.Interrupted || len(asked) == 0 {
 				t.Fatalf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Terminal, err)
 			}
-			if got := <-asked; got != (session.Prompt{Text: test.prompt, Kind: session.PasswordPrompt, Root: test.root}) {
+			if got := <-asked; got != (session.Prompt{Text: test.prompt, Kind: session.PasswordPrompt, Root: test.root && !tr.alone}) {
 				t.Errorf("asked %+v, want %q, root %v", got, test.prompt, test.root)
 			}
 		})
@@ -321,7 +333,7 @@ func TestSetuidProgramsAreAnswered(t *testing.T) {
 		// It renames its new file over one that is mounted here, and can't (rename(2), EBUSY).
 		{"passwd", "passwd", true, []string{"Current password: ", "New password: ", "Retype new password: "}, []string{sudoPassword, next, next}, "passwd: password unchanged\n", 10},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		aloneOrNot(t, tr, test.name, func(t *testing.T) {
 			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
 			if err != nil {
 				t.Fatalf("Open = %v", err)

@@ -154,6 +154,9 @@ const writes = `1|20|40|4|146|187|64|66|71`
 // itself polls for its read alone. What it has from its start it reads commands from; a
 // command opens the terminal by the name of /dev/tty, unless the terminal is its own.
 //
+// What /proc hides, as another user's process may be (proc(5), hidepid), is taken for one
+// that sleeps; that it is there, kill tells.
+//
 // It looks at the shell and what descends from it where the kernel tells that, see
 // [tree]: a machine may have many processes, and a command be looked at often. It
 // runs as a background job: its answer may have to wait for room in the FIFO, and
@@ -167,8 +170,9 @@ func probeLine(nonce string, pid int, tty string, own bool) string {
 	return `( ` + strings.Join([]string{
 		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`, says,
+		`hidden() { case $(LC_ALL=C; kill -0 $i 2>&1) in *"o such process"*) false;; esac; }`,
 		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
-		`for i in $c; do p=/proc/$i; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		`for i in $c; do p=/proc/$i; { read -r l <$p/stat; } 2>/dev/null || { hidden && case $r in [04]) r=2 o=$p;; esac; continue; }; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			// Any thread may read. Of another one than the first, only what is sure counts.
 			`for q in $p/task/*; do w=; { read -r w <$q/wchan; } 2>/dev/null; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
