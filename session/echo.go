@@ -95,6 +95,8 @@ func (e *echo) follow(b []byte) int {
 			return i
 		case c == e.typed[0]:
 			e.typed = e.typed[1:]
+		case c == '^' && e.typed[0] == '\n': // in a mode without lines
+			e.typed = "J" + e.typed[1:]
 		case c != '\r': // something came between
 			e.typed = ""
 			return i

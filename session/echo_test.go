@@ -38,7 +38,10 @@ func TestWithoutShards(t *testing.T) {
 // its control characters.
 func TestEchoOfAFrame(t *testing.T) {
 	const frame = " PS2=;PS1='\x1eP${_gwn}#\x1e';\n\\command eval 'x'\n"
-	for _, shown := range []string{frame, strings.ReplaceAll(frame, "\x1e", "^^"), strings.ReplaceAll(frame, "\n", "\r\n")} {
+	for _, shown := range []string{
+		frame, strings.ReplaceAll(frame, "\x1e", "^^"), strings.ReplaceAll(frame, "\n", "\r\n"),
+		strings.NewReplacer("\x1e", "^^", "\n", "^J").Replace(frame),
+	} {
 		said := shown + "a ^^ b\n"
 		for size := minEcho; size <= len(said); size++ {
 			e := echo{typed: frame}
