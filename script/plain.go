@@ -1,20 +1,17 @@
 package script
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
-)
 
-// Sequences matches what terminals obey: CSI, OSC and the other strings, and
-// escapes of two or three bytes (ECMA-48 sections 5.3 to 5.6).
-var Sequences = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
+	"gateway/internal/phrase"
+)
 
 // Plain returns text as it can stand in any document: valid UTF-8 without
 // control characters, but for newlines and tabs.
 func Plain(b []byte) string {
 	text := strings.ToValidUTF8(string(b), "\uFFFD")
-	text = Sequences.ReplaceAllString(text, "")
+	text = phrase.Sequences.ReplaceAllString(text, "")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {

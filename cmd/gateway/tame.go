@@ -6,7 +6,7 @@ import (
 	"slices"
 	"unicode"
 
-	"gateway/script"
+	"gateway/internal/phrase"
 )
 
 var (
@@ -30,7 +30,7 @@ func onlyColors(line []byte) (left []byte, colored bool) {
 	if bytes.IndexFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) < 0 {
 		return line, false
 	}
-	line = script.Sequences.ReplaceAllFunc(line, func(s []byte) []byte {
+	line = phrase.Sequences.ReplaceAllFunc(line, func(s []byte) []byte {
 		if colors.FindString(string(s)) == string(s) {
 			return s
 		}
@@ -80,7 +80,7 @@ func (t *tamer) flush() []byte {
 	return b
 }
 
-// begun matches a sequence at the end whose own end has not come; see [script.Sequences].
+// begun matches a sequence at the end whose own end has not come; see [phrase.Sequences].
 var begun = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*|[\\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)$")
 
 // incomplete returns how many bytes at the end of b say nothing without those that come

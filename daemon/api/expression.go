@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"regexp"
+
+	"gateway/internal/phrase"
 )
 
 // An Expression finds lines by a regular expression: as they are, or else as they
@@ -15,13 +17,10 @@ func Compile(pattern string) (Expression, error) {
 	return Expression{compiled}, err
 }
 
-// sequences matches what a terminal obeys (ECMA-48, sections 5.3 to 5.6).
-var sequences = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|[\\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[ -/]*[0-~])")
-
 func hasSequences(line []byte) bool { return bytes.IndexByte(line, 0x1b) >= 0 }
 
 // read returns a line as it is read.
-func read(line []byte) []byte { return sequences.ReplaceAllLiteral(line, nil) }
+func read(line []byte) []byte { return phrase.Sequences.ReplaceAllLiteral(line, nil) }
 
 // FindIndex returns where in a line the first match begins and ends; nil: there is
 // none.
@@ -31,7 +30,7 @@ func (e Expression) FindIndex(line []byte) []int {
 		return at
 	}
 	at = e.pattern.FindIndex(read(line))
-	for _, s := range sequences.FindAllIndex(line, -1) {
+	for _, s := range phrase.Sequences.FindAllIndex(line, -1) {
 		for i := range at {
 			if s[0] <= at[i] { // it stands in front
 				at[i] += s[1] - s[0]
