@@ -45,20 +45,21 @@ func partPrefix(name string) string {
 
 // besides says of a part that could not be made where it was to be.
 func besides(machine, path string, err error) error {
-	var e *transport.Error
-	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
-		dir, _ := split(path)
-		e.Hint = "a copy is made beside the file and then gets its name: " + Show(machine, dir) + " has to be writable"
-	}
-	return err
+	return permitted(machine, path, err, "a copy is made beside the file and then gets its name: %s has to be writable")
 }
 
 // inPlace says of a part that could not take the place of what is there.
 func inPlace(machine, path string, err error) error {
+	return permitted(machine, path, err, "what is there may be somebody else's in a directory with the sticky bit, or immutable: look at it, and at %s")
+}
+
+// permitted has an error that is about permissions say what helps, in the directory of a
+// path, if it does not yet.
+func permitted(machine, path string, err error, hint string) error {
 	var e *transport.Error
 	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
 		dir, _ := split(path)
-		e.Hint = "what is there may be somebody else's in a directory with the sticky bit, or immutable: look at it, and at " + Show(machine, dir)
+		e.Hint = fmt.Sprintf(hint, Show(machine, dir))
 	}
 	return err
 }
