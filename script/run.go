@@ -30,8 +30,8 @@ type Runner struct {
 	// and puts things back, and a step's cwd and env where the step has no timeout.
 	// 0 means 30 s, in which a session has to open.
 	OwnTimeout time.Duration
-	// Observe is told what happens.
-	Observe Observer
+	// Observe are told what happens.
+	Observe []Observer
 
 	runs sync.Map // of *hostRun by host: those that have not come to their end
 }
@@ -213,8 +213,10 @@ func (h *hostRun) begin(r *StepResult) {
 	h.note(func() {
 		begun := *r
 		h.running = &begun
-		if h.Observe.Begin != nil {
-			h.Observe.Begin(h.host, r)
+		for _, o := range h.Observe {
+			if o.Begin != nil {
+				o.Begin(h.host, r)
+			}
 		}
 	})
 }
@@ -223,8 +225,10 @@ func (h *hostRun) end(r *StepResult) {
 	h.note(func() {
 		h.running = nil
 		h.result.Steps = append(h.result.Steps, *r)
-		if h.Observe.End != nil {
-			h.Observe.End(h.host, r)
+		for _, o := range h.Observe {
+			if o.End != nil {
+				o.End(h.host, r)
+			}
 		}
 	})
 }

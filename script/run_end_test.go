@@ -58,7 +58,7 @@ func TestEndedBeforeItBegins(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	r := runner(t, "steps:\n  - {name: a, run: 'x=1; echo begun; sleep 60'}\n  - {name: b, run: 'true'}\nalways:\n  - {name: c, run: 'echo $x'}\n", nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.Observe.Output = func(_ string, _ *script.StepResult, from session.Stream, b []byte) {
+	r.Observe[0].Output = func(_ string, _ *script.StepResult, from session.Stream, b []byte) {
 		if from == session.Stdout && strings.Contains(string(b), "begun") {
 			cancel()
 		}
@@ -79,7 +79,7 @@ func TestInterruptBetweenSteps(t *testing.T) {
 	r := runner(t, "steps:\n  - {name: a, run: 'true'}\n  - {name: b, run: 'true'}\nalways:\n  - {name: c, run: 'true'}\n", nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("told to stop")
-	r.Observe.End = func(_ string, s *script.StepResult) {
+	r.Observe[0].End = func(_ string, s *script.StepResult) {
 		if s.Name == "a" {
 			cancel(why)
 		}
@@ -95,7 +95,7 @@ func TestInterruptBetweenSteps(t *testing.T) {
 func TestInterruptEndsTheShell(t *testing.T) {
 	r := runner(t, "vars: {v: x}\nsteps:\n  - {name: a, run: \"trap 'exit 130' INT; echo begun; while :; do sleep 0.05; done\"}\nalways:\n  - {name: b, run: 'echo $v'}\n", nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	r.Observe.Output = func(_ string, _ *script.StepResult, from session.Stream, b []byte) {
+	r.Observe[0].Output = func(_ string, _ *script.StepResult, from session.Stream, b []byte) {
 		if from == session.Stdout && strings.Contains(string(b), "begun") {
 			cancel()
 		}
@@ -116,18 +116,18 @@ func TestGivenUp(t *testing.T) {
 			var told []string
 			begun := make(chan bool)
 			begin := sync.OnceFunc(func() { close(begun) })
-			r.Observe.Begin = func(_ string, s *script.StepResult) {
+			r.Observe[0].Begin = func(_ string, s *script.StepResult) {
 				if s.Name == "b" && panics {
 					begin()
 					panic("oh")
 				}
 			}
-			r.Observe.Output = func(_ string, s *script.StepResult, _ session.Stream, b []byte) {
+			r.Observe[0].Output = func(_ string, s *script.StepResult, _ session.Stream, b []byte) {
 				if s.Name == "b" {
 					begin()
 				}
 			}
-			r.Observe.End = func(_ string, s *script.StepResult) {
+			r.Observe[0].End = func(_ string, s *script.StepResult) {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, s.Name+" "+string(s.Outcome))
@@ -166,7 +166,7 @@ func TestGivenUpBehindItsEnd(t *testing.T) {
 	closing := filepath.Join(t.TempDir(), "closing")
 	r := runner(t, "steps:\n  - {name: a, run: \"trap ': >"+closing+"; sleep 60' EXIT\"}\n  - {name: b, run: echo b}\n", nil)
 	told := make(chan string, 10)
-	r.Observe.End = func(_ string, s *script.StepResult) { told <- s.Name + " " + string(s.Outcome) }
+	r.Observe[0].End = func(_ string, s *script.StepResult) { told <- s.Name + " " + string(s.Outcome) }
 	ended := make(chan script.Result)
 	go func() { ended <- r.Host(t.Context(), "localhost") }()
 	for {

@@ -27,7 +27,7 @@ func runner(t *testing.T, text string, secrets map[string]string) *script.Runner
 	}
 	g := gateway.New(gateway.Config{Warn: func(m string) { t.Log("warning:", m) }})
 	t.Cleanup(func() { g.Close() })
-	r := &script.Runner{Script: s, Secrets: secrets, Mask: redact.New(), Open: func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+	r := &script.Runner{Script: s, Secrets: secrets, Mask: redact.New(), Observe: make([]script.Observer, 1), Open: func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
 		o.Shell = shellOf(t)
 		return g.Open(ctx, host, o)
 	}}

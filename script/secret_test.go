@@ -35,7 +35,7 @@ steps:
 	r := runner(t, text, map[string]string{"p": secret})
 	var live strings.Builder
 	var mu sync.Mutex
-	r.Observe.Output = func(_ string, _ *script.StepResult, _ session.Stream, b []byte) {
+	r.Observe[0].Output = func(_ string, _ *script.StepResult, _ session.Stream, b []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		live.Write(b)

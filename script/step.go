@@ -192,9 +192,13 @@ func (h *hostRun) again(s *Step, result gateway.Result) bool {
 // run runs the text of a step.
 func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult) gateway.Result {
 	captured := newCaptures(h.Mask, func(from session.Stream, b []byte) {
-		if h.Observe.Output != nil {
-			h.note(func() { h.Observe.Output(h.host, r, from, b) })
-		}
+		h.note(func() {
+			for _, o := range h.Observe {
+				if o.Output != nil {
+					o.Output(h.host, r, from, b)
+				}
+			}
+		})
 	})
 	command := h.Script.command(s, r.Name)
 	command.Timeout, command.Answer = s.Timeout, h.answers(s)

@@ -209,9 +209,9 @@ func (r *scriptRun) checkStart(cmd *cobra.Command) error {
 func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	a := r.app
 	r.view = a.newScriptView(r, f.verbose)
-	r.runner.Observe = r.view.observer()
+	r.runner.Observe = []script.Observer{r.view.observer()}
 	if r.reports.events != nil {
-		r.runner.Observe = both(r.runner.Observe, r.reports.events.observer())
+		r.runner.Observe = append(r.runner.Observe, r.reports.events.observer())
 	}
 	r.journal = a.beginRun("run", r.selector, r.file, r.names, r.runner.Mask)
 	r.arrange(ctx)

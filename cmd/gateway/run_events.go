@@ -95,30 +95,6 @@ func (e *scriptEvents) end(s *scriptSummary) {
 	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: s.hosts, Counts: s.counts, Status: &s.status, DurationMS: s.took.Milliseconds()})
 }
 
-// both tells two observers.
-func both(a, b script.Observer) script.Observer {
-	return script.Observer{
-		Begin: func(host string, s *script.StepResult) {
-			if a.Begin != nil {
-				a.Begin(host, s)
-			}
-			b.Begin(host, s)
-		},
-		Output: func(host string, s *script.StepResult, from session.Stream, p []byte) {
-			if a.Output != nil {
-				a.Output(host, s, from, p)
-			}
-			b.Output(host, s, from, p)
-		},
-		End: func(host string, s *script.StepResult) {
-			if a.End != nil {
-				a.End(host, s)
-			}
-			b.End(host, s)
-		},
-	}
-}
-
 // A scriptSummary is what is left to say when all hosts are done.
 type scriptSummary struct {
 	conclusion

@@ -29,7 +29,7 @@ func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
 	case "json":
 		return &scriptList{out: a.out}
 	case "jsonl":
-		return &scriptLines{scriptEvents: newScriptEvents(a.out)}
+		return newScriptEvents(a.out)
 	}
 	v := &scriptText{app: a, verbose: verbose, github: r.reports.github != nil}
 	for _, name := range r.names {
@@ -46,9 +46,6 @@ type scriptList struct{ out *output }
 func (*scriptList) observer() script.Observer { return script.Observer{} }
 func (*scriptList) done(*script.Result)       {}
 func (l *scriptList) end(s *scriptSummary)    { _ = list(l.out, s.results) } // the output remembers
-
-// scriptLines shows events.
-type scriptLines struct{ *scriptEvents }
 
 // scriptText shows a line per step and host, and in full what a step wrote that
 // failed.
