@@ -244,7 +244,7 @@ func (d *doctor) daemon(ctx context.Context) {
 		d.note("daemon", fine, "", "none, and none is wanted (no_daemon)")
 	case socket.Absent(err) && !a.config.Starts():
 		d.note("daemon", warning, "start it with gateway serve, if sessions are wanted", "none listens on %s, and in CI none is started", path)
-	case socket.Absent(err) && stateDir(a.source.Environ, "daemon.lock") == "":
+	case socket.Absent(err) && stateDir("daemon.lock") == "":
 		d.note("daemon", warning, "set HOME or XDG_STATE_HOME", "none can be started: no place for the records of sessions")
 	case socket.Absent(err):
 		d.note("daemon", fine, "", "none runs; one is started when it is needed (%s)", path)

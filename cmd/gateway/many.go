@@ -213,7 +213,7 @@ func (a *app) began(outcome fleet.Outcome) {
 
 // runs returns where runs are remembered.
 func (a *app) runs() runs.Store {
-	return runs.Store{Dir: stateDir(a.source.Environ, "runs")}
+	return runs.Store{Dir: stateDir("runs")}
 }
 
 // beginRun begins the record of a run, which is also closed when a signal leaves

@@ -284,7 +284,7 @@ func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gate
 	}
 	g := gateway.New(gateway.Config{
 		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy, Strict: strict,
-		Ask: ask, Warn: a.warn, Warm: a.warm, SpoolDir: stateDir(a.source.Environ, "spool"), LedgerDir: stateDir(a.source.Environ, "open"),
+		Ask: ask, Warn: a.warn, Warm: a.warm, SpoolDir: stateDir("spool"), LedgerDir: stateDir("open"),
 	})
 	a.gateway.Store(g)
 	return g
@@ -302,20 +302,14 @@ func (a *app) warn(message string) {
 
 // stateDir returns a directory for what outlives a call; empty if there is no
 // home. As with the configuration, a relative path is none.
-func stateDir(environ []string, name string) string {
-	base := ""
-	for _, entry := range environ {
-		if home, ok := strings.CutPrefix(entry, "HOME="); ok && base == "" && filepath.IsAbs(home) {
-			base = filepath.Join(home, ".local", "state")
-		}
-		if dir, ok := strings.CutPrefix(entry, "XDG_STATE_HOME="); ok && filepath.IsAbs(dir) {
-			base = dir
-		}
+func stateDir(name string) string {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "gateway", name)
 	}
-	if base == "" {
-		return ""
+	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "gateway", name)
 	}
-	return filepath.Join(base, "gateway", name)
+	return ""
 }
 
 // newLog returns the log: for finding out why, not for results.

@@ -95,7 +95,7 @@ func (a *app) startOptions(path string, args ...string) (client.StartOptions, er
 		return client.StartOptions{}, err
 	}
 	o := client.StartOptions{
-		Path: path, Executable: program, Log: stateDir(a.source.Environ, "daemon.log"),
+		Path: path, Executable: program, Log: stateDir("daemon.log"),
 		Args: append([]string{"serve", "--detached", "--log-level", a.config.LogLevel}, args...),
 		Env: []string{
 			"GATEWAY_SOCKET=" + path,
@@ -186,7 +186,7 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	a.log.Info("daemon", "pid", os.Getpid(), "socket", path, "version", newVersionInfo().Version)
 	defer func() { a.log.Info("daemon ends", "pid", os.Getpid(), "cause", context.Cause(ctx)) }()
 	d, err := daemon.New(daemon.Config{
-		StateDir: stateDir(a.source.Environ, ""), Log: a.log,
+		StateDir: stateDir(""), Log: a.log,
 		MaxSessions: a.config.MaxSessions, MaxPerHost: a.config.MaxSessionsPerHost, TTL: a.config.SessionTTL,
 	})
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 // listen makes the socket, and takes the records of sessions for this daemon. One that
 // listens elsewhere would take ours for those of a dead one.
 func (a *app) listen(ctx context.Context, path string) (*socket.Listener, error) {
-	records := stateDir(a.source.Environ, "daemon.lock")
+	records := stateDir("daemon.lock")
 	if records == "" {
 		return nil, &config.Error{Code: config.CodeInvalid, Message: "no place for the records of sessions", Hint: "set HOME or XDG_STATE_HOME"}
 	}
