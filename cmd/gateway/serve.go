@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -169,11 +168,10 @@ func (a *app) showDaemon(hello api.Hello, path, text string) error {
 func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	a.patience.Store(int64(daemon.DrainTime + listenTime))
 	if f.detached && a.config.LogFile == "" {
-		var level slog.Level
-		if err := level.UnmarshalText([]byte(a.config.LogLevel)); err != nil {
+		var err error
+		if a.log, err = newLog(a.config, daemon.NewLog(os.Stderr)); err != nil {
 			return err
 		}
-		a.log = slog.New(slog.NewTextHandler(daemon.NewLog(os.Stderr), &slog.HandlerOptions{Level: level}))
 	}
 	bound, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
