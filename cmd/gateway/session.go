@@ -73,23 +73,6 @@ func (a *app) daemon(cmd *cobra.Command) (*client.Client, error) {
 	return c, err
 }
 
-// each does something with every name at the same time, for one answer may take
-// seconds, and returns what came of it in their order.
-func each[T any](ctx context.Context, names []string, do func(context.Context, string) (T, error)) ([]T, []error) {
-	values, errs := make([]T, len(names)), make([]error, len(names))
-	done := make(chan struct{})
-	for i, name := range names {
-		go func() {
-			values[i], errs[i] = do(ctx, name)
-			done <- struct{}{}
-		}()
-	}
-	for range names {
-		<-done
-	}
-	return values, errs
-}
-
 // showSession tells a program what a session is, and a person one line.
 func (a *app) showSession(s api.Session, format string, args ...any) error {
 	if a.config.Output != "text" {

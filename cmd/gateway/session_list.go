@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -137,7 +138,12 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 			names = append(names, s.ID)
 		}
 	}
-	sessions, errs := each(cmd.Context(), names, c.Close)
+	sessions, errs := make([]api.Session, len(names)), make([]error, len(names))
+	var closing sync.WaitGroup // at the same time: one answer may take seconds
+	for i, name := range names {
+		closing.Go(func() { sessions[i], errs[i] = c.Close(cmd.Context(), name) })
+	}
+	closing.Wait()
 	var failed []error
 	closed := []api.Session{}
 	for i, s := range sessions {
