@@ -96,9 +96,7 @@ changes no file. Where it belongs is said on stderr.`,
 		},
 	}
 	cmd.Flags().StringVar(&selector, "hosts", "", "`SELECTOR` of the hosts that may be used")
-	if err := cmd.RegisterFlagCompletionFunc("hosts", a.completeSelector); err != nil {
-		panic(err) // there is no such flag
-	}
+	completeWith(cmd, "hosts", a.completeSelector)
 	return cmd
 }
 
