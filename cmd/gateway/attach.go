@@ -13,13 +13,12 @@ import (
 // An attachment connects the person's terminal with a command's.
 type attachment struct {
 	console *console
-	resized chan os.Signal
-	done    chan struct{}
+	resized chan os.Signal // closed by stop
 	once    sync.Once
 }
 
 func newAttachment(c *console) *attachment {
-	return &attachment{console: c, resized: make(chan os.Signal, 1), done: make(chan struct{})}
+	return &attachment{console: c, resized: make(chan os.Signal, 1)}
 }
 
 // attach lets the person at the terminal type to a command that runs on one.
@@ -52,14 +51,9 @@ func (at *attachment) follow(told transport.Size, resize func(transport.Size) er
 	if size := at.console.size(); size != told {
 		_ = resize(size) // as below
 	}
-	go func() {
-		for {
-			select {
-			case <-at.resized:
-				_ = resize(at.console.size()) // a size that is wrong for a moment
-			case <-at.done:
-				return
-			}
+	go func() { // ends with stop
+		for range at.resized {
+			_ = resize(at.console.size()) // a size that is wrong for a moment
 		}
 	}()
 }
@@ -67,8 +61,8 @@ func (at *attachment) follow(told transport.Size, resize func(transport.Size) er
 // stop gives the terminal back. It may be called more than once.
 func (at *attachment) stop() {
 	at.once.Do(func() {
-		signal.Stop(at.resized)
-		close(at.done)
+		signal.Stop(at.resized) // nothing is sent to it any more
+		close(at.resized)
 	})
 	at.console.restore()
 }
