@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -61,18 +62,11 @@ func (g *GitHub) Annotate(results []script.Result) error {
 			if output := last(script.Plain(append(append([]byte(nil), s.Stdout...), s.Stderr...)), 1<<10); output != "" {
 				message += "\n" + output
 			}
-			fmt.Fprintf(&b, "::%s file=%s,line=%d,title=%s::%s\n", level, property(g.File), lineOf(s), property(r.Host+": "+plain(s.Name)), data(message))
+			fmt.Fprintf(&b, "::%s file=%s,line=%d,title=%s::%s\n", level, property(g.File), cmp.Or(s.FailedLine, s.Line), property(r.Host+": "+plain(s.Name)), data(message))
 		}
 	}
 	_, err := io.WriteString(g.W, b.String())
 	return err
-}
-
-func lineOf(s *script.StepResult) int {
-	if s.FailedLine > 0 {
-		return s.FailedLine
-	}
-	return s.Line
 }
 
 // data and property quote as the toolkit's command.ts does.
