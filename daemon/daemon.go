@@ -73,8 +73,7 @@ type Daemon struct {
 	names    map[scoped]string      // of open ones, and of those being opened: their id
 	perHost  map[string]int         // open and being opened
 	past     map[string]api.Session // those that are over, by id
-	draining bool
-	ending   chan struct{} // closed with draining
+	ending   chan struct{}          // closed under mu: it drains, and no session is opened any more
 	pruned   time.Time
 
 	inherited chan struct{} // closed once past has what an earlier daemon has left
@@ -125,8 +124,7 @@ func (d *Daemon) Sessions() int {
 // Drain closes all sessions in order. Commands that run may end until ctx does.
 func (d *Daemon) Drain(ctx context.Context) {
 	d.mu.Lock()
-	if !d.draining {
-		d.draining = true
+	if !isClosed(d.ending) {
 		close(d.ending)
 	}
 	open := slices.Collect(maps.Values(d.sessions))

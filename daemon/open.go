@@ -47,7 +47,7 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 	}
 	info := s.info()
 	// Between the reservation and now nobody could close it.
-	if d.isDraining() {
+	if isClosed(d.ending) {
 		s.close("the daemon ended")
 	}
 	if o.Client != "" && !o.Keep && !d.clients.has(o.Client) {
@@ -86,7 +86,7 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 		return &transport.Error{Code: "session.limit", Message: fmt.Sprintf("daemon: %d sessions are open%s", n, what), Hint: "close some: gateway session list"}
 	}
 	switch {
-	case d.draining:
+	case isClosed(d.ending):
 		return "", "", &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
 	case d.names[scoped{o.Scope, name}] != "":
 		return "", "", usage("use it, or choose another name", "a session named %s is open", name)
@@ -122,12 +122,6 @@ func (d *Daemon) retire(s api.Session) {
 	delete(d.sessions, s.ID)
 	d.release(s.Host, scoped{s.Scope, s.Name})
 	d.past[s.ID] = outline(s)
-}
-
-func (d *Daemon) isDraining() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.draining
 }
 
 // start connects, starts the shell and begins the record. Without a session, also
