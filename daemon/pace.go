@@ -20,11 +20,11 @@ type pace struct {
 	lead int64 // by how many bytes the command may be ahead
 
 	mu      sync.Mutex
-	caller  *follower     // of the last command that was followed; nil: nobody
-	at      int64         // what it has been sent
-	hurried time.Time     // when the command was told to end
-	stalled bool          // it has taken nothing for so long
-	moved   chan struct{} // closed and replaced when it takes something, or leaves
+	caller  *follower // of the last command that was followed; nil: nobody
+	at      int64     // what it has been sent
+	hurried time.Time // when the command was told to end
+	stalled bool      // it has taken nothing for so long
+	moved   bell      // rung when it takes something, or leaves
 }
 
 // leadOf returns by how many bytes a command may be ahead where the transcript takes
@@ -36,7 +36,7 @@ func (p *pace) join(f *follower) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.caller, p.at, p.hurried, p.stalled = f, f.at, time.Time{}, false
-	p.wake()
+	p.moved.ring()
 }
 
 // leave ends what join began.
@@ -45,7 +45,7 @@ func (p *pace) leave(f *follower) {
 	defer p.mu.Unlock()
 	if p.caller == f {
 		p.caller = nil
-		p.wake()
+		p.moved.ring()
 	}
 }
 
@@ -55,28 +55,20 @@ func (p *pace) move(f *follower) {
 	defer p.mu.Unlock()
 	if p.caller == f {
 		p.at, p.stalled = f.at, false
-		p.wake()
+		p.moved.ring()
 	}
-}
-
-// wake has those who hold look again. The caller has mu.
-func (p *pace) wake() {
-	if p.moved != nil {
-		close(p.moved)
-	}
-	p.moved = make(chan struct{})
 }
 
 // hold waits until the caller is near a cursor, is gone, or has stalled.
 func (p *pace) hold(ctx context.Context, end int64) {
 	for {
 		p.mu.Lock()
-		moved, patience := p.moved, p.patience()
-		free := p.caller == nil || p.stalled || end-p.at <= p.lead
-		p.mu.Unlock()
-		if free {
+		if p.caller == nil || p.stalled || end-p.at <= p.lead {
+			p.mu.Unlock()
 			return
 		}
+		moved, patience := p.moved.next(), p.patience()
+		p.mu.Unlock()
 		stall := time.NewTimer(patience)
 		select {
 		case <-moved:
@@ -94,7 +86,7 @@ func (p *pace) hurry() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.hurried = time.Now()
-	p.wake()
+	p.moved.ring()
 }
 
 // patience returns for how long nothing may be taken now. The pace is locked.
@@ -106,8 +98,8 @@ func (p *pace) patience() time.Duration {
 }
 
 // giveUp gives up a caller that has not moved since.
-func (p *pace) giveUp(since chan struct{}) {
+func (p *pace) giveUp(moved <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.stalled = p.stalled || p.moved == since
+	p.stalled = p.stalled || !isClosed(moved)
 }
