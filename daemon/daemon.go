@@ -191,7 +191,8 @@ func (d *Daemon) ofOthers(name string) (s *live, err error) {
 			s, several = d.sessions[id], append(several, id)
 		}
 	}
-	if own, ok := d.ownLocked(name); ok && s != nil {
+	own, ok := d.lastLocked(func(s api.Session) bool { return s.Name == name && s.Scope == "" })
+	if ok && s != nil {
 		several = append(several, own.ID+" (yours, which is "+string(own.State)+")")
 	}
 	if len(several) > 1 {
@@ -205,18 +206,15 @@ func (d *Daemon) ofOthers(name string) (s *live, err error) {
 func (d *Daemon) over(scope, name string) (found api.Session, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, s := range d.past {
-		if (s.ID == name || s.Name == name) && (scope == "" || s.Scope == scope) && (!ok || s.OpenedAt.After(found.OpenedAt)) {
-			found, ok = s, true
-		}
-	}
-	return found, ok
+	return d.lastLocked(func(s api.Session) bool {
+		return (s.ID == name || s.Name == name) && (scope == "" || s.Scope == scope)
+	})
 }
 
-// ownLocked returns the last session of a name that is over and was of no scope.
-func (d *Daemon) ownLocked(name string) (found api.Session, ok bool) {
+// lastLocked returns the session that was opened last of those that are over and meant.
+func (d *Daemon) lastLocked(meant func(api.Session) bool) (found api.Session, ok bool) {
 	for _, s := range d.past {
-		if s.Name == name && s.Scope == "" && (!ok || s.OpenedAt.After(found.OpenedAt)) {
+		if meant(s) && (!ok || s.OpenedAt.After(found.OpenedAt)) {
 			found, ok = s, true
 		}
 	}
