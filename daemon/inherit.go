@@ -48,8 +48,7 @@ func (d *Daemon) inherit(left []fs.DirEntry) {
 			continue
 		}
 		if !whole {
-			s, err = (&record{dir: dir}).conclude(s)
-			if err != nil {
+			if s, err = conclude(dir, s); err != nil {
 				d.config.Log.Warn("record of a session", "session", s.ID, "error", err)
 			}
 			unwritten = append(unwritten, s.ID)

@@ -133,21 +133,22 @@ const (
 	unrecorded = "how it ended could not be recorded"
 )
 
-// conclude adds to such a session what its record says about it. The result of what it was running is for [concluded] to make: to
-// count what that has said is to read all of it.
-func (r *record) conclude(s api.Session) (api.Session, error) {
+// conclude adds to such a session what its record says about it. The result of what it
+// was running is for [concluded] to make: to count what that has said is to read all of
+// it.
+func conclude(dir string, s api.Session) (api.Session, error) {
 	if !s.State.Over() {
 		s.State, s.Reason = api.Lost, deserted
 	}
 	s.ClosedAt = new(stamp())
-	err := loadCommands(r.dir, func(c api.Command) { // what can be read counts
+	err := loadCommands(dir, func(c api.Command) { // what can be read counts
 		if c.Result != nil && c.Result.Cwd != "" {
 			s.Cwd = c.Result.Cwd
 		}
 		c.Result = nil
 		s.Command, s.UsedAt = &c, c.StartedAt
 	})
-	start, end, failed := transcript.Bounds(r.dir)
+	start, end, failed := transcript.Bounds(dir)
 	if err = errors.Join(err, failed); failed == nil {
 		s.From, s.To = int64(start), int64(end)
 	}
