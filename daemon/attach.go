@@ -119,6 +119,9 @@ func (s *live) replace(fresh *session.Session) {
 // resize tells the terminal its size. Where the shell is being replaced, that is the
 // fresh one's: the old one has none any more, or not for long.
 func (s *live) resize(ctx context.Context, size transport.Size) error {
+	if err := checkSize(size); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {

@@ -31,7 +31,7 @@ func (d *Daemon) routes() map[string]func(*request) error {
 		"POST /v1/sessions/{id}/output":     d.output,
 		"GET /v1/sessions/{id}/stream":      d.stream,
 		"GET /v1/sessions/{id}/screen":      d.inSession(d.screen),
-		"POST /v1/sessions/{id}/resize":     d.resize,
+		"POST /v1/sessions/{id}/resize":     inSessionWith(d, d.resize),
 		"POST /v1/sessions/{id}/attachment": d.inSession(d.attach),
 		"POST /v1/sessions/{id}/reset":      d.inSession(d.reset),
 	}
@@ -262,20 +262,8 @@ func (d *Daemon) screen(q *request, s *live) error {
 	return q.reply(screen)
 }
 
-func (d *Daemon) resize(q *request) error {
-	var body api.Size
-	if err := q.body(&body); err != nil {
-		return err
-	}
-	size := transport.Size(body)
-	if err := checkSize(size); err != nil {
-		return err
-	}
-	s, err := d.session(q)
-	if err != nil {
-		return err
-	}
-	return s.resize(q.context(), size)
+func (d *Daemon) resize(q *request, s *live, body api.Size) error {
+	return s.resize(q.context(), transport.Size(body))
 }
 
 func (d *Daemon) attach(q *request, s *live) error {
