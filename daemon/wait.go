@@ -46,7 +46,7 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 	for {
 		s.mu.Lock()
 		changed := wake.next()
-		info := s.infoLocked()
+		info, quietSince := s.infoLocked(), s.quiet
 		waited := api.Waited{Session: info, Command: s.nowLocked(c)}
 		s.mu.Unlock()
 		over := c == nil || waited.Command.Over()
@@ -58,7 +58,7 @@ func (s *live) waitFor(ctx context.Context, c *api.Command, w api.Wait) (api.Wai
 		case api.UntilPrompt:
 			waited.Met = waits
 		case api.UntilIdle:
-			left := time.Duration(w.Idle) - time.Since(s.quietSince())
+			left := time.Duration(w.Idle) - time.Since(quietSince)
 			waited.Met = left <= 0
 			quiet = time.After(left)
 		case api.UntilMatch:
@@ -116,13 +116,6 @@ func (s *live) withResult(w api.Waited, limit int) api.Waited {
 		w.Session.Command = nil // once is enough
 	}
 	return w
-}
-
-// quietSince returns since when the command that runs has said nothing.
-func (s *live) quietSince() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.quiet
 }
 
 func compile(expression string) (api.Expression, error) {
