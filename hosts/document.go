@@ -44,10 +44,11 @@ func (r *reader) origin(n *yaml.Node) string {
 // document parses data, one YAML document, and returns its root; nil if it is
 // empty, or not one.
 func (r *reader) document(data []byte) *yaml.Node {
-	root, mistake := document.Parse(data, maxFile)
+	root, wrong := document.Parse(codeInventory, r.file, data, maxFile)
 	switch {
-	case mistake != nil:
-		r.fail(&yaml.Node{Line: mistake.Line}, mistake.Hint, "%s", mistake.Message)
+	case wrong != nil:
+		wrong.Column = 0 // as of all that is wrong with an inventory
+		r.problems.Add(wrong)
 	case root != nil:
 		// A value is looked at a few times. Only aliases that multiply each other
 		// make it more than that.

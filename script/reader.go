@@ -50,9 +50,10 @@ func (r *reader) fail(n *yaml.Node, hint, format string, args ...any) bool {
 // document parses data, one YAML document, and returns its root; nil if it is
 // empty, or not one.
 func (r *reader) document(data []byte) *yaml.Node {
-	root, mistake := document.Parse(data, maxFile)
-	if mistake != nil {
-		r.fail(&yaml.Node{Line: max(mistake.Line, 1), Column: max(mistake.Column, 1)}, mistake.Hint, "%s", mistake.Message)
+	root, wrong := document.Parse(codeInvalid, r.file, data, maxFile)
+	if wrong != nil {
+		wrong.Line, wrong.Column = max(wrong.Line, 1), max(wrong.Column, 1)
+		r.problems.Add(wrong)
 		return nil
 	}
 	r.budget = maxNodes

@@ -105,9 +105,13 @@ func readFile(file File, home string) (values, map[string]int, error) {
 	case err != nil:
 		return nil, nil, unreadable(file, err)
 	}
-	root, err := parse(file.Path, data)
-	if err != nil || root == nil {
-		return nil, nil, err
+	root, wrong := document.Parse(CodeInvalid, file.Path, data, maxFile)
+	switch {
+	case wrong != nil:
+		wrong.Column = 0 // as of all that is wrong with a setting
+		return nil, nil, wrong
+	case root == nil || root.ShortTag() == "!!null":
+		return nil, nil, nil
 	}
 	fail := func(n *yaml.Node, hint, format string, args ...any) (values, map[string]int, error) {
 		return nil, nil, &Error{Code: CodeInvalid, File: file.Path, Line: n.Line, Message: fmt.Sprintf(format, args...), Hint: hint}
@@ -132,18 +136,6 @@ func readFile(file File, home string) (values, map[string]int, error) {
 		found[name], lines[name] = value, pair[0].Line
 	}
 	return found, lines, nil
-}
-
-// parse returns the root of a document; nil if it is empty.
-func parse(path string, data []byte) (*yaml.Node, error) {
-	root, mistake := document.Parse(data, maxFile)
-	switch {
-	case mistake != nil:
-		return nil, &Error{Code: CodeInvalid, File: path, Line: mistake.Line, Message: mistake.Message, Hint: mistake.Hint, Err: mistake.Err}
-	case root == nil || root.ShortTag() == "!!null":
-		return nil, nil
-	}
-	return root, nil
 }
 
 func unreadable(file File, err error) *Error {

@@ -14,42 +14,40 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Mistake is why a file is no document.
-type Mistake struct {
-	// Line and Column say where; zero for the file as a whole.
-	Line, Column  int
-	Message, Hint string
-	Err           error // what the YAML parser said; nil if it was content, or repeats some
-}
-
 // syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
 var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// Parse returns the root of the one document in data; nil if it is empty. Most is
-// how many bytes data may have.
-func Parse(data []byte, most int) (*yaml.Node, *Mistake) {
+// Parse returns the root of the one document in data, which is a file's; nil if it is
+// empty. Most is how many bytes data may have. The error has the code.
+func Parse(code, file string, data []byte, most int) (*yaml.Node, *Error) {
+	wrong := &Error{Code: code, File: file}
 	if len(data) > most {
-		return nil, &Mistake{Message: fmt.Sprintf("the file is larger than %d MiB", most>>20)}
+		wrong.Message = fmt.Sprintf("the file is larger than %d MiB", most>>20)
+		return nil, wrong
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	err := decoder.Decode(&document)
 	if err == nil {
 		if err = decoder.Decode(&second); err == nil {
-			return nil, &Mistake{Line: second.Line, Column: second.Column, Message: "a second document in the file"}
+			wrong.Line, wrong.Column, wrong.Message = second.Line, second.Column, "a second document in the file"
+			return nil, wrong
 		}
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
-		return nil, syntaxMistake(data, err)
+		wrong.say(data, err)
+		return nil, wrong
 	case len(document.Content) == 0:
 		return nil, nil
 	}
 	return document.Content[0], nil
 }
 
-func syntaxMistake(data []byte, err error) *Mistake {
-	m := &Mistake{Hint: "indent with blanks, and close brackets and quotes", Err: err}
+// say says what the YAML parser has said of data. That is the cause, unless it is
+// content, or repeats some.
+func (e *Error) say(data []byte, err error) {
+	e.Hint, e.Err = "indent with blanks, and close brackets and quotes", err
 	text := err.Error()
 	if form := syntaxForm.FindStringSubmatch(text); form != nil {
 		text = text[len(form[0]):]
@@ -58,15 +56,14 @@ func syntaxMistake(data []byte, err error) *Mistake {
 			if strings.HasPrefix(text, "did not find expected") {
 				line++
 			}
-			m.Line, m.Column = place(data, line)
+			e.Line, e.Column = place(data, line)
 		}
 	}
 	// What stands behind the * is the rest of a value, such as a password.
 	if strings.HasPrefix(text, "unknown anchor ") {
-		text, m.Hint, m.Err = "an alias (*) without its anchor", "put a value that begins with * in quotes", nil
+		text, e.Hint, e.Err = "an alias (*) without its anchor", "put a value that begins with * in quotes", nil
 	}
-	m.Message = "not YAML: " + text
-	return m
+	e.Message = "not YAML: " + text
 }
 
 // place returns where the text of a line begins. The end of the file is in its

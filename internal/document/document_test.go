@@ -27,11 +27,11 @@ func TestParse(t *testing.T) {
 		{"too large", strings.Repeat("#", 1<<20+1), 0, 0, "the file is larger than 1 MiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			root, mistake := document.Parse([]byte(test.text), 1<<20)
+			root, mistake := document.Parse("a.code", "f", []byte(test.text), 1<<20)
 			switch {
 			case mistake == nil && test.message != "":
 				t.Errorf("no mistake, want %s", test.message)
-			case mistake != nil && (root != nil || mistake.Line != test.line || mistake.Column != test.column || mistake.Message != test.message):
+			case mistake != nil && (root != nil || mistake.Line != test.line || mistake.Column != test.column || mistake.Message != test.message || mistake.Code != "a.code" || mistake.File != "f"):
 				t.Errorf("got %+v, want %d:%d: %s", mistake, test.line, test.column, test.message)
 			case mistake != nil && strings.Contains(fmt.Sprint(mistake), "hunter2"):
 				t.Errorf("got %+v, with content", mistake)
