@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gateway/internal/phrase"
+	"gateway/transport"
 )
 
 // maxMatches bounds what a pattern stands for.
@@ -31,7 +32,7 @@ func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
 	case bad != nil:
 		return nil, refuse(codeNotFound, "a [ wants its ], and a class is written as in [0-9]", "%s: nothing has that name, and it is no pattern", printable(pattern))
 	}
-	return nil, &noMatch{pattern}
+	return nil, &transport.Error{Code: codeNotFound, Message: "transfer: nothing there is called " + printable(pattern), Err: fs.ErrNotExist}
 }
 
 // matches returns what matches a pattern.
@@ -105,19 +106,3 @@ func exists(ctx context.Context, on Tree, name string) bool {
 	_, err := on.Stat(ctx, name, false)
 	return err == nil
 }
-
-// noMatch is the error of a pattern that stands for nothing.
-type noMatch struct{ pattern string }
-
-func (e *noMatch) Error() string {
-	return "transfer: nothing there is called " + printable(e.pattern)
-}
-
-// ErrorCode returns the error code of the contract.
-func (e *noMatch) ErrorCode() string { return codeNotFound }
-
-// ErrorHint returns the empty string.
-func (e *noMatch) ErrorHint() string { return "" }
-
-// Is makes it an [fs.ErrNotExist].
-func (e *noMatch) Is(target error) bool { return target == fs.ErrNotExist }
