@@ -150,8 +150,6 @@ func (c *Copy) Run(ctx context.Context) *Report {
 		err = cause
 	}
 	report := r.report
-	report.Files, report.Dirs, report.Links = r.n.files.Load(), r.n.dirs.Load(), r.n.links.Load()
-	report.Bytes, report.Resumed = r.n.bytes.Load(), r.n.resumed.Load()
 	report.Err, report.Duration = err, time.Since(begun)
 	return &report
 }

@@ -24,7 +24,7 @@ func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
 		}
 		return false, err
 	}
-	w.n.dirs.Add(1)
+	w.count(&w.report.Dirs, 1)
 	if perm&0o700 != 0o700 && !w.Preserve { // it is to have less than it needs while it is filled
 		made, err := w.To.Stat(ctx, t.to, false)
 		if err != nil {

@@ -35,7 +35,7 @@ func (w *walk) file(ctx context.Context, t task) {
 		if same {
 			err = w.unchanged(ctx, t, old)
 			if err == nil {
-				w.count(&w.report.Unchanged)
+				w.count(&w.report.Unchanged, 1)
 				w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
 				return
 			}
@@ -46,8 +46,8 @@ func (w *walk) file(ctx context.Context, t task) {
 		}
 	}
 	if w.DryRun {
-		w.n.files.Add(1)
-		w.n.bytes.Add(t.info.Size)
+		w.count(&w.report.Files, 1)
+		w.count(&w.report.Bytes, t.info.Size)
 		w.event(Event{Path: t.from, Target: t.to, Done: Would, Size: t.info.Size})
 		return
 	}
@@ -60,9 +60,9 @@ func (w *walk) file(ctx context.Context, t task) {
 		w.failed(ctx, t.from, t.to, err)
 		return
 	}
-	w.n.files.Add(1)
+	w.count(&w.report.Files, 1)
 	if f.checked {
-		w.count(&w.report.Checked)
+		w.count(&w.report.Checked, 1)
 	}
 	if f.info.Size <= Small || !syncs(w.To) {
 		w.settle.Store(true)

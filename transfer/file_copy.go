@@ -52,7 +52,7 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if f.Watch != nil {
 		f.Watch.Begin(f.from, f.info.Size, f.at)
 	}
-	f.n.resumed.Add(f.at)
+	f.count(&f.report.Resumed, f.at)
 	c := newChecker(ctx, f, part.Path())
 	defer c.close()
 	if n, err = f.stream(ctx, content, part, c); err != nil {
@@ -110,7 +110,7 @@ func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done
 	}
 	if unsure(err) {
 		err = mayBeDone(f.To, f.to, err)
-		f.count(&f.report.Unsure)
+		f.count(&f.report.Unsure, 1)
 	}
 	return done, err
 }
@@ -121,7 +121,7 @@ func (f *fileCopy) abandon(part Part, n int64, err error) {
 	code := gateway.Code(err) // what is not permitted is not cut short
 	keep := f.at+n >= worthKeeping && !wrong(err) && code != codePermission && (f.Resume || code != codeNoSpace)
 	if left := part.Abandon(keep); left && f.at+n >= step {
-		f.count(&f.report.Kept)
+		f.count(&f.report.Kept, 1)
 	}
 }
 
@@ -202,7 +202,7 @@ func (f *fileCopy) stream(ctx context.Context, content Content, part Part, c *ch
 				return n, err
 			}
 			n += int64(len(b))
-			f.n.bytes.Add(int64(len(b)))
+			f.count(&f.report.Bytes, int64(len(b)))
 			if f.Watch != nil {
 				f.Watch.Moved(f.from, len(b))
 			}

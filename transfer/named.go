@@ -128,7 +128,7 @@ func (r *run) sources(ctx context.Context) ([]string, error) {
 		}
 		for _, source := range found {
 			if name := base(source); r.excluded(name, name) {
-				r.count(&r.report.Skipped)
+				r.count(&r.report.Skipped, 1)
 				continue
 			}
 			all = append(all, source)

@@ -24,7 +24,6 @@ type run struct {
 	cancel context.CancelCauseFunc
 	budget *semaphore.Weighted
 
-	n      struct{ files, dirs, links, bytes, resumed atomic.Int64 }
 	settle atomic.Bool // small files were copied
 
 	mu      sync.Mutex
@@ -179,7 +178,7 @@ func (r *run) makeInto(ctx context.Context) error {
 // was under way then, a file that may have been written is one to name.
 func (r *run) failed(ctx context.Context, from, to string, err error) {
 	if ctx.Err() != nil && !MayBeDone(err) { // it is not this file's fault
-		r.count(&r.report.Failed)
+		r.count(&r.report.Failed, 1)
 		return
 	}
 	var fatal *transport.Error
@@ -202,8 +201,8 @@ func (r *run) event(e Event) {
 }
 
 // count adds to a number of the report.
-func (r *run) count(n *int64) {
+func (r *run) count(n *int64, more int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*n++
+	*n += more
 }

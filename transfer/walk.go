@@ -161,7 +161,7 @@ func (w *walk) dir(ctx context.Context, t task) {
 			rel = info.Name
 		}
 		if w.excluded(rel, info.Name) {
-			w.count(&w.report.Skipped)
+			w.count(&w.report.Skipped, 1)
 			return nil
 		}
 		sub := task{
@@ -212,7 +212,7 @@ func (w *walk) entry(ctx context.Context, t task) {
 	if t.info.Mode&fs.ModeSymlink != 0 {
 		switch w.Links {
 		case SkipLinks:
-			w.count(&w.report.Skipped)
+			w.count(&w.report.Skipped, 1)
 			w.event(Event{Path: t.from, Target: t.to, Done: Skipped})
 			return
 		case KeepLinks:
@@ -303,24 +303,24 @@ func (w *walk) link(ctx context.Context, t task) {
 	switch {
 	case err != nil:
 	case w.Checksum && have && w.pointsTo(ctx, t.to, old, target):
-		w.count(&w.report.Unchanged)
+		w.count(&w.report.Unchanged, 1)
 		w.event(Event{Path: t.from, Target: t.to, Done: Unchanged})
 		return
 	case w.DryRun:
-		w.n.links.Add(1)
+		w.count(&w.report.Links, 1)
 		w.event(Event{Path: t.from, Target: t.to, Done: Would})
 		return
 	default:
 		if err = w.To.Symlink(ctx, target, t.to); unsure(err) {
 			err = mayBeDone(w.To, t.to, err)
-			w.count(&w.report.Unsure)
+			w.count(&w.report.Unsure, 1)
 		}
 	}
 	if err != nil {
 		w.failed(ctx, t.from, t.to, err)
 		return
 	}
-	w.n.links.Add(1)
+	w.count(&w.report.Links, 1)
 	w.event(Event{Path: t.from, Target: t.to, Done: Linked})
 }
 
