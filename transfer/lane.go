@@ -38,15 +38,15 @@ func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 	if s.opening == nil && r.connection != nil {
 		var own context.Context
 		own, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		s.opening = r.link.begin(func() (_ int, err error) {
+		s.opening = r.link.begin(func() error {
 			// The connection's own Subsystem may replace it, which others are using.
 			pipe, err := gateway.Subsystem(own, r.connection.Transport, "sftp")
 			if err != nil {
-				return 0, err
+				return err
 			}
 			go drain(pipe.Stderr) // ends with the pipe
 			s.link, err = newLink(own, pipe)
-			return 0, err
+			return err
 		})
 	}
 	opening := s.opening
@@ -54,7 +54,7 @@ func (s *secondLink) open(ctx context.Context, r *Remote) *link {
 	if opening == nil {
 		return nil
 	}
-	if _, err := opening.wait(ctx); err != nil {
+	if err := opening.wait(ctx); err != nil {
 		return nil
 	}
 	return s.link
@@ -82,19 +82,19 @@ type lane struct {
 // refuses, is closed.
 func (l *link) open(ctx context.Context, call func() (*sftp.File, error)) (*sftp.File, error) {
 	var file *sftp.File
-	opening := l.begin(func() (_ int, err error) {
+	opening := l.begin(func() (err error) {
 		file, err = call()
-		return 0, err
+		return err
 	})
-	_, err := opening.wait(ctx)
+	err := opening.wait(ctx)
 	if err == nil {
 		return file, nil
 	}
-	l.begin(func() (int, error) {
+	l.begin(func() error {
 		if <-opening.done; file == nil {
-			return 0, opening.err
+			return opening.err
 		}
-		return 0, file.Close()
+		return file.Close()
 	})
 	return nil, err
 }
@@ -157,10 +157,10 @@ func (l *lanes) leave(last *pending) {
 	if second == nil {
 		return
 	}
-	second.link.begin(func() (int, error) {
+	second.link.begin(func() error {
 		if last != nil {
 			<-last.done
 		}
-		return 0, second.file.Close()
+		return second.file.Close()
 	})
 }

@@ -77,7 +77,7 @@ func TestSecondLaneOfAnother(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			r.second.opening = r.link.begin(func() (int, error) { return 0, nil })
+			r.second.opening = r.link.begin(func() error { return nil })
 			r.link.calls.Wait() // the first round trip is measured
 			r.link.far.Store(int64(laneFar))
 			r.link.block = block // as with a server that tells its limits
@@ -132,15 +132,15 @@ func TestSecondLaneIsLeft(t *testing.T) {
 		open := lanes{cancel: func() {}}
 		open.second.Store(&lane{l, file})
 		late := make(chan struct{})
-		last := l.begin(func() (int, error) {
+		last := l.begin(func() error {
 			<-late
 			_, err := file.Stat() // this server knows no fsync
-			return 0, err
+			return err
 		})
 		open.leave(last)
 		synctest.Wait()
 		close(late)
-		if _, err := last.wait(t.Context()); err != nil {
+		if err := last.wait(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if l.calls.Wait(); !errors.Is(file.Close(), os.ErrClosed) {

@@ -271,7 +271,7 @@ func (r *Remote) explain(ctx context.Context, path string, err error) error {
 
 // Home implements [Machine].
 func (r *Remote) Home(ctx context.Context) (string, error) {
-	if _, err := r.link.home.wait(ctx); err != nil {
+	if err := r.link.home.wait(ctx); err != nil {
 		return "", r.problem("find", "", err)
 	}
 	return r.link.where, nil

@@ -23,9 +23,9 @@ func (r *Remote) Open(ctx context.Context, path string, info Info, from int64) (
 	}
 	c := &remoteContent{remote: r, ctx: ctx, path: path, info: info, file: file, asked: from, spare: make(chan []byte, queued+2)}
 	c.lanes.first = lane{r.link, file}
-	c.look = r.link.begin(func() (_ int, err error) {
+	c.look = r.link.begin(func() (err error) {
 		c.opened, err = file.Stat()
-		return 0, err
+		return err
 	})
 	c.lanes.widen(ctx, r, at(path), os.O_RDONLY, info.Size-from, c.isOther)
 	c.ask()
@@ -47,7 +47,7 @@ type remoteContent struct {
 	opened fs.FileInfo
 
 	asked  int64       // up to where reads have been sent
-	reads  []read      // in the order of their offsets
+	reads  []*read     // in the order of their offsets
 	rest   []byte      // what has come and Read has not given
 	buffer []byte      // that rest is in
 	spare  chan []byte // blocks to be used again
@@ -57,6 +57,7 @@ type remoteContent struct {
 type read struct {
 	call *pending
 	into []byte
+	n    int // have come; read it when call is done
 }
 
 // ask sends what may be under way. A size of 0 may be that of a file that is
@@ -85,7 +86,12 @@ func (c *remoteContent) ask() {
 			into = make([]byte, want)
 		}
 		from, lane := c.asked, c.lanes.next()
-		c.reads = append(c.reads, read{lane.link.begin(func() (int, error) { return lane.file.ReadAt(into, from) }), into})
+		r := &read{into: into}
+		r.call = lane.link.begin(func() (err error) {
+			r.n, err = lane.file.ReadAt(into, from)
+			return err
+		})
+		c.reads = append(c.reads, r)
 		c.asked += want
 	}
 }
@@ -98,14 +104,14 @@ func (c *remoteContent) lend(most int64) ([]byte, error) {
 	}
 	first := c.reads[0]
 	c.reads = c.reads[1:]
-	n, err := first.call.wait(c.ctx)
+	err := first.call.wait(c.ctx)
 	if err != nil {
 		c.ended, c.reads = true, nil
 	}
 	if err != nil && err != io.EOF {
 		return nil, c.remote.problem("read", c.path, err)
 	}
-	return first.into[:min(int64(n), most)], nil
+	return first.into[:min(int64(first.n), most)], nil
 }
 
 // free implements [lender].
@@ -138,7 +144,7 @@ func (c *remoteContent) Read(b []byte) (int, error) {
 
 // Opened implements [Content].
 func (c *remoteContent) Opened(ctx context.Context) (Info, error) {
-	if _, err := c.look.wait(ctx); err != nil {
+	if err := c.look.wait(ctx); err != nil {
 		return Info{}, c.remote.problem("look at", c.path, err)
 	}
 	c.info = remoteInfo(c.info.Name, c.opened)
@@ -148,7 +154,7 @@ func (c *remoteContent) Opened(ctx context.Context) (Info, error) {
 // isOther is the error of a file that is not the one that was opened first, as far
 // as the server tells them apart.
 func (c *remoteContent) isOther(ctx context.Context, file *sftp.File) error {
-	if _, err := c.look.wait(ctx); err != nil {
+	if err := c.look.wait(ctx); err != nil {
 		return err
 	}
 	info, err := file.Stat()
@@ -182,6 +188,6 @@ func (c *remoteContent) Changed(ctx context.Context) (bool, error) {
 func (c *remoteContent) Close() error {
 	c.ended, c.reads = true, nil
 	c.lanes.leave(nil)
-	c.remote.link.begin(func() (int, error) { return 0, c.file.Close() })
+	c.remote.link.begin(c.file.Close)
 	return nil
 }

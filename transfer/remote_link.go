@@ -10,8 +10,8 @@ import (
 // Symlink implements [Target].
 func (r *Remote) Symlink(ctx context.Context, target, path string) error {
 	part := partPath(at(path))
-	made := r.link.begin(func() (int, error) { return 0, r.order.symlink(r.link, target, part) })
-	_, err := made.wait(ctx)
+	made := r.link.begin(func() error { return r.order.symlink(r.link, target, part) })
+	err := made.wait(ctx)
 	if err == nil {
 		err = r.rename(ctx, part, at(path))
 	}

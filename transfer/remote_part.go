@@ -14,11 +14,11 @@ import (
 // Create implements [Target].
 func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	p := &remotePart{remote: r, ctx: ctx, spec: spec, path: partPath(at(spec.Path)), offset: spec.At}
-	call := r.link.begin(func() (_ int, err error) {
+	call := r.link.begin(func() (err error) {
 		p.file, err = p.open()
-		return 0, err
+		return err
 	})
-	_, err := call.wait(ctx)
+	err := call.wait(ctx)
 	if err == nil {
 		p.lanes.first = lane{r.link, p.file}
 		p.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At, nil)
@@ -27,7 +27,7 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), Committing)
 		defer cancel()
-		if _, failed := call.wait(late); failed == nil {
+		if failed := call.wait(late); failed == nil {
 			return p, context.Cause(ctx)
 		}
 	}
@@ -185,9 +185,10 @@ func (p *remotePart) write(b []byte) error {
 	if lane.link.room.Acquire(p.ctx, int64(len(b))) != nil {
 		return context.Cause(p.ctx)
 	}
-	p.calls = append(p.calls, write{lane.link.begin(func() (int, error) {
+	p.calls = append(p.calls, write{lane.link.begin(func() error {
 		defer lane.link.room.Release(int64(len(from)))
-		return lane.file.WriteAt(from, offset)
+		_, err := lane.file.WriteAt(from, offset)
+		return err
 	}), from})
 	p.offset += int64(len(b))
 	return nil
@@ -196,7 +197,7 @@ func (p *remotePart) write(b []byte) error {
 func (p *remotePart) settleFirst(ctx context.Context) error {
 	first := p.calls[0]
 	p.calls = p.calls[1:]
-	if _, err := first.call.wait(ctx); err != nil {
+	if err := first.call.wait(ctx); err != nil {
 		return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 	}
 	p.free = append(p.free, first.from)
@@ -218,7 +219,7 @@ func (p *remotePart) syncEarly(ctx context.Context) error {
 		return err
 	}
 	p.dirty = 0
-	p.syncing = second.link.begin(func() (int, error) { return 0, second.file.Sync() })
+	p.syncing = second.link.begin(second.file.Sync)
 	return nil
 }
 
@@ -228,7 +229,7 @@ func (p *remotePart) synced(ctx context.Context) error {
 	if p.syncing == nil {
 		return nil
 	}
-	_, err := p.syncing.wait(ctx)
+	err := p.syncing.wait(ctx)
 	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 

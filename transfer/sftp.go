@@ -72,10 +72,10 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 		l.block = block
 	}
 	begun := time.Now()
-	l.home = l.begin(func() (_ int, err error) {
+	l.home = l.begin(func() (err error) {
 		l.where, err = l.RealPath(".")
 		l.far.Store(int64(time.Since(begun)))
-		return 0, err
+		return err
 	})
 	return l, nil
 }
@@ -106,27 +106,25 @@ func (l *link) close() {
 // it is answered or the link is closed.
 type pending struct {
 	done chan struct{}
-	n    int
 	err  error
 }
 
 // begin starts a call.
-func (l *link) begin(call func() (int, error)) *pending {
+func (l *link) begin(call func() error) *pending {
 	p := &pending{done: make(chan struct{})}
 	l.calls.Go(func() {
 		defer close(p.done)
-		n, err := call()
-		p.n, p.err = n, l.in.explain(err)
+		p.err = l.in.explain(call())
 	})
 	return p
 }
 
-func (p *pending) wait(ctx context.Context) (int, error) {
+func (p *pending) wait(ctx context.Context) error {
 	select {
 	case <-p.done:
-		return p.n, p.err
+		return p.err
 	case <-ctx.Done():
-		return 0, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
 }
 
@@ -142,8 +140,7 @@ func (p *pending) over() bool {
 
 // do makes a call and waits for its end, or the context's.
 func (l *link) do(ctx context.Context, call func() error) error {
-	_, err := l.begin(func() (int, error) { return 0, call() }).wait(ctx)
-	return err
+	return l.begin(call).wait(ctx)
 }
 
 // get is do for a call that returns something.
