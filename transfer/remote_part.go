@@ -31,7 +31,12 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 			return p, context.Cause(ctx)
 		}
 	}
-	return nil, r.problem("write", spec.Path, r.explain(ctx, spec.Path, err))
+	return nil, p.problem(ctx, err)
+}
+
+// problem is the error of making the file, or a part of it.
+func (p *remotePart) problem(ctx context.Context, err error) error {
+	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 
 // open makes the file. The server gives it those permissions that its umask
@@ -48,40 +53,50 @@ func (p *remotePart) open() (*sftp.File, error) {
 			p.perm = lessUmask(p.spec.Perm, p.made)
 		}
 	}
-	ours := true
 	if err == nil && p.spec.Old != "" {
-		// Under a name of one's own it is nobody else's to go on with.
-		err = p.checkOwner(file)
-		_ = file.Close()
-		if failed := l.Remove(p.path); err == nil {
-			err = failed
-		}
-		if err == nil {
-			err = l.Rename(at(p.spec.Old), p.path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		file, err = l.OpenFile(p.path, os.O_RDWR)
-		if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
-			if err = l.Chmod(p.path, onlyOwner); err == nil {
-				file, err = l.OpenFile(p.path, os.O_RDWR)
-			}
-		}
-		if err != nil {
-			return nil, err
-		}
-		ours, p.made = false, 0
-		err = file.Truncate(p.spec.At)
+		return p.takeOver(file)
 	}
-	if err == nil && (p.spec.Perm&0o044 != 0o044 || !ours) {
+	if err == nil && p.spec.Perm&0o044 != 0o044 {
 		err = p.chmod(file, onlyOwner)
 	}
 	if err != nil {
 		_ = file.Close()
-		if ours {
-			_ = l.Remove(p.path) // the error says what is wrong
+		_ = l.Remove(p.path) // the error says what is wrong
+		return nil, err
+	}
+	return file, nil
+}
+
+// takeOver puts the old part in the place of the new one: under a name of one's
+// own it is nobody else's to go on with.
+func (p *remotePart) takeOver(file *sftp.File) (*sftp.File, error) {
+	l := p.remote.link
+	err := p.checkOwner(file)
+	_ = file.Close()
+	if failed := l.Remove(p.path); err == nil {
+		err = failed
+	}
+	if err == nil {
+		err = l.Rename(at(p.spec.Old), p.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err = l.OpenFile(p.path, os.O_RDWR)
+	if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
+		if err = l.Chmod(p.path, onlyOwner); err == nil {
+			file, err = l.OpenFile(p.path, os.O_RDWR)
 		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.made = 0
+	if err = file.Truncate(p.spec.At); err == nil {
+		err = p.chmod(file, onlyOwner)
+	}
+	if err != nil {
+		_ = file.Close()
 		return nil, err
 	}
 	return file, nil
@@ -198,7 +213,7 @@ func (p *remotePart) settleFirst(ctx context.Context) error {
 	first := p.calls[0]
 	p.calls = p.calls[1:]
 	if err := first.call.wait(ctx); err != nil {
-		return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+		return p.problem(ctx, err)
 	}
 	p.free = append(p.free, first.from)
 	p.dirty += len(first.from)
@@ -230,7 +245,7 @@ func (p *remotePart) synced(ctx context.Context) error {
 		return nil
 	}
 	err := p.syncing.wait(ctx)
-	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+	return p.problem(ctx, err)
 }
 
 // Finish implements [Part]. A small file is read back.
@@ -244,7 +259,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	p.lanes.leave(p.syncing)
 	if p.holes {
 		if err := link.do(ctx, p.lengthen); err != nil {
-			return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+			return false, p.problem(ctx, err)
 		}
 	}
 	small := int64(len(p.whole)) == p.offset
@@ -266,7 +281,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 	}
 	err := link.do(ctx, func() error { return p.end(attr, !small || p.spec.Sync) })
 	if err != nil {
-		return false, p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+		return false, p.problem(ctx, err)
 	}
 	p.closed = true
 	return small, p.synced(ctx)
@@ -309,7 +324,7 @@ func (p *remotePart) end(attr Attr, sync bool) error {
 // Commit implements [Part].
 func (p *remotePart) Commit(ctx context.Context) error {
 	err := p.remote.rename(ctx, p.path, at(p.spec.Path))
-	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
+	return p.problem(ctx, err)
 }
 
 // Abandon implements [Part].
