@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"gateway/gateway"
-	"gateway/transport"
 )
 
 // A fileCopy is one file under way.
@@ -118,8 +117,13 @@ func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done
 // abandon gives up a part of which n bytes have come now, and keeps one that can be gone on
 // with.
 func (f *fileCopy) abandon(part Part, n int64, err error) {
-	code := gateway.Code(err) // what is not permitted is not cut short
-	keep := f.at+n >= worthKeeping && !wrong(err) && code != codePermission && (f.Resume || code != codeNoSpace)
+	keep := f.at+n >= worthKeeping
+	switch gateway.Code(err) {
+	case codeMismatch, codeChanged, codePermission: // it is no beginning of what it should be, or not cut short
+		keep = false
+	case codeNoSpace:
+		keep = keep && f.Resume
+	}
 	if left := part.Abandon(keep); left && f.at+n >= step {
 		f.count(&f.report.Kept, 1)
 	}
@@ -138,12 +142,6 @@ func (f *fileCopy) opened(ctx context.Context, content Content, before Info) err
 	info.Name = f.info.Name
 	f.info, f.stale = info, differs(info, before)
 	return nil
-}
-
-// wrong reports whether a copy is no beginning of what it should be.
-func wrong(err error) bool {
-	var e *transport.Error
-	return errors.As(err, &e) && (e.Code == codeMismatch || e.Code == codeChanged)
 }
 
 // worthKeeping is from where on a part of a file is kept for another time.

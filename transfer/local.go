@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // Local is the files of this machine. A relative path begins in the working
@@ -199,11 +198,3 @@ func (l *Local) Settle(_ context.Context, dir string) error {
 }
 
 var _ Machine = (*Local)(nil)
-
-// orElse returns a time, or another one where it is not known.
-func orElse(t, other time.Time) time.Time {
-	if t.IsZero() {
-		return other
-	}
-	return t
-}

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -228,7 +229,7 @@ func (l *link) chtimes(path string, attr Attr) error {
 	if attr.Modified.IsZero() {
 		return nil
 	}
-	return l.Chtimes(path, inRange(orElse(attr.Accessed, attr.Modified)), inRange(attr.Modified))
+	return l.Chtimes(path, inRange(cmp.Or(attr.Accessed, attr.Modified)), inRange(attr.Modified))
 }
 
 // inRange returns a time that the protocol can say, or the nearest one: seconds since

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"gateway/gateway"
 	"gateway/internal/phrase"
 	"gateway/transport"
 )
@@ -181,8 +182,7 @@ func (r *run) failed(ctx context.Context, from, to string, err error) {
 		r.count(&r.report.Failed, 1)
 		return
 	}
-	var fatal *transport.Error
-	if errors.Is(err, errGone) || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || errors.As(err, &fatal) && fatal.Code == codeNoSpace {
+	if errors.Is(err, errGone) || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || gateway.Code(err) == codeNoSpace {
 		r.cancel(err)
 	}
 	r.mu.Lock()

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -353,7 +354,7 @@ func chattr(path string, attr Attr) string {
 		commands = append(commands, fmt.Sprintf("chmod %o %s", attr.Perm.Perm(), word(path)))
 	}
 	if !attr.Modified.IsZero() {
-		for flag, t := range map[string]time.Time{"-a": orElse(attr.Accessed, attr.Modified), "-m": attr.Modified} {
+		for flag, t := range map[string]time.Time{"-a": cmp.Or(attr.Accessed, attr.Modified), "-m": attr.Modified} {
 			commands = append(commands, fmt.Sprintf("TZ=UTC0 touch %s -t %s %s", flag, t.UTC().Format("200601021504.05"), word(path)))
 		}
 	}
