@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/transfer"
 	"gateway/transport"
 )
@@ -75,15 +76,8 @@ func (f *fileCall) read() (any, error) {
 // asText returns bytes that are text, less the beginning of a character at their
 // end where more follow.
 func asText(b []byte, more bool) ([]byte, bool) {
-	if more {
-		for n := 1; n < utf8.UTFMax && n < len(b); n++ {
-			if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {
-				if !utf8.FullRune(last) {
-					b = b[:len(b)-n]
-				}
-				break
-			}
-		}
+	if n := phrase.Unfinished(b); more && n < len(b) {
+		b = b[:len(b)-n]
 	}
 	return b, utf8.Valid(b) && !bytes.ContainsRune(b, 0)
 }

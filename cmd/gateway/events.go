@@ -5,9 +5,9 @@ import (
 	"io"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/session"
 )
 
@@ -58,7 +58,7 @@ type characters struct{ tail []byte } // the beginning of one whose end has not 
 // next returns what is whole with b.
 func (c *characters) next(b []byte) []byte {
 	b = append(c.tail, b...)
-	whole := len(b) - unfinished(b)
+	whole := len(b) - phrase.Unfinished(b)
 	c.tail = append([]byte(nil), b[whole:]...)
 	return b[:whole]
 }
@@ -139,18 +139,4 @@ func (e *events) result(r gateway.Result) {
 	e.flush()
 	e.write(event{Event: "result", Result: &r})
 	e.done = true
-}
-
-// unfinished returns how many bytes at the end of b may be the beginning of a
-// character.
-func unfinished(b []byte) int {
-	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
-		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return n
-			}
-			return 0
-		}
-	}
-	return 0
 }

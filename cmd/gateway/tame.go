@@ -93,5 +93,5 @@ func incomplete(b []byte) int {
 	if bytes.HasSuffix(b, []byte("\r")) {
 		return 1
 	}
-	return unfinished(b)
+	return phrase.Unfinished(b)
 }

@@ -71,6 +71,20 @@ func halves(before, after []byte) (left, right int) {
 	return 0, 0
 }
 
+// Unfinished returns how many bytes at the end of b may be the beginning of a
+// character.
+func Unfinished(b []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
 // Match reports whether all of s matches a pattern of ssh_config(5): * is any
 // text and ? any byte. Time is bounded by the product of the lengths: a star that
 // failed is never revisited once a later one was reached.
