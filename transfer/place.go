@@ -17,8 +17,6 @@ type Place struct {
 // Remote reports whether a host is named.
 func (p Place) Remote() bool { return p.Selector != "" }
 
-func (p Place) String() string { return Show(p.Selector, p.Path) }
-
 // ParsePlace parses PATH or SELECTOR:PATH. It is the latter if a colon stands
 // before any slash: ./a:b is a file here. The colons of the terms tag:NAME and
 // run:ID belong to the selector, and so do slashes behind them. On a host, ~ is
