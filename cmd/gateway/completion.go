@@ -156,6 +156,23 @@ func plainUsage(cmd *cobra.Command) {
 	}
 }
 
+// flagsBehind has completion know the flags behind the first argument, where words
+// are what stands before the one to complete. Those behind the next are the command's.
+func flagsBehind(root *cobra.Command, words []string) {
+	cmd, args, err := root.Find(words)
+	if err != nil || cmd.ParseFlags(args) != nil {
+		return
+	}
+	rest := cmd.Flags().Args()
+	if len(rest) == 0 || cmd.Flags().ArgsLenAtDash() >= 0 {
+		return
+	}
+	_ = cmd.ParseFlags(rest[1:]) // the last flag may lack its value
+	if cmd.Flags().NArg() == 0 {
+		cmd.Flags().SetInterspersed(true)
+	}
+}
+
 func completeWords(cmd *cobra.Command, flag string, words []string) {
 	completeWith(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 }

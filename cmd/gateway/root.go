@@ -76,8 +76,9 @@ func newApp(cancel context.CancelCauseFunc) *app {
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+	if len(args) > 1 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
 		plainUsage(root)
+		flagsBehind(root, args[1:len(args)-1])
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	a.console.restore()
