@@ -18,6 +18,8 @@ func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish",
 		Short: "Write what makes a shell complete commands and host names",
+		Long: `Write what makes a shell complete commands and host names. In bash it takes the
+package bash-completion.`,
 		Example: `  source <(gateway completion bash)
   gateway completion zsh > "${fpath[1]}/_gateway"
   gateway completion fish > ~/.config/fish/completions/gateway.fish`,
