@@ -103,7 +103,11 @@ func (d *doctor) examine(ctx context.Context) {
 	}
 	names := inv.Names()
 	if len(a.config.Inventory) == 0 {
-		d.note("inventory", warning, "write hosts.yaml beside the configuration: "+filepath.Dir(files[0].Path), "there is none: only localhost can be used")
+		usable := "only localhost"
+		if a.config.SSHConfig != "off" {
+			usable += " and the hosts of ssh_config"
+		}
+		d.note("inventory", warning, "write hosts.yaml beside the configuration: "+filepath.Dir(files[0].Path), "there is none: %s can be used", usable)
 	} else {
 		d.note("inventory", fine, "", "%s: %s", strings.Join(a.config.Inventory, ", "), plural(int64(len(names)-1), "host"))
 	}
