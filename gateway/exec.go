@@ -151,13 +151,20 @@ func (g *Gateway) sessionCommand(host hosts.Host, options Options, command Comma
 		given := ""                   // the prompt that the inventory has answered
 		answered := map[string]bool{} // those that the command's own has
 		c.Answer = func(ctx context.Context, p session.Prompt) (string, error) {
+			nobody := errNobody
 			if command.Answer != nil {
-				if text, err := command.Answer(ctx, p, answered[p.Text]); err == nil {
+				text, err := command.Answer(ctx, p, answered[p.Text])
+				if err == nil {
 					answered[p.Text] = true
 					return text, nil
 				}
+				nobody = err // says more
 			}
-			return g.answer(ctx, host, options, p, &given)
+			text, err := g.answer(ctx, host, options, p, &given)
+			if errors.Is(err, errNobody) {
+				err = nobody
+			}
+			return text, err
 		}
 	}
 	return c

@@ -201,8 +201,15 @@ func TestRun(t *testing.T) {
 		{
 			"answers", "secrets: {p: env:X}\nsteps:\n  - name: a\n    run: |\n      { printf 'Go on? '; read a; printf 'Pass: '; read b; } </dev/tty >/dev/tty; test \"$b\" = hunter2 && echo $a $b\n" +
 				"    answer: [{prompt: '^Go on', send: 'yes'}, {prompt: '^Pass: $', send: secret:p}]\n" +
-				"  - {name: b, run: \"{ printf 'Else: '; read x; } </dev/tty >/dev/tty\", answer: [{prompt: '^Pass', send: x}]}\n",
-			[]string{`a: ok "yes ********\n"`, "b: failed [cmd.needs_input: ", "failed"},
+				"  - {name: b, run: \"{ printf 'Else: '; read x; } </dev/tty >/dev/tty\", answer: [{prompt: '^Pass', send: x}], on_fail: continue}\n" +
+				"  - {name: c, run: \"{ printf 'Pass: '; read x; printf 'Pass: '; read x; } </dev/tty >/dev/tty\", answer: [{prompt: '^Pass', send: secret:p}], on_fail: continue}\n" +
+				"  - {name: d, run: \"{ printf 'Pass: '; read x; } </dev/tty >/dev/tty\"}\n",
+			[]string{
+				`a: ok "yes ********\n"`,
+				`b: failed (ignored) [cmd.needs_input: session: command waits for input at "Else: ": no answer of the step fits]`,
+				`c: failed (ignored) [cmd.needs_input: session: command waits for input at "Pass: ": secret:p was typed once, and the same is asked again: it is wrong, or another program asks]`,
+				`d: failed [cmd.needs_input: session: command waits for input at "Pass: ": nobody to ask]`, "failed",
+			},
 		},
 		{
 			"a secret is not exported", "secrets: {p: env:X}\nsteps:\n  - {name: a, run: 'env | grep hunter; test ${#p} = 7 && echo $p | base64', keep_going: true}\n  - {name: 'b ${{ p }}', run: 'echo $Q', env: {Q: '${{ p }}'}}\n",

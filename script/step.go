@@ -244,11 +244,11 @@ func (h *hostRun) answers(s *Step) func(context.Context, session.Prompt, bool) (
 				continue
 			}
 			if a.Secret != "" && again {
-				return "", errors.New("asked again")
+				return "", fmt.Errorf("secret:%s was typed once, and the same is asked again: it is wrong, or another program asks", a.Secret)
 			}
 			return h.answer(a), nil
 		}
-		return "", errors.New("no answer for it")
+		return "", errors.New("no answer of the step fits")
 	}
 }
 
@@ -259,8 +259,15 @@ func (h *hostRun) judge(s *Step, r *StepResult, result gateway.Result) error {
 	case session.Exited, session.Signaled:
 	default:
 		r.Outcome = fleet.OutcomeOf(result)
-		if errors.Is(result.Err, session.ErrNeedsInput) || result.Verdict == session.NotStarted {
+		asked := errors.Is(result.Err, session.ErrNeedsInput)
+		if asked || result.Verdict == session.NotStarted {
 			r.Outcome = fleet.Failed
+		}
+		if asked { // the engine's hint begins with a terminal, where nobody is asked
+			return &transport.Error{
+				Code: gateway.Code(result.Err), Message: result.Err.Error(), Err: result.Err,
+				Hint: "give the step an answer, or the host a reference to sudo's password, or use an option of the command that asks nothing",
+			}
 		}
 		return result.Err
 	}
