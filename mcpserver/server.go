@@ -85,7 +85,13 @@ func New(config Config, scope string) *Server {
 	slices.Sort(s.names)
 	s.mcp = mcp.NewServer(
 		&mcp.Implementation{Name: "gateway", Title: "gateway: persistent shells on remote hosts", Version: s.config.Version},
-		&mcp.ServerOptions{Instructions: instructions, Logger: s.config.Log, Capabilities: &mcp.ServerCapabilities{}},
+		&mcp.ServerOptions{
+			Instructions: instructions, Logger: s.config.Log,
+			// The SDK would promise to tell of every change in the lists.
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+			// What a server has is one scope's: hosts, sessions, and what was written in them.
+			SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
+		},
 	)
 	s.addTools()
 	s.addResources()
