@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,9 @@ const (
 	// codeFull is the error of a call beyond that: JSON-RPC 2.0, section 5.1 leaves
 	// it to the server.
 	codeFull = -32000
+	// lastAnswers is how long calls may still be answered when a client has said all:
+	// one that pipes them in reads on. Those that end give a server two seconds.
+	lastAnswers = 1500 * time.Millisecond
 )
 
 // Stdio returns the transport to one client over two pipes. A line that is no
@@ -43,7 +47,7 @@ func (s *stdio) Connect(ctx context.Context) (mcp.Connection, error) {
 	out := &wholeWriter{out: s.out}
 	in := &lines{Closer: s.in, in: bufio.NewReaderSize(s.in, 64<<10), out: out}
 	connection, err := (&mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: -1}).Connect(ctx)
-	return &bounded{Connection: connection, out: out, calls: map[jsonrpc.ID]bool{}}, err
+	return &bounded{Connection: connection, out: out, ended: ctx.Done(), calls: map[jsonrpc.ID]bool{}, answered: make(chan struct{}, 1)}, err
 }
 
 // A wholeWriter writes lines of several writers one after the other.
@@ -184,10 +188,12 @@ func writeFailure(out io.Writer, id json.RawMessage, why *jsonrpc.Error) error {
 // on: what comes next may cancel one of them.
 type bounded struct {
 	mcp.Connection
-	out io.Writer // beside the connection
+	out   io.Writer       // beside the connection
+	ended <-chan struct{} // the server is told to end
 
-	mu    sync.Mutex
-	calls map[jsonrpc.ID]bool // guarded by mu: those that are unanswered
+	mu       sync.Mutex
+	calls    map[jsonrpc.ID]bool // guarded by mu: those that are unanswered
+	answered chan struct{}       // has a value once one of them is not
 
 	writing sync.Mutex // held while an answer is written
 }
@@ -196,6 +202,9 @@ type bounded struct {
 func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
 	for {
 		message, err := b.Connection.Read(ctx)
+		if err != nil {
+			b.finish()
+		}
 		r, ok := message.(*jsonrpc.Request)
 		if err != nil || !ok || !r.IsCall() || b.take(r) == nil {
 			return message, err
@@ -204,6 +213,27 @@ func (b *bounded) Read(ctx context.Context) (jsonrpc.Message, error) {
 			return message, err
 		}
 	}
+}
+
+// finish waits for the last answers: the SDK writes none once it knows that nothing
+// more is to be read.
+func (b *bounded) finish() {
+	limit := time.After(lastAnswers)
+	for b.unanswered() > 0 {
+		select {
+		case <-b.answered:
+		case <-b.ended:
+			return
+		case <-limit:
+			return
+		}
+	}
+}
+
+func (b *bounded) unanswered() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.calls)
 }
 
 // take counts a call, or says why it is refused. What is quick, as a ping, has room
@@ -249,5 +279,9 @@ func (b *bounded) Write(ctx context.Context, message jsonrpc.Message) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.calls, r.ID)
+	select {
+	case b.answered <- struct{}{}:
+	default: // it has one
+	}
 	return err
 }
