@@ -70,6 +70,35 @@ func TestMatchGoesOn(t *testing.T) {
 	}
 }
 
+// A line that was written over matches by what it was at any time, as who looked on has
+// read it, and by all of it.
+func TestMatchReadsProgress(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	const line = "\r 50%\r\x1b[K100%\rReady"
+	command, err := c.Run(t.Context(), s.ID, api.Run{Text: fmt.Sprintf("printf '%%s\n' '%s'", line), Wait: api.Duration(20 * time.Second)})
+	if err != nil || !command.Over() {
+		t.Fatalf("Run = %+v, %v", command, err)
+	}
+	for match, met := range map[string]bool{"^Ready$": true, "^100%$": true, `50%\r`: true, "50%.*Ready": true, "^0%": false, "^$": false} {
+		w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilMatch, Match: match, Command: command.ID})
+		if err != nil || w.Met != met {
+			t.Errorf("Wait for %q = %v, %q, %v", match, w.Met, w.Line, err)
+		}
+	}
+	// All but the last word is known, and what stands before the line.
+	since := command.From + int64(len(line)-len("Ready"))
+	for match, met := range map[string]bool{"^Ready$": true, "^100%": false} {
+		if w, err := c.Matched(t.Context(), command, api.Wait{Match: match, Since: since}); err != nil || w.Met != met {
+			t.Errorf("Matched %q = %v, %q, %v", match, w.Met, w.Line, err)
+		}
+	}
+	o, err := c.Output(t.Context(), s.ID, api.Query{Command: command.ID, Grep: "^Ready$"})
+	if err != nil || o.Matches != 1 {
+		t.Errorf("Output = %+v, %v", o, err)
+	}
+}
+
 // A line matches as it is read, whatever colours it has.
 func TestMatchReadsColors(t *testing.T) {
 	c := start(t, daemon.Config{})("")
