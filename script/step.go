@@ -317,21 +317,24 @@ func numbers(list []int) string {
 	return strings.Join(words, " or ")
 }
 
-// mismatch returns what is wrong with a stream; empty if nothing is. What is
-// wanted is masked first: quoted, a secret is not known for one.
+// mismatch returns what is wrong with a stream; empty if nothing is. It is looked for
+// as it came, and as reports show it: without colours, and what a carriage return has
+// begun on a line of its own. What is wanted is masked first: quoted, a secret is not
+// known for one.
 func (h *hostRun) mismatch(m Match, got []byte, truncated bool) string {
 	note := ""
 	if truncated {
 		note = " (only its beginning and end were kept)"
 	}
 	text := string(got)
-	if want := h.expand(m.Contains); !strings.Contains(text, want) {
+	has := func(there func(text string) bool) bool { return there(text) || there(Plain(got)) }
+	if want := h.expand(m.Contains); !has(func(text string) bool { return strings.Contains(text, want) }) {
 		return fmt.Sprintf("does not contain %q%s", h.show(m.Contains), note)
 	}
 	if m.Matches != "" {
 		pattern := expand(m.Matches, func(name string) string { return regexp.QuoteMeta(h.values[name]) })
 		compiled, err := regexp.Compile(pattern)
-		if err != nil || !compiled.MatchString(strings.TrimRight(text, "\r\n")) {
+		if err != nil || !has(func(text string) bool { return compiled.MatchString(strings.TrimRight(text, "\r\n")) }) {
 			return fmt.Sprintf("does not match %q%s", h.show(m.Matches), note)
 		}
 	}
