@@ -51,7 +51,8 @@ type authenticator struct {
 	troubled  int      // problems with keys up to then
 	gathered  bool     // keys were looked for
 	password  bool     // Config.Password was shown
-	said      string   // by the server, with no question
+	said      string   // by the server, with no question, once something was shown to it
+	notice    string   // by the server before that, as to everyone
 	methods   map[string]bool
 	abandoned error // a secret could not be had, or a question went unanswered
 }
@@ -61,6 +62,18 @@ func newAuthenticator(ctx context.Context, config *Config, clock *clock, w *wire
 		ctx: ctx, config: config, clock: clock, wire: w, methods: map[string]bool{},
 		keys: keyring{ctx: ctx, config: config, clock: clock},
 	}
+}
+
+// hear is x/crypto's BannerCallback. sshd says so, too, what PAM has against an account.
+func (a *authenticator) hear(text string) error {
+	switch text = cut(text); {
+	case text == "":
+	case len(a.offered) == 0:
+		a.notice = text
+	default:
+		a.said = text
+	}
+	return nil
 }
 
 // close ends the connection to the agent.
@@ -184,7 +197,7 @@ func (a *authenticator) ask(q Question) (string, error) {
 
 func (a *authenticator) interaction() error {
 	return a.config.failure(codeInteraction, nil, "run it at a terminal, or give the account a key or a password by reference",
-		"the server wants %s, and nobody is there to answer", list(a.allowed, " or "))
+		"the server wants %s, and nobody is there to answer%s", list(a.allowed, " or "), itSaid(a.said))
 }
 
 // unanswered is the error for a round of questions that nobody is there to answer. It
@@ -232,7 +245,7 @@ func (a *authenticator) failure() error {
 		hint = "check user and password; the server's log has the reason"
 	}
 	return c.failure(codeRejected, nil, hint,
-		"authentication as %s refused: tried %s; the server accepts %s", c.User, a.tried(), list(a.allowed, ", "))
+		"authentication as %s refused: tried %s; the server accepts %s%s", c.User, a.tried(), list(a.allowed, ", "), itSaid(a.said))
 }
 
 // tried says what was shown to the machine, and what not.

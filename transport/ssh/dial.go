@@ -255,6 +255,7 @@ func (h *handshake) client(ctx context.Context) *gossh.ClientConfig {
 		HostKeyAlgorithms: h.pins.algorithms(),
 		HostKeyCallback:   h.checker(c.HostKeys.Callback(ctx)),
 		AuthCallback:      h.auth.next,
+		BannerCallback:    h.auth.hear,
 	}
 }
 

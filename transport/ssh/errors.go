@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,9 +169,9 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 		return typed // host key and authentication know best themselves
 	}
 	phase := h.phase()
-	said := ""
-	if text := h.wire.preamble(); text != "" {
-		said = fmt.Sprintf("; it said %q", text)
+	said := itSaid(h.wire.preamble())
+	if phase == phaseAuth {
+		said = itSaid(cmp.Or(h.auth.said, h.auth.notice))
 	}
 	var common *gossh.AlgorithmNegotiationError
 	switch {
@@ -192,6 +193,14 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log", "%s: %s", phase, cut(trimmed(err)))
 	}
 	return c.failure(codeHandshake, &phaseError{phase, err}, "is this an SSH server?", "%s: %s%s", phase, cut(trimmed(err)), said)
+}
+
+// itSaid is the end of a message, about what a server has said.
+func itSaid(text string) string {
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("; it said %q", text)
 }
 
 // hintsLate are for the phases that took too long.

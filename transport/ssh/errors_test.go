@@ -36,7 +36,7 @@ func TestWordsOfAServer(t *testing.T) {
 	t.Cleanup(func() { far.Close(); near.Close() })
 	banner := newWire(near)
 	shake := func(trusted bool, err error) error {
-		h := &handshake{config: c, wire: banner}
+		h := &handshake{config: c, wire: banner, auth: &authenticator{said: cut(endless)}}
 		h.trusted.Store(trusted)
 		return h.failure(t.Context(), err)
 	}
