@@ -109,10 +109,15 @@ func (c *Config) dialError(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return c.failure(codeRefused, err, "nothing listens on this port: check the port, and whether sshd runs",
 			"connection refused")
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case exhausted(err):
 		return c.failure(codeLimit, err, "this machine or its limits (ulimit -n) let no more connections be opened", "%s", reason(err))
 	}
 	return c.failure(codeUnreachable, err, "check the network: route, VPN, jump", "%s", reason(err))
+}
+
+// exhausted reports whether err is that this process, or this machine, has no descriptor left.
+func exhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // lookupError says why nobody knows whether this machine's name resolves.

@@ -127,21 +127,24 @@ func (h *HostKeys) files() []string {
 }
 
 // load reads the lines about this host. A file that cannot be read is passed
-// over with a warning, as ssh does it, with what it may revoke.
-func (h *HostKeys) load(lookups []lookup) []*knownHost {
+// over with a warning, as ssh does it, with what it may revoke. The error is that
+// no descriptor was left for one: the next moment it may say something else.
+func (h *HostKeys) load(lookups []lookup) (entries []*knownHost, lack error) {
 	names := make([]string, len(lookups))
 	for i, l := range lookups {
 		names[i] = l.name
 	}
-	var entries []*knownHost
 	for _, file := range h.files() {
 		found, err := readKnownHosts(file, names, func(place, what string) { h.warn(place + ": " + what) })
-		if err != nil {
+		switch {
+		case exhausted(err):
+			lack = err
+		case err != nil:
 			h.warn("known_hosts: " + err.Error())
 		}
 		entries = append(entries, found...)
 	}
-	return entries
+	return entries, lack
 }
 
 func (h *HostKeys) warn(msg string) {

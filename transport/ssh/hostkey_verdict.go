@@ -20,6 +20,7 @@ const (
 	keyChanged
 	keyRevoked
 	keyUnchecked // whether it is revoked cannot be told
+	keyUnread    // this process has no descriptor left to find out
 	keyNotPinned
 )
 
@@ -30,7 +31,7 @@ type verdict struct {
 	entry *knownHost      // what contradicts or revokes it
 	// cert is why a certificate of a known authority does not count; nil else.
 	cert error
-	// unchecked is why it cannot be told whether the key is revoked; nil else.
+	// unchecked is why it cannot be told whether the key is revoked, or known; nil else.
 	unchecked error
 }
 
@@ -46,6 +47,8 @@ func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
 		conflict = "revoked by " + v.entry.place()
 	case v.kind == keyUnchecked:
 		conflict = "not checked against " + h.Revoked
+	case v.kind == keyUnread:
+		conflict = "not checked"
 	case v.kind == keyNotPinned:
 		conflict = "not pinned"
 	case v.kind == keyChanged && v.entry.key.Type() != v.key.Type():
@@ -61,7 +64,7 @@ func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
 // pinned. It is nil for any other key.
 func (h *HostKeys) Refused(key gossh.PublicKey) error {
 	switch v := h.judge(plainKey(key)); v.kind {
-	case keyRevoked, keyUnchecked, keyNotPinned:
+	case keyRevoked, keyUnchecked, keyUnread, keyNotPinned:
 		return h.refusal(v)
 	}
 	return nil
@@ -71,7 +74,8 @@ func (h *HostKeys) Refused(key gossh.PublicKey) error {
 // host which is none of these.
 func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
 	lookups := h.lookups()
-	for _, e := range h.load(lookups) {
+	entries, _ := h.load(lookups)
+	for _, e := range entries {
 		if e.marker == markNone && e.own(lookups) &&
 			!slices.ContainsFunc(keys, func(key gossh.PublicKey) bool { return sameKey(plainKey(key), e.key) }) {
 			places = append(places, e.place())
@@ -83,10 +87,17 @@ func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
 // judge looks a key up. It writes nothing and asks nobody.
 func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 	lookups := h.lookups()
-	entries := h.load(lookups)
+	entries, lack := h.load(lookups)
 	cert, isCert := key.(*gossh.Certificate)
 	v := verdict{key: plainKey(key)}
 	revoked, unchecked := h.revoked()
+	if exhausted(unchecked) {
+		lack = unchecked
+	}
+	if lack != nil {
+		v.kind, v.unchecked = keyUnread, lack
+		return v
+	}
 	for _, e := range slices.Concat(revoked, entries) {
 		if e.marker == markRevoked && (sameKey(e.key, v.key) || isCert && sameKey(e.key, cert.SignatureKey)) {
 			v.kind, v.entry = keyRevoked, e
@@ -254,6 +265,13 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 			Code:    codeHostKeyRevoked,
 			Message: fmt.Sprintf("ssh: host key of %s may be revoked: RevokedHostKeys %v", name, v.unchecked),
 			Hint:    "the file has to be readable and a list of public keys, one a line",
+			Err:     v.unchecked,
+		}
+	case keyUnread:
+		return &transport.Error{
+			Code:    codeLimit,
+			Message: fmt.Sprintf("ssh: host key of %s was not checked: %v", name, v.unchecked),
+			Hint:    "this machine or its limits (ulimit -n) let no more files be opened",
 			Err:     v.unchecked,
 		}
 	case keyChanged:

@@ -100,7 +100,7 @@ func (h *HostKeys) revoked() (entries []*knownHost, err error) {
 	}
 	f, err := openKeys(h.Revoked)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s", h.Revoked, reason(err))
+		return nil, fmt.Errorf("%s: %w", h.Revoked, phrase.WithoutPath(err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(f)
