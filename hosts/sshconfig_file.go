@@ -231,13 +231,19 @@ func (s *sshScan) include(pattern, dir string, at scope) error {
 	return nil
 }
 
+// globForm brings a pattern into the form of [phrase.Glob]. A ] that comes first is one of
+// the class. So is ^ in [^x], for ssh brings a glob of its own (openbsd-compat/glob.c).
+var globForm = strings.NewReplacer(
+	"[:digit:]", "0-9", "[:lower:]", "a-z", "[:upper:]", "A-Z", "[:alpha:]", "A-Za-z", "[:alnum:]", "0-9A-Za-z", "[:xdigit:]", "0-9A-Fa-f",
+	"[[]", `[\[]`, "[]", `[\]`, "[!]", `[!\]`, "[^", `[\^`,
+)
+
 // expand returns what an absolute pattern stands for, in order. As for glob(3), and unlike
-// [filepath.Glob], a dot at the beginning of a name is matched by a dot alone. In [^x], ^ is
-// one of the two, for ssh brings a glob of its own (openbsd-compat/glob.c).
+// [filepath.Glob], a dot at the beginning of a name is matched by a dot alone.
 func expand(pattern string) ([]string, error) {
 	found := []string{"/"}
 	for element := range strings.SplitSeq(strings.Trim(filepath.Clean(pattern), "/"), "/") {
-		element = strings.ReplaceAll(element, "[^", `[\^`)
+		element = globForm.Replace(element)
 		if _, err := phrase.Glob(element, ""); err != nil {
 			return nil, err
 		}

@@ -91,6 +91,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"include several", "Include " + dir + "/none/*.conf \"" + dir + "/sub/2.conf\" " + dir + "/sub/1.conf\n", "inc1 inc2 plain"},
 		{"include of what is hidden", "Include " + dir + "/sub/.[!4]*\nInclude " + dir + "/[!t]ub/[!2]*.conf\n", "hidden inc1 inc2"},
 		{"include of a class with ^", "Include " + dir + "/sub/[^1].conf\nInclude " + dir + "/[^s]ub/2.conf\n", "inc1 inc2 plain"},
+		{"include of other classes", "Include " + dir + "/sub/[]2].conf\nInclude " + dir + "/[[:alpha:]]ub/[![:upper:]2]*.conf\nInclude " + dir + "/[!]]u[[]b/1.conf\n", "inc1 inc2 plain"},
 		{"include in a match", "Match host inc2\n Include " + dir + "/sub/*\n", "inc1 inc2 plain"},
 		{"include below files", "Include " + dir + "/sub/*/old\n", "inc1 plain"},
 	}
