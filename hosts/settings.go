@@ -145,7 +145,7 @@ func (p *settingsParser) keys() {
 		// The variable names the socket, unlike ${VAR} inside a path.
 		p.s.Agent = cmp.Or(Agent(os.Getenv(socket[1:])), AgentNone)
 	default:
-		path, ok := p.path(socket)
+		path, ok := p.file("identityagent")
 		if !ok {
 			return
 		}
@@ -167,7 +167,7 @@ func (p *settingsParser) trust() error {
 	if file := p.first("revokedhostkeys"); file != "" && !strings.EqualFold(file, "none") {
 		// One whose name cannot be told is not left out: whoever reads it refuses.
 		p.s.RevokedHostKeys = file
-		if path, ok := p.path(file); ok {
+		if path, ok := p.file("revokedhostkeys"); ok {
 			p.s.RevokedHostKeys = path
 		}
 	}

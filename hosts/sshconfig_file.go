@@ -58,7 +58,7 @@ type sshScan struct {
 	name     string // as it was given: Host lines match this
 	local    string // the local user
 	values   map[string][]string
-	lists    map[string][][]string // of [isFileList]: what each line says, whether or not it applies
+	lists    map[string][][]string // of [isFileList] and [isFile]: what each line says, whether or not it applies
 	named    bool                  // a Host line named it, or may have
 	aliases  []string              // names that Host lines spell out
 	warnings []string
@@ -183,7 +183,7 @@ func (s *sshScan) line(keyword, rest, dir string, at scope) error {
 	if err != nil && !raw {
 		return err
 	}
-	if isFileList(keyword) {
+	if isFileList(keyword) || isFile(keyword) {
 		s.lists[keyword] = append(s.lists[keyword], args)
 	}
 	switch {

@@ -11,6 +11,26 @@ func isFileList(keyword string) bool {
 	return keyword == "userknownhostsfile" || keyword == "globalknownhostsfile"
 }
 
+// isFile reports whether a keyword has one file, which some versions of ssh -G print as it
+// is written, and others expanded.
+func isFile(keyword string) bool {
+	return keyword == "identityagent" || keyword == "revokedhostkeys"
+}
+
+// file reads the path under a keyword of [isFile]. A % that ssh has left in it when it
+// expanded the path stands for itself.
+func (p *settingsParser) file(key string) (string, bool) {
+	value := p.first(key)
+	if p.written != nil && strings.Contains(value, "%") {
+		lines, err := p.written(key)
+		asWritten := func(words []string) bool { return len(words) == 1 && words[0] == value }
+		if err == nil && !slices.ContainsFunc(lines, asWritten) {
+			return value, true
+		}
+	}
+	return p.path(value)
+}
+
 // split makes the words of a list of files out of what ssh -G prints, which is the
 // paths without quotes: one with a blank in it looks like two. What is printed is
 // what a line of the files says, expanded, so the words are those of that line. A

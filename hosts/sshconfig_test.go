@@ -73,6 +73,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"host keys", "Host a\n UserKnownHostsFile ~/k1 /k2\n GlobalKnownHostsFile /g1 /g2\n HostKeyAlias alias\n HashKnownHosts yes\n StrictHostKeyChecking accept-new\nHost b\n UserKnownHostsFile none\n StrictHostKeyChecking no\nHost c\n StrictHostKeyChecking yes\nHost d\n StrictHostKeyChecking ask\n", "a b c d"},
 		{"paths with blanks", "Host a\n UserKnownHostsFile \"/x y/k 1\" '/z' ~/\"k  2\"\n GlobalKnownHostsFile /g\\ y/k\nHost b c\n UserKnownHostsFile \"%d/x %n\" ~/k\nHost c\n UserKnownHostsFile /x y/k\n GlobalKnownHostsFile \"${GWTEST_BLANK}/g\" /h\nHost d\n UserKnownHostsFile \"/with blank\"\nHost *\n UserKnownHostsFile /k1 /k2\n", "a b c d e"},
 		{"paths with a percent", "Host a\n UserKnownHostsFile /100%%/k\nHost b\n UserKnownHostsFile /%%h ~/%n\nHost c\n UserKnownHostsFile \"/x y\" /%%k\nHost *\n UserKnownHostsFile \"/a b\"\n", "a b c d"},
+		{"files with a percent", "Host a\n IdentityAgent /%%h/%n\n RevokedHostKeys /%%h/%n\nHost b\n IdentityAgent ~/%%s\n RevokedHostKeys ~/%%\nHost c\n IdentityAgent \"/x y/${GWTEST_KEYS}%%\"\n", "a b c"},
 		{"alias", "Host a\n HostKeyAlias Farm\n UserKnownHostsFile /%k\n", "a"},
 		{"revoked host keys", "Host a\n RevokedHostKeys ~/revoked\nHost b\n RevokedHostKeys none\n", "a b c"},
 		{"times", "Host a\n ConnectTimeout 90\n ServerAliveInterval 1m30s\nHost b\n ConnectTimeout 1h1m\n ServerAliveInterval 0\nHost c\n ConnectTimeout none\n", "a b c"},
