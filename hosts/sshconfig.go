@@ -100,6 +100,11 @@ func (c *SSHConfig) Resolve(ctx context.Context, name string, given Given) (Sett
 	if errors.Is(err, errNoSSH) {
 		return NewSSHConfig(c.file, "").Resolve(ctx, name, given)
 	}
+	if errors.Is(err, context.DeadlineExceeded) { // ssh waits for who writes a FIFO
+		if _, unread := c.scan(name, given); unread != nil {
+			return Settings{}, unread
+		}
+	}
 	if err != nil {
 		return Settings{}, err
 	}
@@ -162,8 +167,12 @@ func (c *SSHConfig) ask(ctx context.Context, file, name string, given Given) (ma
 	args = append(args, given.options()...)
 	stdout, stderr, err := printed.By(exec.CommandContext(ctx, c.ssh, append(args, "--", name)...))
 	if err != nil {
+		hint := ""
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			hint = "a Match exec may keep it waiting, or a name server that CanonicalizeHostname asks: try it by hand"
 		}
 		why := firstLine(string(stderr), err)
 		// A container may run as an account that is nowhere written down: ssh does nothing
@@ -171,7 +180,7 @@ func (c *SSHConfig) ask(ctx context.Context, file, name string, given Given) (ma
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(why, "No user exists for uid ") {
 			return nil, errNoSSH
 		}
-		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + why, Err: err}
+		return nil, &Error{Code: codeInventory, Message: "ssh -G " + name + ": " + why, Hint: hint, Err: err}
 	}
 	values := make(map[string][]string)
 	for line := range strings.Lines(string(stdout)) {

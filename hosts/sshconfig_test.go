@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -327,6 +328,21 @@ func TestSSHConfigEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	if _, err := hosts.NewSSHConfig("", program).Resolve(ctx, "a", hosts.Given{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Resolve: %v, want the deadline", err)
+	}
+}
+
+// What keeps ssh waiting is told where it can be told, as a FIFO that nobody writes.
+func TestSSHConfigSaysWhyItTakesLong(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := writeFile(t, filepath.Join(dir, "config"), "Include "+fifo+"\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := hosts.NewSSHConfig(file, sshPath(t)).Resolve(ctx, "a", hosts.Given{}); err == nil || !strings.Contains(err.Error(), fifo+": a FIFO") {
+		t.Errorf("Resolve: %v, want that it is a FIFO", err)
 	}
 }
 
