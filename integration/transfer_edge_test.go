@@ -118,6 +118,31 @@ func TestTransferOntoItself(t *testing.T) {
 	})
 }
 
+// A symlink that leads nowhere is replaced as any other, also one that leads to itself.
+func TestTransferInPlaceOfALoop(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		there := t.TempDir()
+		path := write(t, t.TempDir()+"/f", "f", 0o644)
+		if err := errors.Join(os.Symlink("loop", there+"/loop"), os.Symlink("nowhere", there+"/gone")); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"loop", "gone"} {
+			c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there + "/" + name, DryRun: true}
+			if r := run(t, c); !r.OK() {
+				t.Errorf("dry run: %+v", r)
+			}
+			c.DryRun = false
+			if r := run(t, c); !r.OK() {
+				t.Errorf("%+v", r)
+			}
+			if info, err := os.Lstat(there + "/" + name); err != nil || !info.Mode().IsRegular() {
+				t.Errorf("%s: %v, %v", name, info, err)
+			}
+		}
+		holds(t, there, "gone", "loop")
+	})
+}
+
 // Who may put files into a directory must not own what a copy goes on with.
 func TestTransferForeignPart(t *testing.T) {
 	if os.Getuid() != 0 {

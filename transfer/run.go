@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sync/semaphore"
 
@@ -130,7 +131,7 @@ func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error
 		return false, true, refuse(codeNotDirectory, "", "%s is no directory", name)
 	case err == nil:
 		return false, true, nil
-	case !errors.Is(err, fs.ErrNotExist):
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ELOOP): // which is replaced as any symlink; sftp tells no difference
 		return false, false, err
 	case r.MakeInto:
 		return true, false, nil

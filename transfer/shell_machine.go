@@ -151,6 +151,8 @@ var said = []struct {
 	{"s a directory", syscall.EISDIR},
 	{"ot a directory", syscall.ENOTDIR},
 	{"ile exists", fs.ErrExist},
+	{"levels of symbolic links", syscall.ELOOP},
+	{"ymbolic link loop", syscall.ELOOP}, // musl
 }
 
 // spoken is the error that a program's words stand for: those at the end of a line,
