@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -18,11 +19,14 @@ func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
 		return true, nil
 	}
 	perm := t.info.Mode.Perm()
-	if err := w.To.Mkdir(ctx, t.to, perm|0o700); err != nil {
-		if there, failed := w.isDir(ctx, t); there || failed != nil { // another copy has made it meanwhile
-			return false, failed
+	made := w.To.Mkdir(ctx, t.to, perm|0o700)
+	if made != nil {
+		if there, err := w.isDir(ctx, t); !there || err != nil {
+			return false, cmp.Or(err, made)
 		}
-		return false, err
+		if !errors.Is(made, fs.ErrPermission) { // another copy has made it meanwhile
+			return false, nil
+		}
 	}
 	w.count(&w.report.Dirs, 1)
 	if perm&0o700 != 0o700 && !w.Preserve { // it is to have less than it needs while it is filled
@@ -83,7 +87,8 @@ func (r *run) finishDirs(ctx context.Context) {
 	}
 	for depth := deepest; depth >= 0; depth-- {
 		forAll(byDepth[depth], func(_ int, dir string) {
-			if err := r.To.Chattr(ctx, dir, r.attrs[dir]); err != nil {
+			err := r.To.Chattr(ctx, dir, r.attrs[dir])
+			if err != nil && (r.Preserve || !errors.Is(err, fs.ErrPermission)) { // a disk such as FAT has the same ones for all
 				r.failed(ctx, dir, dir, err)
 			}
 		})

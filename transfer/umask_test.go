@@ -71,3 +71,29 @@ func TestFixedPermissions(t *testing.T) {
 		t.Errorf("left behind: %.300s", got)
 	}
 }
+
+// TestFixedPermissionsOfDirectories: a directory has those of such a disk, whatever those of
+// its source are, unless they are to be kept.
+func TestFixedPermissionsOfDirectories(t *testing.T) {
+	memory := sftp.InMemHandler()
+	memory.FileCmd = fixed{memory.FileCmd}
+	r := over(t, memory)
+	for _, mode := range []fs.FileMode{0o700, 0o555, 0o500} {
+		from, into := t.TempDir(), fmt.Sprintf("/%03o", mode)
+		if err := os.WriteFile(from+"/f", []byte("f"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(from, mode); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Chmod(from, 0o700) })
+		c := Copy{From: &Local{}, To: r, Paths: []string{from}, Into: into, Recursive: true}
+		if report := c.Run(t.Context()); !report.OK() || report.Dirs != 1 || report.Files != 1 {
+			t.Errorf("%s: %+v", into, report)
+		}
+		c.Into, c.Preserve = into+"-kept", true
+		if err := onlyProblem(t.Context(), &c); gateway.Code(err) != codePermission {
+			t.Errorf("%s with -p: %v", into, err)
+		}
+	}
+}
