@@ -43,9 +43,12 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
 	s.session.Command, s.session.State = c, api.Running
 	s.timer.Stop()
+	begun := *c
+	s.mu.Unlock() // a disk may hang, and others only want to know what runs
+	s.save(begun)
+	s.mu.Lock()
 	s.noteLocked("started", c)
 	s.daemon.events.publish("state", s.infoLocked())
-	s.save(*c)
 	s.daemon.commands.Add(1)
 	go s.work(ctx, c, r) // ends with the command
 	return c, nil
@@ -83,12 +86,15 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 			s.daemon.config.Log.Info("reopen", "session", c.Session, "error", err)
 		}
 	}
+	done := s.outcome(c, result, fresh != nil)
+	s.save(done) // before anybody is told, and without the lock, as above
 	fresh = s.lockFor(fresh)
 	defer s.mu.Unlock()
-	s.stop()
-	result.Reopened = fresh != nil
-	s.runs, s.ending = false, result.Ended && fresh == nil && s.resets == 0
-	s.ended(c, result)
+	done.Result.Reopened = fresh != nil
+	done.Ended = s.endsLocked(result, fresh != nil)
+	s.runs, s.ending = false, done.Ended
+	*c = done
+	s.ended(c)
 	if all && c.To-c.From == int64(len(said.stdout)+len(said.stderr)) {
 		s.last = said
 	}
@@ -105,20 +111,36 @@ func (s *live) started() {
 	s.changed.ring()
 }
 
-// ended notes a command's result. The session is locked.
-func (s *live) ended(c *api.Command, result gateway.Result) {
+// outcome ends a command for the shell, and returns it with its result. Others still
+// see it run.
+func (s *live) outcome(c *api.Command, result gateway.Result, reopened bool) api.Command {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stop()
 	s.sudoAsks = nil
-	c.Result, c.State, c.Prompt, c.To, c.Ended = &result, string(result.Verdict), nil, int64(s.log.End()), s.ending
+	result.Reopened = reopened
+	done := *c
+	done.Result, done.State, done.Prompt, done.To = &result, string(result.Verdict), nil, int64(s.log.End())
+	done.Ended = s.endsLocked(result, reopened)
 	if result.ExitCode >= 0 {
-		c.ExitCode = &result.ExitCode
+		done.ExitCode = &result.ExitCode
 	}
+	done.Why = whyDropped(s.log, done.From, done.To)
+	return done
+}
+
+// endsLocked reports whether a command's end is the session's.
+func (s *live) endsLocked(result gateway.Result, reopened bool) bool {
+	return result.Ended && !reopened && s.resets == 0
+}
+
+// ended tells of a command's result. The session is locked.
+func (s *live) ended(c *api.Command) {
 	s.session.State = api.Idle
 	s.use()
-	if result.Cwd != "" {
-		s.session.Cwd = result.Cwd
+	if c.Result.Cwd != "" {
+		s.session.Cwd = c.Result.Cwd
 	}
-	c.Why = whyDropped(s.log, c.From, c.To)
-	s.save(*c)
 	s.startTimer()
 	s.noteLocked("result", c)
 	s.daemon.events.publish("state", s.infoLocked())

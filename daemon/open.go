@@ -204,8 +204,10 @@ const restTime = 10 * time.Second
 // startTimer comes when a session becomes idle. It is locked.
 func (s *live) startTimer() { s.timer.Reset(min(restTime, time.Duration(s.session.TTL))) }
 
-// expire closes the session once it has been idle for its TTL.
+// expire closes the session once it has been idle for its TTL. Its transcript rests,
+// without the lock: to close a file may take as long as to write it.
 func (s *live) expire() {
+	s.log.Rest()
 	reason := fmt.Sprintf("idle for %v", time.Duration(s.session.TTL))
 	if s.expired(reason) {
 		s.close(reason)
@@ -221,7 +223,6 @@ func (s *live) expired(reason string) bool {
 	case s.runs || s.holder != "" || s.closing != "":
 		return false // their ends set the timer
 	case left > 0:
-		s.log.Rest()
 		s.timer.Reset(left)
 		return false
 	}
