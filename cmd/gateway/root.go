@@ -34,10 +34,6 @@ type app struct {
 	gateway atomic.Pointer[gateway.Gateway] // what a second signal closes
 	warm    borrower                        // for open; nil: every connection is one's own
 
-	// parting is what there is to say when a signal ends the process while
-	// something goes on elsewhere.
-	parting atomic.Pointer[func()]
-
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
 	oneHost bool
@@ -57,7 +53,8 @@ type app struct {
 	leaving atomic.Pointer[func(status int)]
 	// forgetting: it was said that a run is not remembered.
 	forgetting sync.Once
-	// givenUp is closed when nobody waits any more for what runs on many hosts.
+	// givenUp is closed when nobody waits any more for what runs on many hosts, or
+	// in a session.
 	givenUp chan struct{}
 }
 

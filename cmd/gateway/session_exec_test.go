@@ -75,7 +75,7 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 			}
 		}
 		if len(test.signals) > 1 {
-			p.expect("gateway: the command goes on\r\nhint: its id is s-")
+			p.expect(", and the command goes on\r\nhint: its id is s-")
 		}
 		_ = p.cmd.Wait()
 		if got := p.cmd.ProcessState.ExitCode(); !slices.Contains(test.statuses, got) {
@@ -92,6 +92,62 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 			t.Errorf("%v: the output is %q", test.signals, out)
 		}
 	}
+}
+
+// Signals end a call that the daemon tells nothing any more, and a program is told that
+// the command may run, or that it goes on.
+func TestSessionCommandOfASilentDaemon(t *testing.T) {
+	leaves := func(t *testing.T, p *person, verdict, code string) {
+		t.Helper()
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+			if err := p.cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.expect(`"verdict":"` + verdict + `"`)
+		p.expect(`"code":"` + code + `"`)
+		_ = p.cmd.Wait()
+		if got := p.cmd.ProcessState.ExitCode(); got != 130 && got != 143 { // each may be the second to arrive
+			t.Errorf("status %d", got)
+		}
+	}
+	t.Run("whose disk hangs", func(t *testing.T) {
+		home := daemonHome(t)
+		dirs, err := filepath.Glob(filepath.Join(home, ".local", "state", "gateway", "sessions", "*"))
+		if err != nil || len(dirs) != 1 {
+			t.Fatal(dirs, err)
+		}
+		record := filepath.Join(dirs[0], "commands.jsonl")
+		if err := syscall.Mkfifo(record, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := atHome(t, home, "session", "exec", "work", "-o", "json", "true")
+		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(gatewayIn(t, home, "session", "list"), " running "); {
+			if time.Now().After(deadline) {
+				t.Fatal("the daemon has not got the command")
+			}
+		}
+		leaves(t, p, "unknown", "link.lost")
+		disk, err := os.OpenFile(record, os.O_RDWR, 0) // the daemon can end
+		if err != nil {
+			t.Fatal(err)
+		}
+		disk.Close()
+	})
+	t.Run("that is stopped", func(t *testing.T) {
+		home := daemonHome(t)
+		hello, err := client.At(filepath.Join(home, "run", "s"), "").Hello(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := atHome(t, home, "session", "exec", "work", "-o", "jsonl", "sleep 60")
+		p.expect(`"event":"start"`)
+		if err := syscall.Kill(hello.PID, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(hello.PID, syscall.SIGCONT) })
+		leaves(t, p, "running", "cmd.interrupted")
+	})
 }
 
 func TestSessionCommandOnTerminal(t *testing.T) {

@@ -61,6 +61,13 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a signal is for the command
 	defer cancel()
+	go func() { // ends with requests
+		select {
+		case <-e.app.givenUp: // nobody waits for the daemon any more
+			cancel()
+		case <-requests.Done():
+		}
+	}()
 	left := make(chan struct{})
 	e.typing = e.run.TTY && !e.waits && isTerminal(os.Stdin) && e.app.config.Output == "text"
 	if e.typing {
@@ -97,7 +104,13 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 				e.interrupt(requests, e.stopped)
 			}
 		case err := <-ended:
-			return e.lost(err)
+			switch {
+			case requests.Err() == nil:
+				return e.lost(err)
+			case e.command == nil:
+				return e.left(errLeftEarly)
+			}
+			return e.left(e.goesOn(context.Cause(ctx)))
 		}
 	}
 }
@@ -178,8 +191,7 @@ func (e *execution) press(ctx context.Context, keys []byte) error {
 	return e.client.Send(ctx, e.session, api.Input{Data: keys, Command: e.command.ID})
 }
 
-// started notes what runs, and what is to be said if this call leaves it. What
-// was typed up to now is for the command.
+// started notes what runs. What was typed up to now is for the command.
 func (e *execution) started(ctx context.Context, c *api.Command) {
 	e.command = c
 	if e.typing {
@@ -187,14 +199,17 @@ func (e *execution) started(ctx context.Context, c *api.Command) {
 	}
 	e.show.on(c.Host)
 	e.show.started()
-	say := func() { e.app.out.say("gateway: the command goes on\nhint: " + e.goOn()) }
-	e.app.parting.Store(&say)
 	if e.waits {
 		e.late = time.After(e.wait)
 	}
 	if e.stopped != "" {
 		e.interrupt(ctx, e.stopped)
 	}
+}
+
+// goesOn is the error of a call that signals have ended before its command has.
+func (e *execution) goesOn(cause error) error {
+	return &transport.Error{Code: "cmd.interrupted", Message: cause.Error() + ", and the command goes on", Hint: e.goOn(), Err: cause}
 }
 
 // goOn says how to come back to the command.

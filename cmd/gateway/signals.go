@@ -103,7 +103,7 @@ const hurry = time.Second
 
 // leave hangs up and ends the process, in no time if there is one more signal.
 // What runs ends by that, and says what is known of it; on many hosts it waits for
-// none of them any more after half of the time.
+// none of them any more after half of the time, and in a session at once.
 func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) {
 	hungUp := make(chan struct{})
 	go func() { // ends with the process
@@ -112,13 +112,14 @@ func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) 
 			g.Close()
 		}
 	}()
-	many, over := a.leaving.Load(), hungUp
+	many, over, patient := a.leaving.Load(), hungUp, hurry/2
 	if many != nil {
 		over = nil // it comes to its end, and that is done
 	} else {
 		a.left.Store(int32(status))
+		patient = 0
 	}
-	half, whole := time.After(hurry/2), time.After(hurry)
+	half, whole := time.After(patient), time.After(hurry)
 	for waiting := true; waiting; {
 		select {
 		case <-half:
@@ -137,9 +138,6 @@ func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) 
 		(*many)(status)
 	}
 	a.console.restore()
-	if say := a.parting.Load(); say != nil {
-		(*say)()
-	}
 	os.Exit(status)
 }
 
