@@ -124,7 +124,7 @@ func (s *Session) frame(r *run) frame {
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: r.resets,
-		limited: limited, typed: s.left || limited, rest: r.rest,
+		limited: limited, typed: s.left || limited, tty: s.tty, rest: r.rest,
 	}
 	if mentions(command.Text, asksStatus, "?", "exit", "return") {
 		f.status = s.status

@@ -54,6 +54,8 @@ type frame struct {
 	modes bool
 	// reopen: what is exported is kept for Session.Reopen.
 	reopen bool
+	// tty is the terminal's own name: a shell that reads /dev/tty does so for its command.
+	tty string
 	// rest is the nonce of what reads the rest of what was typed, if that is to be
 	// read; see discard.
 	rest string
@@ -148,6 +150,9 @@ func (f frame) after() string {
 	modes := ""
 	if f.modes {
 		modes = resetModes + ";"
+	}
+	if f.command.TTY && f.dialect.reopen != "" {
+		modes = fmt.Sprintf(f.dialect.reopen, quote(f.tty)) + modes
 	}
 	if f.loud {
 		return f.dialect.regain + modes + f.dialect.behind() + prompt(f.nonce) + ";"

@@ -102,6 +102,9 @@ type dialect struct {
 	// in an exec, as that of bash -ic does, or is killed, leaves it so: a shell that does
 	// not control jobs then reads EIO, and leaves.
 	regain string
+	// reopen stands behind the marks of a text on the terminal, which may have left the
+	// shell's own input non-blocking: busybox ash takes that for its end, and dash speaks of it.
+	reopen string
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
 	// byWay is the cd of a shell for which "cd -" is no variable: it is led there by the

@@ -1,0 +1,39 @@
+package session_test
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"gateway/internal/sshdtest"
+	"gateway/session"
+)
+
+// nonblocking is a program that leaves a descriptor of its shell's so.
+func nonblocking(t *testing.T, fd string) string {
+	t.Helper()
+	if _, err := exec.LookPath("perl"); err != nil {
+		sshdtest.Skip(t, "%v", err)
+	}
+	return `perl -MFcntl -e 'open my $f, "+<&=", ` + fd + `; fcntl($f, F_SETFL, fcntl($f, F_GETFL, 0) | O_NONBLOCK)'`
+}
+
+// TestTerminalThatDoesNotBlock: a program that does without waits may leave the shell's own
+// input so, as one that is killed does.
+func TestTerminalThatDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for range 10 {
+			r := runCommand(t, s, session.Command{Text: nonblocking(t, "0"), TTY: true})
+			if r.Ended || len(r.Stdout) > 0 {
+				t.Fatalf("got %+v", r)
+			}
+			want(t, run(t, s, "sleep 0.01; echo on"), 0, "on\n", "")
+			// What reads commands from the terminal has it by the name that it came with.
+			r, err := s.Run(t.Context(), session.Command{Text: "sleep 0.01", TTY: true, Timeout: 10 * time.Second, Started: func() { go s.Interrupt(session.Int) }})
+			if r.Ended || r.Verdict == session.TimedOut {
+				t.Fatalf("got %+v, %v", r, err)
+			}
+		}
+	})
+}
