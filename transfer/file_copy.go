@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"math"
@@ -71,7 +70,12 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 		return n, err
 	}
 	f.checked = f.To.About().Via != viaLocal
-	committed, err = f.commit(ctx, part, unreadable)
+	committed, err = commit(ctx, f.To, f.to, part, unreadable)
+	if MayBeDone(err) {
+		f.count(&f.report.Unsure, 1)
+	} else if committed {
+		f.sweep(ctx)
+	}
 	return n, err
 }
 
@@ -94,24 +98,6 @@ func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string, att
 		err = f.To.Chattr(ctx, part, Attr{nil, attr.Accessed, attr.Modified})
 	}
 	return err
-}
-
-// commit gives the part its name, and reports whether it has that, or whoever removes it
-// would wait as long as for that.
-func (f *fileCopy) commit(ctx context.Context, part Part, unreadable bool) (done bool, err error) {
-	err = inPlace(f.To.About().Name, f.to, part.Commit(ctx))
-	done = err == nil || errors.Is(err, context.DeadlineExceeded)
-	if err == nil {
-		if unreadable {
-			err = hide(ctx, f.To, f.to)
-		}
-		f.sweep(ctx)
-	}
-	if unsure(err) {
-		err = mayBeDone(f.To, f.to, err)
-		f.count(&f.report.Unsure, 1)
-	}
-	return done, err
 }
 
 // abandon gives up a part of which n bytes have come now, and keeps one that can be gone on

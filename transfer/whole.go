@@ -61,10 +61,10 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		spec.Perm, spec.Final = onlyOwner, perm // which is set before it gets its name
 	}
 	part, err := m.Create(ctx, spec)
-	done := false // it has its name, or may have it
+	committed := false
 	if part != nil {
 		defer func() {
-			if err != nil && !done {
+			if err != nil && !committed {
 				part.Abandon(false)
 			}
 		}()
@@ -92,15 +92,22 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	committed, err = commit(ctx, m, path, part, unreadable)
+	return err
+}
+
+// commit gives a part its name, and then its last permissions. done reports whether it has
+// the name, or whoever removes it would wait as long as for that.
+func commit(ctx context.Context, m Machine, path string, part Part, unreadable bool) (done bool, err error) {
 	err = inPlace(m.About().Name, path, part.Commit(ctx))
-	done = err == nil || errors.Is(err, context.DeadlineExceeded) // what removes it would wait as long
+	done = err == nil || errors.Is(err, context.DeadlineExceeded)
 	if err == nil && unreadable {
 		err = hide(ctx, m, path)
 	}
 	if unsure(err) {
 		err = mayBeDone(m, path, err)
 	}
-	return err
+	return done, err
 }
 
 // readable returns the permissions that a file has until it has been compared, for
