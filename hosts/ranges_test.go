@@ -77,7 +77,7 @@ func TestFoldNames(t *testing.T) {
 // What is folded expands to the same set.
 func TestFoldNamesRoundTrip(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	formats := []string{"web%d", "web%02d", "web%03d.eu1.example.com", "r%[1]d-n%[2]d", "r%02[1]d-n%03[2]d", "x", "%d", "v%d.%d"}
+	formats := []string{"web", "web%d", "web%02d", "web%03d.eu1.example.com", "r%[1]d-n%[2]d", "r%02[1]d-n%03[2]d", "db-", "db-%02d", "x", "%d", "v%d.%d"}
 	for range 2000 {
 		set := make(map[string]bool)
 		var names []string
