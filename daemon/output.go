@@ -222,7 +222,7 @@ func streamsNamed(name string) ([]transcript.Stream, error) {
 }
 
 func page(view transcript.View, from transcript.Cursor, limit int) (api.Output, error) {
-	kept, _, err := view.Count()
+	kept, err := view.Count()
 	if err != nil {
 		return api.Output{}, recordError(err)
 	}

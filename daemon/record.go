@@ -215,7 +215,7 @@ func concluded(s api.Session, c api.Command, log *transcript.Log) api.Command {
 
 // countOf returns how many bytes of a stream there are of a command.
 func countOf(log *transcript.Log, c api.Command, from session.Stream) int64 {
-	kept, _, _ := log.View(transcript.Cursor(c.From), transcript.Cursor(c.To), transcript.Stream(from)).Count() // what can be read counts
+	kept, _ := log.View(transcript.Cursor(c.From), transcript.Cursor(c.To), transcript.Stream(from)).Count() // what can be read counts
 	return kept
 }
 

@@ -68,17 +68,14 @@ func (v View) Read(from Cursor, limit int) (Page, error) {
 	return page, nil
 }
 
-// Count returns how many bytes of the view's streams there are, and how many of
-// whatever stream are no longer there. It reads two blocks of the log at most.
-// How much a command wrote in all is known to who counted it.
-func (v View) Count() (kept, dropped int64, err error) {
-	v = v.now()
-	from, to, err := v.tallies()
-	return v.kept(from, to), v.dropped(from, to), err
+// Count returns how many bytes of the view's streams there are. It reads two blocks
+// of the log at most. How much a command wrote in all is known to who counted it.
+func (v View) Count() (int64, error) {
+	from, to, err := v.now().tallies()
+	return v.kept(from, to), err
 }
 
-func (v View) kept(from, to tally) int64    { return to.of(v.streams) - from.of(v.streams) }
-func (v View) dropped(from, to tally) int64 { return int64(v.to-v.from) - to.of(all) + from.of(all) }
+func (v View) kept(from, to tally) int64 { return to.of(v.streams) - from.of(v.streams) }
 
 func (v View) tallies() (from, to tally, err error) {
 	if from, err = v.log.tally(v.from); err == nil {
@@ -138,9 +135,9 @@ type Excerpt struct {
 	Total, Omitted int64
 	// Dropped is how many bytes of whatever stream are no longer there.
 	Dropped int64
-	// HeadEnd is the cursor behind Head, TailStart that of Tail's first byte:
-	// [View.Read] returns what is between them.
-	HeadEnd, TailStart Cursor
+	// HeadEnd is the cursor behind Head: from there on [View.Read] returns what is
+	// omitted.
+	HeadEnd Cursor
 }
 
 // Excerpt returns up to head bytes of the beginning and up to tail bytes of the
@@ -151,18 +148,18 @@ func (v View) Excerpt(head, tail int) (Excerpt, error) {
 	if err != nil {
 		return Excerpt{}, err
 	}
-	e := Excerpt{Total: v.kept(from, to), Dropped: v.dropped(from, to), HeadEnd: v.from, TailStart: v.to}
+	e := Excerpt{Total: v.kept(from, to), Dropped: int64(v.to-v.from) - to.of(all) + from.of(all), HeadEnd: v.from}
 	if head > 0 {
 		if e.Total <= int64(head)+int64(tail) {
 			head, tail = int(e.Total), 0
 		}
-		if e.Head, _, e.HeadEnd, err = v.collect(v.from, 0, head); err != nil {
+		if e.Head, e.HeadEnd, err = v.collect(v.from, 0, head); err != nil {
 			return e, err
 		}
 	}
 	if tail = int(min(int64(tail), e.Total)); tail > 0 {
 		at, skip := v.seek(from, to.of(v.streams)-int64(tail))
-		if e.Tail, e.TailStart, _, err = v.collect(at, skip, tail); err != nil {
+		if e.Tail, _, err = v.collect(at, skip, tail); err != nil {
 			return e, err
 		}
 	}
@@ -184,18 +181,18 @@ func (v View) seek(from tally, n int64) (Cursor, int64) {
 }
 
 // collect returns n bytes of the streams behind a cursor, without the first
-// skip ones, and the cursors where they begin and end.
-func (v View) collect(at Cursor, skip int64, n int) (chunks []Chunk, start, end Cursor, err error) {
+// skip ones, and the cursor behind them.
+func (v View) collect(at Cursor, skip int64, n int) (chunks []Chunk, end Cursor, err error) {
 	s := v.log.scan(at, v.to, v.streams)
 	defer s.close()
-	start, end = v.to, at
+	end = at
 	for n > 0 {
 		p, err := s.next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return chunks, start, end, err
+			return chunks, end, err
 		}
 		cut := min(skip, int64(len(p.Data)))
 		skip -= cut
@@ -203,10 +200,9 @@ func (v View) collect(at Cursor, skip int64, n int) (chunks []Chunk, start, end 
 		if len(c.Data) == 0 {
 			continue
 		}
-		start = min(start, c.At)
 		end = c.End()
 		n -= len(c.Data)
 		chunks = join(chunks, c)
 	}
-	return chunks, start, end, nil
+	return chunks, end, nil
 }
