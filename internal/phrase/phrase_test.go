@@ -7,24 +7,27 @@ import (
 	"gateway/internal/phrase"
 )
 
-func TestBrief(t *testing.T) {
+func TestBriefAndEnd(t *testing.T) {
 	for _, tt := range []struct {
-		s    string
-		most int
-		want string
+		s          string
+		most       int
+		brief, end string
 	}{
-		{"", 3, ""},
-		{"abc", 3, "abc"},
-		{"abcd", 3, "ab…"},
-		{"äöü", 3, "äöü"},
-		{"äöüß", 3, "äö…"},
-		{"日本語です", 4, "日本語…"},
-		{"\xff\xfe\xfd", 3, "\xff\xfe\xfd"},
-		{"\xff\xfe\xfd\xfc", 3, "\xff\xfe…"},
-		{strings.Repeat("a", 1<<20), 2, "a…"},
+		{"", 3, "", ""},
+		{"abc", 3, "abc", "abc"},
+		{"abcd", 3, "ab…", "…cd"},
+		{"äöü", 3, "äöü", "äöü"},
+		{"äöüß", 3, "äö…", "…üß"},
+		{"日本語です", 4, "日本語…", "…語です"},
+		{"\xff\xfe\xfd", 3, "\xff\xfe\xfd", "\xff\xfe\xfd"},
+		{"\xff\xfe\xfd\xfc", 3, "\xff\xfe…", "…\xfd\xfc"},
+		{strings.Repeat("a", 1<<20), 2, "a…", "…a"},
 	} {
-		if got := phrase.Brief(tt.s, tt.most); got != tt.want {
-			t.Errorf("Brief(%.20q, %d) = %.20q, want %q", tt.s, tt.most, got, tt.want)
+		if got := phrase.Brief(tt.s, tt.most); got != tt.brief {
+			t.Errorf("Brief(%.20q, %d) = %.20q, want %q", tt.s, tt.most, got, tt.brief)
+		}
+		if got := phrase.End(tt.s, tt.most); got != tt.end {
+			t.Errorf("End(%.20q, %d) = %.20q, want %q", tt.s, tt.most, got, tt.end)
 		}
 	}
 }
@@ -61,27 +64,6 @@ func TestEnds(t *testing.T) {
 		first, last = phrase.Ends(begin, end, tt.head, tt.tail)
 		if got := string(first) + "|" + string(last); got != tt.want {
 			t.Errorf("Ends(%q, %q, %d, %d) = %q, want %q", begin, end, tt.head, tt.tail, got, tt.want)
-		}
-	}
-}
-
-func TestEnd(t *testing.T) {
-	for _, tt := range []struct {
-		s    string
-		most int
-		want string
-	}{
-		{"", 3, ""},
-		{"abc", 3, "abc"},
-		{"abcd", 3, "…cd"},
-		{"äöü", 3, "äöü"},
-		{"äöüß", 3, "…üß"},
-		{"\xff\xfe\xfd", 3, "\xff\xfe\xfd"},
-		{"\xff\xfe\xfd\xfc", 3, "…\xfd\xfc"},
-		{strings.Repeat("a", 1<<20), 2, "…a"},
-	} {
-		if got := phrase.End(tt.s, tt.most); got != tt.want {
-			t.Errorf("End(%.20q, %d) = %.20q, want %q", tt.s, tt.most, got, tt.want)
 		}
 	}
 }
