@@ -56,8 +56,7 @@ func inPlace(machine, path string, err error) error {
 // permitted has an error that is about permissions say what helps, in the directory of a
 // path, if it does not yet.
 func permitted(machine, path string, err error, hint string) error {
-	var e *transport.Error
-	if errors.As(err, &e) && e.Code == codePermission && e.Hint == "" {
+	if e, ok := errors.AsType[*transport.Error](err); ok && e.Code == codePermission && e.Hint == "" {
 		dir, _ := split(path)
 		e.Hint = fmt.Sprintf(hint, Show(machine, dir))
 	}

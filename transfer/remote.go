@@ -185,8 +185,8 @@ const fileExists = 11
 // mayBeInTheWay reports whether a rename may have failed for the file that is
 // there already. Most servers have no word for that.
 func mayBeInTheWay(err error) bool {
-	var status *sftp.StatusError
-	return errors.As(err, &status) && (status.FxCode() == sftp.ErrSSHFxFailure || status.Code == fileExists)
+	status, ok := errors.AsType[*sftp.StatusError](err)
+	return ok && (status.FxCode() == sftp.ErrSSHFxFailure || status.Code == fileExists)
 }
 
 // replace is rename for a server that renames only to what is not there. The
@@ -248,8 +248,7 @@ const (
 // explain finds out what "Failure" stands for, which is all that servers say
 // about most causes.
 func (r *Remote) explain(ctx context.Context, path string, err error) error {
-	var status *sftp.StatusError
-	if !errors.As(err, &status) || status.FxCode() != sftp.ErrSSHFxFailure {
+	if status, ok := errors.AsType[*sftp.StatusError](err); !ok || status.FxCode() != sftp.ErrSSHFxFailure {
 		return err
 	}
 	dir, _ := split(path)

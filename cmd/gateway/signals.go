@@ -142,7 +142,4 @@ func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) 
 }
 
 // interrupted returns the signal that an error stands for.
-func interrupted(err error) (*interruption, bool) {
-	var i *interruption
-	return i, errors.As(err, &i)
-}
+func interrupted(err error) (*interruption, bool) { return errors.AsType[*interruption](err) }
