@@ -240,14 +240,9 @@ func literal(text string) string {
 // onHost returns a path on the host as [transfer.Machine] knows it, where one
 // that is relative begins in the home directory.
 func onHost(cwd, p string) (string, error) {
-	rest, home := strings.CutPrefix(p, "~/")
-	switch {
-	case p == "~":
-		return "", nil
-	case home:
-		return strings.TrimLeft(rest, "/"), nil
-	case path.IsAbs(p):
-		return p, nil
+	switch there := transfer.HomePath(p); {
+	case there != p || path.IsAbs(p):
+		return there, nil
 	case cwd == "":
 		return "", &transport.Error{Code: "cmd.cwd", Message: "script: it is not known in which directory the session is", Hint: "give a path that begins with / or ~/"}
 	}

@@ -35,7 +35,7 @@ func ParsePlace(s string) (Place, error) {
 			}
 			kind := s[begin:i]
 			if kind != "tag" && kind != "run" {
-				return Place{s[:i], homePath(s[i+1:])}, nil
+				return Place{s[:i], HomePath(s[i+1:])}, nil
 			}
 			name := i + 1
 			colon, end, err := endOfTerm(s, name, kind == "tag")
@@ -43,7 +43,7 @@ func ParsePlace(s string) (Place, error) {
 				return Place{}, err
 			}
 			if colon >= 0 {
-				return Place{s[:colon], homePath(s[colon+1:])}, nil
+				return Place{s[:colon], HomePath(s[colon+1:])}, nil
 			}
 			i = end - 1
 		}
@@ -96,8 +96,8 @@ func noPath(s string) error {
 	return &transport.Error{Code: "usage", Message: printable(s) + " is a selector without a path", Hint: s + ":PATH, or ./" + s + " for a file here"}
 }
 
-// homePath returns a path of a host without the ~ that stands for the home.
-func homePath(path string) string {
+// HomePath returns a path of a host without the ~ that stands for the home.
+func HomePath(path string) string {
 	if path == "~" {
 		return ""
 	}
