@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -27,8 +28,7 @@ type checker struct {
 	piece hash.Hash // the segment; nil: the target needs no check
 	from  int64     // where the segment begins
 	size  int64     // its length so far
-	ended []stretch // the segments so far
-	asks  int       // how many of these the target was asked about
+	ended []stretch // the segments so far; the target was asked about all but the last
 	holes bool      // blocks were left out: the segment does not end
 
 	queue   chan []byte // blocks of a larger file, to be hashed
@@ -47,8 +47,9 @@ type stretch struct {
 }
 
 type sourceSum struct {
-	sum Sum
-	err error
+	hashed bool // by the machine itself
+	sum    Sum
+	err    error
 }
 
 func newChecker(ctx context.Context, f *fileCopy, part string) *checker {
@@ -67,12 +68,11 @@ func newChecker(ctx context.Context, f *fileCopy, part string) *checker {
 	if ok {
 		c.theirs = make(chan sourceSum, 1)
 		c.asked.Go(func() {
-			if !h.Hashes(c.ctx) {
-				close(c.theirs)
-				return
+			s := sourceSum{hashed: h.Hashes(c.ctx)}
+			if s.hashed {
+				s.sum, s.err = f.From.Sum(c.ctx, f.task.from, f.at, -1)
 			}
-			sum, err := f.From.Sum(c.ctx, f.task.from, f.at, -1)
-			c.theirs <- sourceSum{sum, err}
+			c.theirs <- s
 		})
 	}
 	return c
@@ -133,25 +133,22 @@ func (c *checker) add(b []byte) {
 		if c.size += n; c.holes || c.size < segment {
 			return
 		}
-		c.ask()
-		c.end()
+		c.askLast()
+		c.ended = append(c.ended, c.rest())
+		c.from, c.size = c.from+c.size, 0
+		c.piece.Reset()
 	}
 }
 
-// end ends a segment.
-func (c *checker) end() {
-	c.ended = append(c.ended, c.rest())
-	c.from, c.size = c.from+c.size, 0
-	c.piece.Reset()
+// askLast has the target hash the segment that ended last.
+func (c *checker) askLast() {
+	if n := len(c.ended); n > 0 {
+		c.ask(c.ended[n-1])
+	}
 }
 
-// ask has the target hash the segment that ended last.
-func (c *checker) ask() {
-	if c.asks == len(c.ended) {
-		return
-	}
-	e := c.ended[c.asks]
-	c.asks++
+// ask has the target hash a segment.
+func (c *checker) ask(e stretch) {
 	c.asked.Go(func() {
 		sum, err := c.To.Sum(c.ctx, c.part, e.from, e.to)
 		if err == nil && sum != e.sum {
@@ -167,19 +164,15 @@ func (c *checker) ask() {
 
 // rest is what has come since the last segment.
 func (c *checker) rest() stretch {
-	if c.piece == nil {
-		return stretch{c.from, c.from + c.size, Sum(c.whole.Sum(nil))}
-	}
-	return stretch{c.from, c.from + c.size, Sum(c.piece.Sum(nil))}
+	return stretch{c.from, c.from + c.size, Sum(cmp.Or(c.piece, c.whole).Sum(nil))}
 }
 
 // target compares the rest with what the target has stored.
 func (c *checker) target() error {
-	c.ask()
+	c.askLast()
 	e := c.rest()
 	e.to = -1 // there is to be no more of it
-	c.ended = append(c.ended, e)
-	c.ask()
+	c.ask(e)
 	c.asked.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,18 +186,16 @@ func (c *checker) source(content Content, n int64) error {
 	if c.whole != nil {
 		read = []stretch{{c.at, c.at + n, Sum(c.whole.Sum(nil))}}
 	}
-	same := false
+	var theirs sourceSum
 	if c.theirs != nil {
-		theirs, asked := <-c.theirs
-		if asked && theirs.err != nil {
-			return c.unlessReplaced(theirs.err)
-		}
-		if same = asked && theirs.sum == read[0].sum; same && c.at == 0 {
-			return nil
-		}
-		if !asked {
-			c.theirs = nil
-		}
+		theirs = <-c.theirs
+	}
+	if theirs.err != nil {
+		return c.unlessReplaced(theirs.err)
+	}
+	same := theirs.hashed && theirs.sum == read[0].sum
+	if same && c.at == 0 {
+		return nil
 	}
 	changed, err := content.Changed(c.ctx)
 	if err != nil {
@@ -218,7 +209,7 @@ func (c *checker) source(content Content, n int64) error {
 			return c.hasChanged()
 		}
 	}
-	if same || !changed && c.theirs == nil || c.info.Size == 0 {
+	if same || !changed && !theirs.hashed || c.info.Size == 0 {
 		return nil
 	}
 	for _, e := range read {
