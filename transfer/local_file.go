@@ -177,7 +177,7 @@ func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
 		attr.Perm = p.perm
 	}
 	if err == nil && attr.Perm != nil {
-		err = p.chmod(*attr.Perm)
+		_, err = p.spec.chmod(p.local.Name, p.file, *attr.Perm)
 	}
 	if err == nil && !attr.Modified.IsZero() {
 		err = os.Chtimes(p.path, attr.Accessed, attr.Modified)
@@ -189,19 +189,6 @@ func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
 		err = closed
 	}
 	return true, p.local.problem("write", p.spec.Path, err)
-}
-
-// chmod gives the file permissions, if it can have other ones than it has.
-func (p *localPart) chmod(perm fs.FileMode) error {
-	err := p.file.Chmod(perm)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	info, failed := p.file.Stat()
-	if failed != nil {
-		return err
-	}
-	return p.spec.kept(p.local.Name, info.Mode().Perm(), err)
 }
 
 // lengthen makes the zeros at the end that were left out.

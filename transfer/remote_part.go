@@ -102,21 +102,9 @@ func (p *remotePart) takeOver(file *sftp.File) (*sftp.File, error) {
 	return file, nil
 }
 
-// chmod gives the file permissions, if it can have other ones than it has.
-func (p *remotePart) chmod(file *sftp.File, perm fs.FileMode) error {
-	err := file.Chmod(perm)
-	if err == nil {
-		p.made = perm
-	}
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	info, failed := file.Stat()
-	if failed != nil {
-		return err
-	}
-	p.made = info.Mode().Perm()
-	return p.spec.kept(p.remote.name, p.made, err)
+func (p *remotePart) chmod(file *sftp.File, perm fs.FileMode) (err error) {
+	p.made, err = p.spec.chmod(p.remote.name, file, perm)
+	return err
 }
 
 // checkOwner refuses an old part that is not of whom the new one is.

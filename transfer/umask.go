@@ -44,6 +44,25 @@ func (u *umasks) of(path string, perm fs.FileMode, stat func() (fs.FileInfo, err
 	return info.Mode().Perm(), nil
 }
 
+// chmod gives a file permissions, if it can have other ones than it has, and returns
+// those that it has then.
+func (s Spec) chmod(machine string, file interface {
+	Chmod(fs.FileMode) error
+	Stat() (fs.FileInfo, error)
+}, perm fs.FileMode,
+) (fs.FileMode, error) {
+	err := file.Chmod(perm)
+	if !errors.Is(err, fs.ErrPermission) {
+		return perm, err
+	}
+	info, failed := file.Stat()
+	if failed != nil {
+		return 0, err
+	}
+	has := info.Mode().Perm()
+	return has, s.kept(machine, has, err)
+}
+
 // kept is the error of a file that can't get other permissions than it has: none where
 // these are as good. A disk such as FAT has the same ones for all files.
 func (s Spec) kept(machine string, has fs.FileMode, err error) error {
