@@ -3,7 +3,7 @@
 // happened.
 //
 // The terminal is for control and pipes are for data. The shell sits on a
-// terminal without echo; its commands write to two pipes of a [keeper], which
+// terminal without echo; its commands write to two pipes of a keeper, which
 // come home apart and byte for byte. Two sentinels end a command: a mark
 // with its status behind each stream, and the shell's next prompt on the
 // terminal.
