@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -228,11 +229,15 @@ func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
 	return rule
 }
 
-// home returns a path below the home directory.
+// home returns a path below the home directory: the account's, where a service has
+// no HOME.
 func home(path ...string) string {
 	dir, err := os.UserHomeDir()
 	if err != nil {
 		dir = "/"
+		if u, err := user.Current(); err == nil {
+			dir = u.HomeDir
+		}
 	}
 	return filepath.Join(append([]string{dir}, path...)...)
 }
