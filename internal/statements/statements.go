@@ -117,7 +117,9 @@ func Incomplete(text, shell string) bool {
 	// Without the end of its line, a here-document counts as wrong, and a lone "for" as
 	// a beginning.
 	_, err := parse(text+"\n", shell)
-	return syntax.IsIncomplete(err)
+	// That of a quoted word, as in <<'X', is told without the mark of a beginning.
+	wrong, ok := errors.AsType[syntax.ParseError](err)
+	return ok && (wrong.Incomplete || strings.HasPrefix(wrong.Text, "unclosed here-document"))
 }
 
 // asksBack matches what a shell sets anew with each command: between two statements

@@ -86,6 +86,7 @@ func TestSplit(t *testing.T) {
 func TestIncomplete(t *testing.T) {
 	for text, want := range map[string]bool{
 		"echo 'a": true, "echo 'a\nb'": false, `echo "$(a`: true, "cat <<X": true, "cat <<X\na": true, "cat <<X\na\nX": false, "cat <<A <<B\nA": true,
+		"cat <<'X'": true, "cat <<-\"X\"\na": true, `cat <<\X | wc`: true, "cat <<'X'\na\nX": false, "cat <<'A' <<'B'\nA": true, "a $(cat <<'X'\nb": true,
 		"for i in 1 2": true, "for i in 1 2\ndo": true, "for i in 1 2\ndo a\ndone": false, "if a": true, "case x in": true, "f() {": true, "(a": true,
 		"a &&": true, "a |": true, "a && b": false, "a # '": false, "": false, "x=(1": true,
 		"fi": false, "a )": false, "for": false, "a >": false, "echo 'a\n" + strings.Repeat("b", maxText): false,
