@@ -155,13 +155,20 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 	d.knownHosts(slices.Sorted(maps.Keys(known)))
 }
 
-// private returns 1 for a key that is as it should be.
+// private returns 1 for a private key that is as it should be. What a public one
+// names, the agent has.
 func (d *doctor) private(path string, needed bool) int {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(path + ".pub"); err == nil {
+			return 0
+		}
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !needed:
 	case err != nil:
 		d.note("keys", failed, "put the key there, or change identity in the inventory", "%v", err)
+	case strings.HasSuffix(path, ".pub"):
 	case info.Mode().Perm()&0o077 != 0:
 		d.note("keys", warning, "chmod 600 "+path, "others can read %s (%04o)", path, info.Mode().Perm())
 	default:
