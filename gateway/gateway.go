@@ -172,6 +172,8 @@ func Code(err error) string {
 		return ""
 	case errors.As(err, &c):
 		return c.ErrorCode()
+	case errors.Is(err, transport.ErrClosed): // by this side, as at a second signal
+		return "session.closed"
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return "cmd.interrupted"
 	}

@@ -59,5 +59,7 @@ func TestNothingIsOpenedAfterClose(t *testing.T) {
 	if s, err := g.Open(t.Context(), "localhost", gateway.Options{}); err == nil {
 		s.Close()
 		t.Error("Open opened a session behind Close")
+	} else if gateway.Code(err) != "session.closed" {
+		t.Errorf("Open = %v (%s), want session.closed: it is no fault of the gateway's own", err, gateway.Code(err))
 	}
 }
