@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,7 +23,8 @@ const (
 	protocolVersion = "Mcp-Protocol-Version"
 
 	maxBody = 16 << 20
-	// sendTime is how long a client may take to read what it is sent.
+	// sendTime is how long a client may take to read what it is sent, and to send the
+	// next part of what it asks.
 	sendTime = 30 * time.Second
 	// minToken is what a token must have at least: anybody can try.
 	minToken = 16
@@ -99,11 +101,42 @@ func sameOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// impatient ends the answer to a client that stops reading.
+// impatient ends the answer to a client that stops reading, and the request of one that
+// stops sending: those that have no token may do that, too.
 func impatient(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // else the server listens already for the client's end
+			asked := &asked{r.Body, http.NewResponseController(w)}
+			asked.within(sendTime)
+			r.Body = asked
+		}
 		next.ServeHTTP(&patience{w}, r)
 	})
+}
+
+// asked is the body of a request. Behind its end the connection has no deadline: the
+// answer may take its time.
+type asked struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func (a *asked) Read(b []byte) (int, error) {
+	a.within(sendTime)
+	n, err := a.ReadCloser.Read(b)
+	if err == io.EOF {
+		a.within(0)
+	}
+	return n, err
+}
+
+// within bounds what is read next; 0: nothing does.
+func (a *asked) within(limit time.Duration) {
+	var deadline time.Time
+	if limit > 0 {
+		deadline = time.Now().Add(limit)
+	}
+	_ = a.connection.SetReadDeadline(deadline) // one that has none is no connection
 }
 
 type patience struct{ http.ResponseWriter }
