@@ -181,7 +181,7 @@ func (v *cpText) summary(r *cpResult) string {
 func plural(n int64, thing string) string {
 	if n != 1 {
 		noun, rest, _ := strings.Cut(thing, " ")
-		if stem, ok := strings.CutSuffix(noun, "y"); ok {
+		if stem, ok := strings.CutSuffix(noun, "y"); ok && noun != "key" {
 			noun = stem + "ie"
 		}
 		thing = strings.TrimSuffix(noun+"s "+rest, " ")

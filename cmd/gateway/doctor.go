@@ -51,10 +51,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the settings, the keys, the daemon and gateway mcp",
-		Long: `Check what gateway stands on: settings, inventory, keys, the SSH agent,
-known_hosts, the daemon, and a handshake of the agents' protocol with itself. It
-changes nothing, starts nothing and connects to no host (for that: gateway hosts
-check). The status is 1 if something is broken.`,
+		Long: `Check what gateway stands on: settings, inventory, keys, the secrets that hosts
+refer to, but for those that a command prints, the SSH agent, known_hosts, the
+place for records, the daemon, and a handshake of the agents' protocol with
+itself. It changes nothing, starts nothing and connects to no host (for that:
+gateway hosts check). The status is 1 if something is broken.`,
 		Example: `  gateway doctor
   gateway doctor -o json`,
 		Args:              exactly(),
@@ -115,6 +116,7 @@ func (d *doctor) examine(ctx context.Context) {
 	defer g.Close()
 	d.keys(ctx, g, inv)
 	d.agent(ctx)
+	d.state()
 	d.daemon(ctx)
 	d.handshake(ctx, g)
 }
@@ -122,9 +124,10 @@ func (d *doctor) examine(ctx context.Context) {
 // keys looks at the files that the hosts name, and at the usual ones.
 func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Inventory) {
 	users := map[string]bool{} // files, and whether they must be there
-	known := map[string]bool{}
+	known, references := map[string]bool{}, map[string]bool{}
 	for _, name := range inv.Names() {
 		host, err := g.Resolve(ctx, name)
+		references[host.Sudo.Password] = true
 		if err == nil && host.Local() {
 			continue
 		}
@@ -136,8 +139,11 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 			d.wrong("host "+name, err)
 			continue
 		}
+		references[target.Password], references[target.Passphrase] = true, true
 		for _, key := range target.Identities {
-			if !strings.HasPrefix(key.Key, "env:") && !strings.HasPrefix(key.Key, "cmd:") {
+			if strings.HasPrefix(key.Key, "env:") || strings.HasPrefix(key.Key, "cmd:") {
+				references[key.Key] = true
+			} else {
 				users[key.Key] = users[key.Key] || !key.Optional
 			}
 		}
@@ -152,6 +158,7 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 	if there > 0 {
 		d.note("keys", fine, "", "%s that only you can read", plural(int64(there), "key"))
 	}
+	d.secrets(ctx, references)
 	d.knownHosts(slices.Sorted(maps.Keys(known)))
 }
 
