@@ -56,6 +56,10 @@ func TestAuthKeys(t *testing.T) {
 	}{
 		{"ed25519 file", func(*ssh.Config) {}},
 		{"rsa file", func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: rsa.File}} }},
+		{"pem behind its parameters", func(c *ssh.Config) {
+			parameters := "-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n-----END EC PARAMETERS-----\n"
+			c.Identities = []ssh.Identity{{Name: "env:KEY", PEM: append([]byte(parameters), pem...)}}
+		}},
 		{"pem by reference", func(c *ssh.Config) { c.Identities = []ssh.Identity{{Name: "env:KEY", PEM: pem}} }},
 		{"second of three, one of them missing", func(c *ssh.Config) {
 			c.Identities = []ssh.Identity{{Path: "/nonexistent", Optional: true}, {Path: other.File}, {Path: ecdsa.File}}
@@ -213,6 +217,9 @@ func TestAuthFails(t *testing.T) {
 	expired.UserCert(t, sshdtest.NewKey(t, "ed25519"), s.User, func(c *gossh.Certificate) {
 		c.ValidBefore = uint64(time.Now().Add(-time.Minute).Unix())
 	})
+	others, hosts := sshdtest.NewKey(t, "ed25519"), sshdtest.NewKey(t, "ed25519")
+	others.UserCert(t, other, "bob", nil)
+	hosts.UserCert(t, other, s.User, func(c *gossh.Certificate) { c.CertType = gossh.HostCert })
 	unreadable := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(unreadable, []byte("not a key"), 0o600); err != nil {
 		t.Fatal(err)
@@ -296,6 +303,11 @@ func TestAuthFails(t *testing.T) {
 			"expired", "auth.cert_expired",
 			[]string{expired.File, "expired at"},
 			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: expired.File}} },
+		},
+		{
+			"of others", "auth.rejected",
+			[]string{others.File + "-cert.pub, for bob)", hosts.File + "-cert.pub, no certificate of a user)"},
+			func(c *ssh.Config) { c.Identities = []ssh.Identity{{Path: others.File}, {Path: hosts.File}} },
 		},
 		{
 			"not among the identities", "auth.rejected",

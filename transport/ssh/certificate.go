@@ -3,6 +3,7 @@ package ssh
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -36,9 +37,24 @@ func (k *keyring) addCert(cert *gossh.Certificate, key *signer, label string) {
 	}
 	k.seen[blob] = true
 	k.candidates = append(k.candidates, candidate{
-		label: fmt.Sprintf("%s %s (%s)", cert.Type(), fingerprint(cert.Key), label),
+		label: fmt.Sprintf("%s %s (%s%s)", cert.Type(), fingerprint(cert.Key), label, k.notFor(cert)),
 		open:  func() (*signer, error) { return &signer{pub: cert, load: key.load}, nil },
 	})
+}
+
+// notFor says of a certificate what may be why a machine refuses it: it is not for the
+// account, though sshd may have a list of whom else the account takes
+// (AuthorizedPrincipalsFile).
+func (k *keyring) notFor(cert *gossh.Certificate) string {
+	switch principals := cert.ValidPrincipals; {
+	case cert.CertType != gossh.UserCert:
+		return ", no certificate of a user"
+	case len(principals) == 0:
+		return ", for no account"
+	case !slices.Contains(principals, k.config.User):
+		return ", for " + list(principals, " or ")
+	}
+	return ""
 }
 
 // expired notes a certificate whose time is not now. It is not shown: the

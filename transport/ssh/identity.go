@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -136,6 +137,9 @@ func (k *keyring) checkMode(id Identity) {
 
 // parsed adds the candidates that a key file holds.
 func (k *keyring) parsed(id Identity, data []byte) {
+	if block, rest := pem.Decode(data); block != nil && block.Type == "EC PARAMETERS" { // openssl ecparam -genkey puts them first
+		data = rest
+	}
 	private, err := gossh.ParsePrivateKey(data)
 	if err == nil {
 		k.addWithCerts(id, &signer{pub: private.PublicKey(), load: func() (gossh.Signer, error) { return private, nil }}, id.name())
@@ -284,8 +288,11 @@ func (k *keyring) add(key *signer, label string) {
 	for _, cert := range k.certs {
 		k.addCert(cert, key, "certificate "+cert.KeyId)
 	}
-	if cert, ok := key.pub.(*gossh.Certificate); ok && k.expired(cert, label) {
-		return
+	if cert, ok := key.pub.(*gossh.Certificate); ok {
+		if k.expired(cert, label) {
+			return
+		}
+		label += k.notFor(cert)
 	}
 	blob := string(key.pub.Marshal())
 	if k.seen[blob] {
