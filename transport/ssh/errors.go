@@ -191,6 +191,9 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 			"the server turns connections away%s", said)
 	case phase == phaseAuth && tooMany(err):
 		return h.auth.tooManyError(err)
+	case hangup(err) && phase == phaseAuth:
+		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log; an account that may not log in ends like this, and a login that takes longer than LoginGraceTime",
+			"connection closed by the server during %s%s", phase, said)
 	case hangup(err):
 		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log; TCP wrappers, a firewall or a full process table also end connections like this",
 			"connection closed by the server during %s%s", phase, said)

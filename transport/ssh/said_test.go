@@ -59,7 +59,9 @@ func TestSaidWithoutQuestion(t *testing.T) {
 		})
 		c.ConnectTimeout = 5 * time.Second
 		c.Password = func(context.Context) (string, error) { return "x", nil }
-		refused(t, c, "ssh.closed", "account has expired")
+		if err := refused(t, c, "ssh.closed", "account has expired"); !strings.Contains(err.Hint, "account") {
+			t.Errorf("hint = %q, want one about the account", err.Hint)
+		}
 	})
 	t.Run("while it waits", func(t *testing.T) {
 		held := make(chan struct{})
