@@ -117,7 +117,7 @@ func (p *program) launch(l launch) error {
 		return p.refuse(p.conn.config.failure(codeNoSubsystem, nil, "the server has no such subsystem; dropbear needs an sftp-server installed, sshd a Subsystem line",
 			"the server refuses the subsystem"))
 	}
-	return p.refuse(p.conn.config.failure(codeForcedCommand, nil, "the account may be restricted to something else, such as file transfer",
+	return p.refuse(p.conn.config.failure(codeForcedCommand, nil, "the account may be restricted to something else, such as file transfer; a server that runs one program on a connection wants max_sessions: 1",
 		"the server refuses to run a program"))
 }
 
