@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -27,6 +28,29 @@ func (mute) Pipe(context.Context, string) (*transport.Pipe, error) {
 
 func (m mute) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
 	return m.Pipe(ctx, name)
+}
+
+// menu is a machine on which the login shell asks what to do, whatever it is to start.
+type menu struct{ typed bytes.Buffer }
+
+func (m *menu) Pipe(context.Context, string) (*transport.Pipe, error) {
+	near, far := net.Pipe()
+	go io.WriteString(far, "1) restart\n2) erase\n> ") // both end with the pipe
+	go io.Copy(&m.typed, far)
+	ends, end := io.Pipe()
+	end.Close()
+	return &transport.Pipe{Stdin: near, Stdout: near, Stderr: ends, Program: program{near}}, nil
+}
+
+// TestNothingTypedToAMenu: what is no shell might take what is typed to it for a choice.
+func TestNothingTypedToAMenu(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m menu
+		_, err := openShell(t.Context(), m.Pipe)
+		if synctest.Wait(); !errors.Is(err, errNoShell) || m.typed.Len() > 0 {
+			t.Errorf("%v; it was typed %q", err, &m.typed)
+		}
+	})
 }
 
 // What was started in place of a server or a shell may say nothing for ever, and

@@ -37,8 +37,8 @@ func TestHashEnds(t *testing.T) {
 			for what, to := range map[string]int64{"whole": -1, "steps": 1 << 40, "bytes": 1<<40 + 1} {
 				t.Run(what, func(t *testing.T) {
 					var program *transport.Pipe
-					h := newHasher(func(ctx context.Context, _ string) (*transport.Pipe, error) {
-						p, err := here.Pipe(ctx, "exec "+sh)
+					h := newHasher(func(ctx context.Context, command string) (*transport.Pipe, error) {
+						p, err := here.Pipe(ctx, strings.ReplaceAll(command, "exec sh", "exec "+sh))
 						if err != nil {
 							return nil, err
 						}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/pkg/sftp"
@@ -45,25 +46,25 @@ func TestHasherIsFoundLater(t *testing.T) {
 	here := local.New(local.Config{})
 	t.Cleanup(func() { here.Close() })
 	for name, test := range map[string]struct {
-		first func(ctx context.Context) (*transport.Pipe, error)
+		first func(ctx context.Context, command string) (*transport.Pipe, error)
 		works bool // later
 	}{
-		"no place for a channel": {func(context.Context) (*transport.Pipe, error) {
+		"no place for a channel": {func(context.Context, string) (*transport.Pipe, error) {
 			return nil, &transport.Error{Code: "session.limit", Message: "ssh: web1: no more channels"}
 		}, true},
-		"a shell that dies while it looks": {func(ctx context.Context) (*transport.Pipe, error) {
-			return here.Pipe(ctx, "head -n 4 | sh") // it greets
+		"a shell that dies while it looks": {func(ctx context.Context, _ string) (*transport.Pipe, error) {
+			return here.Pipe(ctx, "echo; echo "+ready)
 		}, true},
-		"no program": {func(ctx context.Context) (*transport.Pipe, error) {
-			return here.Pipe(ctx, "PATH=/nowhere; exec /bin/sh")
+		"no program": {func(ctx context.Context, command string) (*transport.Pipe, error) {
+			return here.Pipe(ctx, strings.ReplaceAll(command, "exec sh", "PATH=/nowhere; exec /bin/sh"))
 		}, false},
-		"no shell": {func(ctx context.Context) (*transport.Pipe, error) { return here.Pipe(ctx, "exec true") }, false},
+		"no shell": {func(ctx context.Context, _ string) (*transport.Pipe, error) { return here.Pipe(ctx, "exec true") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			starts := 0
 			h := newHasher(func(ctx context.Context, command string) (*transport.Pipe, error) {
 				if starts++; starts == 1 {
-					return test.first(ctx)
+					return test.first(ctx, command)
 				}
 				return here.Pipe(ctx, command)
 			})

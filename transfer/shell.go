@@ -32,10 +32,13 @@ var errNoShell = errors.New("no shell answers")
 // maxNoise is how much the login shell may say before ours begins.
 const maxNoise = 1 << 20
 
-// openShell starts a shell and waits for it to answer.
+// aShell says that it is one before anything is typed to it: what is none, as a menu, would
+// take that for a choice. Every login shell knows exec, whatever else it is.
+const aShell = "exec sh -c 'LC_ALL=C; export LC_ALL; unset CDPATH; echo; echo " + ready + "; exec sh'"
+
+// openShell starts a shell and waits for its first word.
 func openShell(ctx context.Context, start starter) (*shell, error) {
-	// Every login shell knows exec, whatever else it is.
-	pipe, err := start(ctx, "exec sh")
+	pipe, err := start(ctx, aShell)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +46,8 @@ func openShell(ctx context.Context, start starter) (*shell, error) {
 	s := &shell{pipe: pipe, out: bufio.NewReaderSize(pipe.Stdout, 64<<10), mark: rand.Text()}
 	first, cancel := context.WithTimeoutCause(ctx, greeting, errSilent)
 	defer cancel()
-	_, err = s.collect(first, "LC_ALL=C; export LC_ALL; unset CDPATH; umask\n", maxNoise)
+	defer context.AfterFunc(first, func() { pipe.Close() })()
+	err = ended(first, skipPast(s.out, "\n"+ready+"\n"))
 	if err == nil {
 		err = context.Cause(first) // which may have closed the pipe since
 	}
