@@ -14,12 +14,12 @@ import (
 )
 
 // incoming is what the server sends. It notes why that ends, counts what comes of
-// lists, and takes no OK where another answer is due.
+// lists, and takes no OK where another answer is due, and no handle that is in use.
 type incoming struct {
 	from io.Reader
 	most int64 // of a list
 
-	head   [13]byte // of a packet: its length, type and number, and of a status the code
+	head   [4 + 1 + 4 + 4 + 256]byte // of a packet: its length, type and number, of a status the code, and a handle
 	filled int
 	left   int // of the packet's body
 
@@ -28,6 +28,8 @@ type incoming struct {
 	listed int64           // guarded by mu
 	limits map[*limit]bool // of the lists that are under way; guarded by mu
 	deeds  map[uint32]bool // the requests that OK is an answer to; guarded by mu
+	open   map[string]bool // the handles that are in use; guarded by mu
+	double bool            // one was given twice; guarded by mu
 }
 
 // A limit ends a list when too much has come since it began.
@@ -67,7 +69,9 @@ func (in *incoming) count(n int) {
 // The types of answers that are looked at, and the code of a status that stands for
 // what can't be understood; draft-ietf-secsh-filexfer-02, sections 3 and 7.
 const (
+	typeClose  = 4
 	typeStatus = 101
+	typeHandle = 102
 	typeName   = 104
 	badMessage = 5
 )
@@ -98,6 +102,9 @@ func (in *incoming) expect(request []byte) {
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if request[4] == typeClose {
+		delete(in.open, string(request[9:]))
+	}
 	if in.deeds == nil {
 		in.deeds = make(map[uint32]bool)
 	}
@@ -133,6 +140,8 @@ func (in *incoming) headSize() int {
 		return 5
 	case in.head[4] == typeStatus:
 		return min(in.length(), 13)
+	case in.head[4] == typeHandle:
+		return min(in.length(), len(in.head))
 	}
 	return min(in.length(), 9)
 }
@@ -154,6 +163,33 @@ func (in *incoming) begun(last *byte) {
 		*last = badMessage
 	}
 	delete(in.deeds, number)
+	if in.head[4] == typeHandle {
+		in.given(string(in.head[9:in.filled]))
+	}
+}
+
+// given notes a handle; mu is held.
+func (in *incoming) given(handle string) {
+	if in.open == nil {
+		in.open = make(map[string]bool)
+	}
+	in.double = in.double || in.open[handle]
+	in.open[handle] = true
+}
+
+// errDouble is about what Erlang's server does from the third open file on: what is meant for
+// one goes into another, and is read back from there.
+var errDouble = refuse(codeUnsafe, "copy its files one by one", "the server takes two open files for one")
+
+// sound returns errDouble once that has happened. What is asked before an answer has come is
+// sound if it is behind that.
+func (in *incoming) sound() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.double {
+		return errDouble
+	}
+	return nil
 }
 
 // errGone is what the errors of calls match whose connection has ended.

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -84,7 +85,7 @@ func (l *link) open(ctx context.Context, call func() (*sftp.File, error)) (*sftp
 	var file *sftp.File
 	opening := l.begin(func() (err error) {
 		file, err = call()
-		return err
+		return cmp.Or(err, l.in.sound())
 	})
 	err := opening.wait(ctx)
 	if err == nil {

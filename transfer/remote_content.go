@@ -111,6 +111,9 @@ func (c *remoteContent) lend(most int64) ([]byte, error) {
 	if err != nil && err != io.EOF {
 		return nil, c.remote.problem("read", c.path, err)
 	}
+	if err := c.remote.link.in.sound(); err != nil {
+		return nil, err
+	}
 	return first.into[:min(int64(first.n), most)], nil
 }
 

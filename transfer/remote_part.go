@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -48,7 +49,7 @@ func (p *remotePart) open() (*sftp.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.spec.Perm != onlyOwner {
+	if err = l.in.sound(); err == nil && p.spec.Perm != onlyOwner {
 		if p.made, err = p.remote.umasks.of(p.path, p.spec.Perm, file.Stat); err == nil {
 			p.perm = lessUmask(p.spec.Perm, p.made)
 		}
@@ -272,7 +273,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 		return false, p.problem(ctx, err)
 	}
 	p.closed = true
-	return small, p.synced(ctx)
+	return small, cmp.Or(link.in.sound(), p.synced(ctx))
 }
 
 // lengthen makes the zeros at the end that were left out.

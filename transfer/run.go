@@ -183,7 +183,7 @@ func (r *run) failed(ctx context.Context, from, to string, err error) {
 		r.count(&r.report.Failed, 1)
 		return
 	}
-	if errors.Is(err, errGone) || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || gateway.Code(err) == codeNoSpace {
+	if errors.Is(err, errGone) || errors.Is(err, transport.ErrLost) || errors.Is(err, transport.ErrClosed) || errors.Is(err, errDouble) || gateway.Code(err) == codeNoSpace {
 		r.cancel(err)
 	}
 	r.mu.Lock()

@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -169,6 +170,7 @@ func (l *link) list(ctx context.Context, dir string) ([]fs.FileInfo, error) {
 	defer cancel(nil)
 	defer l.in.limit(cancel)()
 	found, err := get(ctx, l, func() ([]fs.FileInfo, error) { return l.ReadDirContext(ctx, dir) })
+	err = cmp.Or(err, l.in.sound())
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
