@@ -273,10 +273,11 @@ func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.
 	case f.tty && f.stdin && !isTerminal(os.Stdin):
 		return c, usage(cmd, "leave out -t or -i", "-t and -i together need a terminal as stdin")
 	case f.script != "":
-		if c.Text, err = readScript(cmd.Context(), f.script); err != nil {
+		text, err := readAll(cmd.Context(), f.script, maxScript)
+		if err != nil {
 			return c, usage(cmd, "", "--script: %v", err)
 		}
-		c.Script = !f.keepGoing
+		c.Text, c.Script = string(text), !f.keepGoing
 	}
 	if f.stdin && !f.tty {
 		c.Stdin = os.Stdin

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -134,7 +133,7 @@ func (a *app) sessionRun(cmd *cobra.Command, args []string, f *sessionExecFlags)
 	case f.tty && f.stdin:
 		return run, usage(cmd, "leave out -t or -i", "a command on a terminal has no other stdin")
 	case f.stdin:
-		if run.Stdin, err = readAll(cmd.Context(), os.Stdin, api.MaxStdin+1); err != nil {
+		if run.Stdin, err = readAll(cmd.Context(), "-", api.MaxStdin+1); err != nil {
 			return run, err
 		}
 		if len(run.Stdin) > api.MaxStdin {

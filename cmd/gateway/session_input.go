@@ -124,7 +124,7 @@ func (a *app) readAnswer(ctx context.Context, cmd *cobra.Command, s api.Session)
 		// Not a command's question: its text is not on this terminal yet.
 		return ask(ctx, gateway.Question{Kind: gateway.AskChallenge, Host: s.Host, User: s.User, Prompt: question(s.Command.Prompt)})
 	}
-	data, err := readAll(ctx, os.Stdin, maxAnswer+1)
+	data, err := readAll(ctx, "-", maxAnswer+1)
 	if err != nil {
 		return "", err
 	}

@@ -30,29 +30,25 @@ func hasData(f *os.File) bool {
 // session to say.
 const maxScript = 4<<20 + 1
 
-// readScript reads a script, until a signal comes.
-func readScript(ctx context.Context, name string) (string, error) {
-	file := os.Stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", err
-		}
-		defer f.Close()
-		file = f
-	}
-	data, err := readAll(ctx, file, maxScript)
-	return string(data), err
-}
-
-// readAll reads up to a limit, until a signal comes.
-func readAll(ctx context.Context, file *os.File, limit int64) ([]byte, error) {
+// readAll reads a file, or stdin with the name "-", up to a limit, and until a signal
+// comes: who writes a FIFO may have to be waited for.
+func readAll(ctx context.Context, name string, limit int64) ([]byte, error) {
 	type reading struct {
 		data []byte
 		err  error
 	}
 	read := make(chan reading, 1)
 	go func() { // ends with the file, or with the process
+		file := os.Stdin
+		if name != "-" {
+			opened, err := os.Open(name)
+			if err != nil {
+				read <- reading{nil, err}
+				return
+			}
+			defer opened.Close()
+			file = opened
+		}
 		data, err := io.ReadAll(io.LimitReader(file, limit))
 		read <- reading{data, err}
 	}()
