@@ -96,10 +96,13 @@ func (r *record) saveCommand(c api.Command) error {
 	n, err := r.commands.Write(line) // at once: a crash tears the last line at most
 	r.size += int64(n)
 	r.torn = err != nil
-	if err == nil {
-		r.told = c.ID
+	if err != nil { // as a transcript does
+		r.commands.Close()
+		r.commands = nil
+		return err
 	}
-	return err
+	r.told = c.ID
+	return nil
 }
 
 // turn begins another file where one has half of the limit, and so forgets the oldest

@@ -146,7 +146,9 @@ func (l *Log) write(r record) (offset int64, err error) {
 		// Half a record takes room on a disk that is full. If it stays, the next
 		// one is written over it.
 		_ = l.file.Truncate(offset)
-		return 0, failed("write", l.file.Name(), err)
+		err = failed("write", l.file.Name(), err)
+		l.rest() // what it was on may be gone, and another one mounted in its place
+		return 0, err
 	}
 	return offset, nil
 }
