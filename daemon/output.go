@@ -36,7 +36,7 @@ func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 	} else if past, ok := d.pastOf(scope, name, err); ok {
 		dir := d.recordDir(past.ID)
 		if c, ok := recorded(dir, id); ok {
-			log, err := d.pastLogs.open(dir)
+			log, err := d.pastLogs.open(dir, past.To)
 			if err != nil {
 				return api.Command{}, err
 			}
@@ -205,7 +205,7 @@ func (d *Daemon) transcriptOf(scope, name string) (log *transcript.Log, id strin
 	if !ok {
 		return nil, "", err
 	}
-	log, err = d.pastLogs.open(d.recordDir(past.ID))
+	log, err = d.pastLogs.open(d.recordDir(past.ID), past.To)
 	return log, past.ID, err
 }
 

@@ -80,7 +80,8 @@ const (
 	maxPastLogs = 16
 )
 
-func (p *pastLogs) open(dir string) (*transcript.Log, error) {
+// open opens the transcript in a directory, which came to a cursor.
+func (p *pastLogs) open(dir string, end int64) (*transcript.Log, error) {
 	if log := p.get(dir); log != nil {
 		return log, nil
 	}
@@ -94,6 +95,7 @@ func (p *pastLogs) open(dir string) (*transcript.Log, error) {
 	case err != nil:
 		return nil, recordError(err)
 	}
+	log.Reach(transcript.Cursor(end))
 	p.keep(dir, log)
 	return log, nil
 }

@@ -28,7 +28,7 @@ func TestPastLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logs pastLogs
 		open := func(i int) *transcript.Log {
-			log, err := logs.open(dir(i))
+			log, err := logs.open(dir(i), 0)
 			if err != nil || log.End() != 3 {
 				t.Fatalf("open = %+v, %v", log, err)
 			}

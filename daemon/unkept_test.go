@@ -140,3 +140,28 @@ func TestSessionThatCannotBeRecorded(t *testing.T) {
 		t.Errorf("%v, %v are left", err, left)
 	}
 }
+
+// What could not be kept of a session is told also where not even that was written down
+// when it was closed.
+func TestSessionThatIsClosedOnAFullDisk(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	dir := filepath.Join(state, "sessions", s.ID)
+	run(t, c, s.ID, "true")
+	if err := os.Rename(dir, dir+".away"); err != nil { // no file can be made in it
+		t.Fatal(err)
+	}
+	run(t, c, s.ID, "head -c 1000 /dev/zero")
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []api.Query{{}, {Tail: 10}, {Grep: "x"}, {Command: s.ID + ".2"}} {
+		if o, err := c.Output(t.Context(), s.ID, q); err != nil || o.Dropped != 1000 {
+			t.Errorf("Output(%+v) = %+v, %v", q, o, err)
+		}
+	}
+}

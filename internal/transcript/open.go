@@ -23,6 +23,14 @@ func Open(dir string) (*Log, error) {
 	return l, nil
 }
 
+// Reach notes that the log came to a cursor. Its files say so as well, unless that
+// could not be written, as on a full disk.
+func (l *Log) Reach(end Cursor) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end = max(l.end, end)
+}
+
 // Bounds returns where the log in dir starts and ends, as [Open] would find. It reads
 // the last file only.
 func Bounds(dir string) (start, end Cursor, err error) {
