@@ -37,7 +37,8 @@ func forks(text string) bool { return mentions(text, stays, "&", "(", "coproc") 
 //
 // To open a stream by name costs ten times what a copy of a descriptor does, so
 // the group opens each once, as 0 and 1. The eval has copies, and whatever its
-// text does to them, exec too, ends with it.
+// text does to them, exec too, ends with it, but for one thing: a program may leave
+// a stream non-blocking, and full. The marks then take one of their own.
 func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 	open := d.frame + "case $- in *a*) " + d.unexport + ";;esac;"
 	run := ` "$_gw" 2>&1 >&0 </dev/null;`
@@ -46,7 +47,8 @@ func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 	} else {
 		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
 	}
-	marks := d.storedMark('E', d.status()+":"+d.lastJob()+":${PWD-}") + " >&0&&" + d.storedMark('E', "") + quiet
+	out, err := d.storedMark('E', "$_gws:"+d.lastJob()+":${PWD-}"), d.storedMark('E', "")
+	marks := "_gws=" + d.status() + ";{ " + out + " >&0&&" + err + ";} 2>/dev/null||{ " + out + " >|" + k.stdout + "&&" + err + " >|" + k.stderr + ";} 2>/dev/null" + quiet
 	end := regain + d.behind() + "PS2=;" + setPrompt
 	if reopen {
 		end += d.saveExports(k)

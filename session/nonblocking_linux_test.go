@@ -1,7 +1,11 @@
 package session_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,4 +40,34 @@ func TestTerminalThatDoesNotBlock(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStreamThatDoesNotBlock: what a program leaves so, and full, does not take the marks of
+// its command's end.
+func TestStreamThatDoesNotBlock(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		for _, fd := range []string{"1", "2", "1", "2"} {
+			run(t, s, "echo on") // the first frames say all by themselves
+			over := filepath.Join(t.TempDir(), "over")
+			var full sync.Once
+			r := runCommand(t, s, session.Command{
+				Text: nonblocking(t, fd) + "; " + `perl -e 'open my $f, ">&=", ` + fd + `; while (defined syswrite $f, "x" x 65536) {}'; echo $$ >` + over + "; (exit 5)",
+				Output: func(session.Stream, []byte) {
+					full.Do(func() { eventually(t, "the shell sleeps", func() bool { return sleeps(over) }) })
+				},
+			})
+			if r.Verdict != session.Exited || r.ExitCode != 5 || len(r.Terminal) > 0 || r.StdoutBytes+r.StderrBytes < 65536 {
+				t.Errorf("descriptor %s: got %s %d, %d bytes, terminal %q", fd, r.Verdict, r.ExitCode, r.StdoutBytes+r.StderrBytes, r.Terminal)
+			}
+			want(t, run(t, s, "echo on"), 0, "on\n", "")
+		}
+	})
+}
+
+// sleeps reports whether the process that a file names does.
+func sleeps(file string) bool {
+	pid, _ := os.ReadFile(file)
+	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+	return err == nil && strings.Contains(string(stat), ") S ")
 }
