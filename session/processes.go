@@ -91,6 +91,12 @@ const tree = `c=; set -- $sh; while [ $# -gt 0 ]; do c="$c $1"; l=; ` +
 const younger = `read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}; ` +
 	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`
 
+// foregroundLine returns the control line that does what a key of the terminal does, whatever
+// that key is.
+func foregroundLine(sig string, pid int) string {
+	return fmt.Sprintf(`{ read -r l </proc/%d/stat; } 2>/dev/null && set -- ${l##*\) } && `, pid) + itself + ` && [ "$6" -gt 1 ] && kill -` + sig + ` -$6`
+}
+
 // sinceLine sets $t0, the tick in which the command began; see [signalLine].
 func sinceLine(of scope) string {
 	return strings.Join([]string{

@@ -122,6 +122,9 @@ func (p *pursuit) judge(m mark) {
 			p.session.press(p.run, "\x03", "INT")
 		} else { // a loop, whose programs have all missed it so far
 			p.session.insist(p.run)
+			if p.session.types(p.run, "INT") && !p.session.ends(p.run, 0) { // or ^C is no key any more
+				_ = p.run.keeper.control(foregroundLine("INT", p.session.pid))
+			}
 		}
 		p.sent = time.Now()
 	}

@@ -3,6 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -98,4 +100,27 @@ func TestCancelInterrupts(t *testing.T) {
 			t.Errorf("Run with an ended context = %s, %v, want not_started", r.Verdict, err)
 		}
 	})
+}
+
+// TestInterruptWithOtherKeys: a program, whose text nobody has seen, has taken ^C from the
+// terminal.
+func TestInterruptWithOtherKeys(t *testing.T) {
+	t.Parallel()
+	for modes, text := range map[string]string{"intr ^] quit undef": "echo up; sleep 1000; echo on", "raw -echo": "echo up; while :; do sleep 0.02; done"} {
+		program := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(program, []byte("#!/bin/sh\nstty "+modes+" </dev/tty\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		t.Run(modes, func(t *testing.T) {
+			t.Parallel()
+			eachShell(t, func(t *testing.T, s *session.Session) {
+				run(t, s, "cd /usr; V=kept")
+				r, err := s.Run(t.Context(), session.Command{Text: program + "; " + text, Timeout: 10 * time.Second, Output: func(session.Stream, []byte) { go s.Interrupt(session.Int) }})
+				if r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || string(r.Stdout) != "up\n" || r.ExitCode != 130 {
+					t.Errorf("got %s %d %q, %v, want interrupted with the output", r.Verdict, r.ExitCode, r.Stdout, err)
+				}
+				want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
+			})
+		})
+	}
 }
