@@ -129,12 +129,19 @@ func withoutTraces(b []byte) []byte {
 // only so much of the nonce.
 var shard = regexp.MustCompile(`\x1e(?:P([0-9a-f]+):[0-9]*:#\x1e([0-9a-f]+);|(?:E([0-9a-f]*)(:[^\n]*)?)?(\r?\n|\z))`)
 
+// torn matches what shells, mksh and yash above all, say of a frame of which an interrupt has
+// left but the beginning. What they say of a text goes to its stderr.
+var torn = regexp.MustCompile("(?m)^((\\S+: )+([sS]yntax|parse) error.*|\\S+: no such command .*|\\.: cannot .*)\r?\n")
+
 // telling is how many digits of a nonce no program prints by chance.
 const telling = 4
 
 // withoutShards takes out what an interrupt has left of the marks with a nonce.
 // From what a program writes, which is exact, only what can't be its own.
 func withoutShards(b []byte, nonce string, exact bool) []byte {
+	if !exact {
+		b = torn.ReplaceAll(b, nil)
+	}
 	if bytes.IndexByte(b, rs) < 0 {
 		return b
 	}

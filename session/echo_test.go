@@ -23,6 +23,9 @@ func TestWithoutShards(t *testing.T) {
 		{"a line that begins as the nonce does", "\x1eE0:1\n", "\x1eE0:1\n", "\x1eE0:1\n"},
 		{"a separator at the end of a line", "a\x1e\n", "a\n", "a\x1e\n"},
 		{"a separator in a text", "a\x1eb\n", "a\x1eb\n", "a\x1eb\n"},
+		{"what mksh says of a beginning", "E: mksh: syntax error: unexpected '('\n\n", "\n", "E: mksh: syntax error: unexpected '('\n\n"},
+		{"what ksh93 says of one", "a\nksh: syntax error: `}' unexpected\r\nb", "a\nb", "a\nksh: syntax error: `}' unexpected\r\nb"},
+		{"what yash says of one", "yash: no such command `_g'\n.: cannot read input: Is a directory\n", "", "yash: no such command `_g'\n.: cannot read input: Is a directory\n"},
 		{"a text", "Password: ", "Password: ", "Password: "},
 	} {
 		if got := string(withoutShards([]byte(test.said), testNonce, false)); got != test.want {
