@@ -29,16 +29,15 @@ func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
 		}
 	}
 	w.count(&w.report.Dirs, 1)
+	var end *fs.FileMode
 	if perm&0o700 != 0o700 && !w.Preserve { // it is to have less than it needs while it is filled
 		made, err := w.To.Stat(ctx, t.to, false)
 		if err != nil {
 			return false, err
 		}
-		perm &= made.Mode.Perm()
-		w.dirEnd(t, &perm)
-		return true, nil
+		end = new(perm & made.Mode.Perm())
 	}
-	w.dirEnd(t, nil)
+	w.dirEnd(t, end)
 	return true, nil
 }
 

@@ -22,30 +22,19 @@ func (w *walk) file(ctx context.Context, t task) {
 	}
 	begun := time.Now()
 	old, have, err := w.there(ctx, t, "file")
-	if err != nil {
+	done := false
+	if err == nil && w.Checksum && have && old.Mode.IsRegular() && old.Size == t.info.Size {
+		done, err = w.unchanged(ctx, t, old)
+	}
+	switch {
+	case err != nil:
 		w.failed(ctx, t.from, t.to, err)
 		return
-	}
-	if w.Checksum && have && old.Mode.IsRegular() && old.Size == t.info.Size {
-		same, err := w.same(ctx, t)
-		if err != nil {
-			w.failed(ctx, t.from, t.to, err)
-			return
-		}
-		if same {
-			err = w.unchanged(ctx, t, old)
-			if err == nil {
-				w.count(&w.report.Unchanged, 1)
-				w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
-				return
-			}
-			if !errors.Is(err, fs.ErrPermission) { // somebody else's can be replaced
-				w.failed(ctx, t.from, t.to, err)
-				return
-			}
-		}
-	}
-	if w.DryRun {
+	case done:
+		w.count(&w.report.Unchanged, 1)
+		w.event(Event{Path: t.from, Target: t.to, Done: Unchanged, Size: t.info.Size})
+		return
+	case w.DryRun:
 		w.count(&w.report.Files, 1)
 		w.count(&w.report.Bytes, t.info.Size)
 		w.event(Event{Path: t.from, Target: t.to, Done: Would, Size: t.info.Size})
@@ -96,8 +85,12 @@ func (w *walk) there(ctx context.Context, t task, kind string) (info Info, have 
 	return info, true, nil
 }
 
-// unchanged gives a file that has its bytes already what else it is to have.
-func (w *walk) unchanged(ctx context.Context, t task, old Info) error {
+// unchanged reports whether the target has the same bytes already, and gives the file
+// what else it is to have.
+func (w *walk) unchanged(ctx context.Context, t task, old Info) (bool, error) {
+	if same, err := w.same(ctx, t); !same || err != nil {
+		return false, err
+	}
 	attr := (&fileCopy{walk: w, task: t}).attr()
 	if attr.Perm != nil && *attr.Perm == old.Mode.Perm() {
 		attr.Perm = nil
@@ -106,9 +99,13 @@ func (w *walk) unchanged(ctx context.Context, t task, old Info) error {
 		attr.Modified = time.Time{}
 	}
 	if attr.empty() || w.DryRun {
-		return nil
+		return true, nil
 	}
-	return w.To.Chattr(ctx, t.to, attr)
+	err := w.To.Chattr(ctx, t.to, attr)
+	if errors.Is(err, fs.ErrPermission) { // somebody else's can be replaced
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // same reports whether the target has the same bytes already.
