@@ -42,9 +42,8 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 
 // A session whose opening is cancelled when it is open already is nobody's: it closes.
 func TestOpenIsCancelledTooLate(t *testing.T) {
-	closed := make(chan string, 1)
-	routes := http.NewServeMux()
-	routes.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(t.Context())
+	closes(t, ctx, gateway.Caller{Warn: func(string) { cancel() }}, func(w http.ResponseWriter, r *http.Request) {
 		answer := json.NewEncoder(w)
 		answer.Encode(api.OpenEvent{Session: &api.Session{ID: "s-1"}})
 		answer.Encode(api.OpenEvent{Warning: "it is open"})
@@ -52,6 +51,25 @@ func TestOpenIsCancelledTooLate(t *testing.T) {
 		io.Copy(io.Discard, r.Body) // a server notices only then that the caller is gone
 		<-r.Context().Done()
 	})
+}
+
+// So is one that the daemon has opened when it learns that the caller has given up.
+func TestOpenedTooLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	closes(t, ctx, gateway.Caller{}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // else nobody looks whether the caller is there
+		cancel()
+		<-r.Context().Done()
+		json.NewEncoder(w).Encode(api.OpenEvent{Session: &api.Session{ID: "s-1"}})
+	})
+}
+
+// closes wants that a session is closed whose opening is cancelled.
+func closes(t *testing.T, ctx context.Context, caller gateway.Caller, open http.HandlerFunc) {
+	t.Helper()
+	closed := make(chan string, 1)
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /v1/sessions", open)
 	routes.HandleFunc("DELETE /v1/sessions/{id}", func(w http.ResponseWriter, r *http.Request) {
 		closed <- r.PathValue("id")
 		json.NewEncoder(w).Encode(api.Session{})
@@ -60,8 +78,7 @@ func TestOpenIsCancelledTooLate(t *testing.T) {
 	defer server.Close()
 	c := clientOf(server)
 	defer c.Release()
-	ctx, cancel := context.WithCancel(t.Context())
-	s, err := c.Open(ctx, api.Open{}, gateway.Caller{Warn: func(string) { cancel() }})
+	s, err := c.Open(ctx, api.Open{}, caller)
 	if !errors.Is(err, context.Canceled) || s.ID != "" {
 		t.Errorf("Open = %+v, %v", s, err)
 	}
@@ -72,36 +89,6 @@ func TestOpenIsCancelledTooLate(t *testing.T) {
 		}
 	default:
 		t.Error("it is still open")
-	}
-}
-
-// So is one that the daemon has opened when it learns that the caller has given up.
-func TestOpenedTooLate(t *testing.T) {
-	closed := make(chan string, 1)
-	asked := make(chan struct{})
-	routes := http.NewServeMux()
-	routes.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else nobody looks whether the caller is there
-		close(asked)
-		<-r.Context().Done()
-		json.NewEncoder(w).Encode(api.OpenEvent{Session: &api.Session{ID: "s-1"}})
-	})
-	routes.HandleFunc("DELETE /v1/sessions/{id}", func(w http.ResponseWriter, r *http.Request) {
-		closed <- r.PathValue("id")
-		json.NewEncoder(w).Encode(api.Session{})
-	})
-	server := httptest.NewServer(routes)
-	defer server.Close()
-	c := clientOf(server)
-	defer c.Release()
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-asked
-		cancel()
-	}()
-	s, err := c.Open(ctx, api.Open{}, gateway.Caller{})
-	if !errors.Is(err, context.Canceled) || s.ID != "" || len(closed) != 1 {
-		t.Errorf("Open = %+v, %v, and %d were closed", s, err, len(closed))
 	}
 }
 
