@@ -188,15 +188,7 @@ func remembered(r gateway.Result) runs.Host {
 func (m *manyRun) finish(ctx context.Context, s *summary, unkept error) error {
 	a := m.app
 	s.status = a.out.status(statusOf(ctx, s.results, commandOutcome, s.why))
-	for _, err := range []error{unkept, m.out.close()} {
-		if err == nil {
-			continue
-		}
-		a.out.fail(err)
-		if s.status == 0 {
-			s.status = statusFailed
-		}
-	}
+	s.unwritten(a.out, unkept, m.out.close())
 	s.run = a.endRun(m.journal, s.status)
 	if v, ok := m.view.(*eventsView); ok {
 		s.emit(v.seq)

@@ -74,6 +74,19 @@ func conclude[R any](begun time.Time, results []R, outcome func(R) fleet.Outcome
 // ok is how many hosts went well.
 func (c *conclusion) ok() int { return c.counts[string(fleet.OK)] }
 
+// unwritten tells what could not be written in the end, which is no success.
+func (c *conclusion) unwritten(out *output, errs ...error) {
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		out.fail(err)
+		if c.status == 0 {
+			c.status = statusFailed
+		}
+	}
+}
+
 // begin is how a summary begins for people: how many are ok, and what kept the others from
 // being tried.
 func (c *conclusion) begin(of string) []string {

@@ -26,21 +26,12 @@ func (r *scriptRun) kept(result script.Result) script.Result {
 func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 	a := r.app
 	s.status = a.out.status(statusOf(ctx, s.results, scriptOutcome, s.why))
-	note := func(err error) {
-		if err == nil {
-			return
-		}
-		a.out.fail(err)
-		if s.status == 0 {
-			s.status = statusFailed
-		}
-	}
-	note(r.reports.write(s.results))
+	s.unwritten(a.out, r.reports.write(s.results))
 	s.run = a.endRun(r.journal, s.status)
 	if r.reports.events != nil {
 		r.reports.events.end(s)
 	}
-	note(r.reports.close())
+	s.unwritten(a.out, r.reports.close())
 	r.view.end(s) // the summary says the status
 	return a.parted(r.journal, s.status)
 }
