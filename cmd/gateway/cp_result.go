@@ -94,12 +94,9 @@ func (r *cpResult) MarshalJSON() ([]byte, error) {
 
 // remembered is what a record says about a host.
 func (r *cpResult) remembered() runs.Host {
-	h := runs.Host{
+	return runs.Host{
 		Host: r.Host, Outcome: string(r.Outcome), Verdict: string(r.Outcome),
 		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+		Error: recorded(r.err()),
 	}
-	if err := r.err(); err != nil {
-		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}
-	}
-	return h
 }

@@ -170,6 +170,7 @@ func remembered(r gateway.Result) runs.Host {
 	h := runs.Host{
 		Host: r.Host, Outcome: string(fleet.OutcomeOf(r)), Verdict: string(r.Verdict), Line: r.Line,
 		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
+		Error: recorded(r.Err),
 	}
 	if r.ExitCode >= 0 {
 		h.ExitCode = &r.ExitCode
@@ -177,10 +178,15 @@ func remembered(r gateway.Result) runs.Host {
 	if r.Signal != "" {
 		h.Signal = &r.Signal
 	}
-	if r.Err != nil {
-		h.Error = &runs.Error{Code: gateway.Code(r.Err), Message: r.Err.Error()}
-	}
 	return h
+}
+
+// recorded is an error as a record has it; nil for nil.
+func recorded(err error) *runs.Error {
+	if err == nil {
+		return nil
+	}
+	return &runs.Error{Code: gateway.Code(err), Message: err.Error()}
 }
 
 // finish says how it ended, and returns the status for it. What the view could not

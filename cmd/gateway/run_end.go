@@ -62,8 +62,6 @@ func rememberedScript(r *script.Result) runs.Host {
 	if r.Err != nil {
 		err = r.Err
 	}
-	if err != nil {
-		h.Error = &runs.Error{Code: gateway.Code(err), Message: err.Error()}
-	}
+	h.Error = recorded(err)
 	return h
 }
