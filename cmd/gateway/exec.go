@@ -278,6 +278,9 @@ func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.
 			return c, usage(cmd, "", "--script: %v", err)
 		}
 		c.Text, c.Script = string(text), !f.keepGoing
+		if line := foreign(c.Text); line != "" {
+			return c, usage(cmd, "pass it to its own program, as in: gateway exec -i web1 -- python3 - <FILE", "--script: no shell's: its first line is %.80q", line)
+		}
 	}
 	if f.stdin && !f.tty {
 		c.Stdin = os.Stdin

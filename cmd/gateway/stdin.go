@@ -4,6 +4,9 @@ import (
 	"context"
 	"io"
 	"os"
+	"path"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +32,18 @@ func hasData(f *os.File) bool {
 // maxScript is one more than a session takes: that it is too long is for the
 // session to say.
 const maxScript = 4<<20 + 1
+
+// foreign returns the first line of a script that names the program to read it, if that
+// is no shell. A shell would run what it can of it, such as "import os".
+func foreign(script string) string {
+	line, _, _ := strings.Cut(script, "\n")
+	program, ok := strings.CutPrefix(line, "#!")
+	// Shells have sh in their names (bash, ksh93, busybox sh); other languages hardly do.
+	if !ok || slices.ContainsFunc(strings.Fields(program), func(word string) bool { return strings.Contains(path.Base(word), "sh") }) {
+		return ""
+	}
+	return line
+}
 
 // readAll reads a file, or stdin with the name "-", up to a limit, and until a signal
 // comes: who writes a FIFO may have to be waited for.
