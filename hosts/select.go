@@ -127,6 +127,9 @@ func (p *picker) find(t term) ([]int, error) {
 const hintList = "gateway hosts list shows what there is"
 
 func (p *picker) suggestGroup(name string) string {
+	if name == "all" {
+		return "did you mean all?"
+	}
 	if _, ok := p.inv.index[name]; ok {
 		return "did you mean the host " + name + "?"
 	}

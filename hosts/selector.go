@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,9 @@ func ParseSelector(s string) (Selector, error) {
 		}
 		t, err := parseTerm(word)
 		if err != nil {
+			if wrong, ok := errors.AsType[*Error](err); ok && strings.ContainsAny(word[1:], " \t&!") {
+				wrong.Hint = "terms are separated by commas: @web,&tag:eu,!web03"
+			}
 			return Selector{}, err
 		}
 		if len(sel.terms) == 0 && t.op != 0 {

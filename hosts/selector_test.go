@@ -69,7 +69,10 @@ func TestParseSelectorErrors(t *testing.T) {
 		{"web[1-010]", "web[1-010]: [1-010] pads its two ends differently", ""},
 		{"web[1-70000]", "web[1-70000]: the range is too large: more than 65536 names", ""},
 		{strings.Repeat("[1]", 9), strings.Repeat("[1]", 9) + ": more than 8 ranges in one word", ""},
-		{"web 1", "web 1 is not a host name", ""},
+		{"web 1", "web 1 is not a host name", "separated by commas"},
+		{"@web&tag:eu", "@web&tag:eu is not a group's name", "separated by commas"},
+		{"web1!web2", "web1!web2 is not a host name", "separated by commas"},
+		{"tag:eu @web", "eu @web is not a tag", "separated by commas"},
 	}
 	for _, test := range tests {
 		_, err := hosts.ParseSelector(test.text)
@@ -176,6 +179,7 @@ func TestSelectHints(t *testing.T) {
 		{"@db1", "did you mean the host db1?"},
 		{"tag:wbe", "did you mean tag:web?"},
 		{"@db", "did you mean tag:db?"},
+		{"@all", "did you mean all?"},
 		{"@nothing", "gateway hosts list shows what there is"},
 		{"local*", "patterns do not match localhost: name it"},
 	}
