@@ -178,7 +178,7 @@ func hostKeys(target Target, caller Caller) *ssh.HostKeys {
 	keys := &ssh.HostKeys{
 		Name: target.Name, Addr: target.Addr, Port: target.Port,
 		Alias: rule.Alias, HashNew: rule.Hash, Pins: rule.Pins, Revoked: rule.Revoked,
-		Files: rule.Files, Write: rule.Write, Why: rule.Why,
+		Files: rule.Files, Write: rule.Write, Why: rule.Why, Unlisted: rule.Unlisted,
 		Warn: caller.Warn,
 	}
 	switch rule.Policy {

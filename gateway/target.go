@@ -69,6 +69,8 @@ type HostKeyRule struct {
 	Policy  string `json:"policy"` // strict, ask or accept-new
 	// Why says what has made another policy strict; empty if nothing has.
 	Why string `json:"why,omitempty"`
+	// Unlisted: neither inventory nor ssh_config has the host, a jump's address.
+	Unlisted bool `json:"unlisted,omitempty"`
 }
 
 // Key tells targets apart: those with an equal Key may share a connection.
@@ -81,7 +83,7 @@ func (t Target) Key() string {
 
 // withoutWhy returns the target without what is for messages only.
 func (t Target) withoutWhy() Target {
-	t.HostKeys.Why = ""
+	t.HostKeys.Why, t.HostKeys.Unlisted = "", false
 	if t.Jump != nil {
 		t.Jump = new(t.Jump.withoutWhy())
 	}
@@ -222,6 +224,8 @@ func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
 		rule.Write = user[0]
 	}
 	rule.Files = slices.Concat(user, global)
+	_, err := g.bare(host.Name)
+	rule.Unlisted = errors.Is(err, hosts.ErrUnknown)
 	rule.Policy = cmp.Or(host.HostKeyPolicy, g.config.HostKeyPolicy, "strict")
 	if g.config.Strict != "" && rule.Policy != "strict" {
 		rule.Policy, rule.Why = "strict", g.config.Strict

@@ -71,3 +71,28 @@ func TestTrustThatCannotBeRecorded(t *testing.T) {
 		t.Errorf("Trust = %v, %s, hint %q, want hostkey.unknown and what helps", err, gateway.Code(err), gateway.Hint(err))
 	}
 }
+
+// "hosts trust" knows no jump that is an address. The hint says what makes it one that
+// it knows.
+func TestTrustOfJumpByAddress(t *testing.T) {
+	server := sshdtest.Start(t, sshdtest.Options{})
+	known := filepath.Join(t.TempDir(), "known_hosts")
+	inventory := func(more string) string {
+		return fmt.Sprintf("defaults: {user: %s, identity: %s, agent: false, known_hosts: %s}\nhosts:\n  web1: {addr: %s, port: %d, jump: %q}\n%s",
+			server.User, server.KeyFile, known, server.Host, server.Port, server.Addr, more)
+	}
+	t.Setenv("HOME", t.TempDir())
+	for more, hint := range map[string]string{
+		"": fmt.Sprintf("gateway hosts trust 127.0.0.1, with `127.0.0.1: {port: %d}` among the inventory's hosts", server.Port),
+		fmt.Sprintf("  127.0.0.1: {port: %d}", server.Port): "gateway hosts trust 127.0.0.1",
+	} {
+		g := with(t, inventory(more), nil)
+		r := g.Exec(t.Context(), "web1", gateway.Command{Text: "true"})
+		if want := "compare the fingerprint with the host's own, then run: " + hint; gateway.Code(r.Err) != "hostkey.unknown" || gateway.Hint(r.Err) != want {
+			t.Errorf("%v, hint %q, want %q", r.Err, gateway.Hint(r.Err), want)
+		}
+		if _, err := g.HostKeys(t.Context(), "127.0.0.1"); (err == nil) != (more != "") {
+			t.Errorf("HostKeys with %q = %v", more, err)
+		}
+	}
+}

@@ -64,6 +64,8 @@ type HostKeys struct {
 	// Why says what has made the policy Strict, for the hint about an unknown key;
 	// empty if that is as it was asked for.
 	Why string
+	// Unlisted: "hosts trust" does not know the name, which is the address of a jump.
+	Unlisted bool
 	// Ask is called for a key that is not known under the policy Ask. It may
 	// block until the context ends. Without it the policy is Strict.
 	Ask func(context.Context, HostKeyQuestion) (bool, error)
@@ -115,6 +117,18 @@ func (h *HostKeys) address() string { return cmp.Or(h.Addr, h.Name) }
 
 // display is the host's name in messages, and the argument of "hosts trust".
 func (h *HostKeys) display() string { return cmp.Or(h.Name, h.Addr) }
+
+// recording says how a person records a key.
+func (h *HostKeys) recording() string {
+	name, fields := h.display(), ""
+	if !h.Unlisted {
+		return "gateway hosts trust " + name
+	}
+	if port := h.port(); port != DefaultPort {
+		fields = fmt.Sprintf("port: %d", port)
+	}
+	return fmt.Sprintf("gateway hosts trust %s, with `%s: {%s}` among the inventory's hosts", name, name, fields)
+}
 
 // files returns the files to read: the one to write is among them, or what is
 // recorded would not be known next time.

@@ -278,14 +278,14 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 		return &transport.Error{
 			Code:    codeHostKeyChanged,
 			Message: fmt.Sprintf("ssh: host key of %s changed: it shows %s, %s has %s%s", name, key, v.entry.place(), describe(v.entry.key), v.certNote()),
-			Hint:    fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: gateway hosts trust %s", v.entry.line, v.entry.file, name),
+			Hint:    fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: %s", v.entry.line, v.entry.file, h.recording()),
 		}
 	case keyNotPinned:
 		return h.unpinned(v.key)
 	}
-	hint := "compare the fingerprint with the host's own, then run: gateway hosts trust " + name
+	hint := "compare the fingerprint with the host's own, then run: " + h.recording()
 	if h.Why != "" {
-		hint = fmt.Sprintf("with %s host keys are strict: compare the fingerprint with the host's own and record it beforehand with gateway hosts trust %s, or pin it with host_key in the inventory", h.Why, name)
+		hint = fmt.Sprintf("with %s host keys are strict: compare the fingerprint with the host's own and record it beforehand with %s, or pin it with host_key in the inventory", h.Why, h.recording())
 	}
 	return &transport.Error{
 		Code:    codeHostKeyUnknown,
