@@ -47,7 +47,8 @@ The agent gets sessions that stay on the hosts of the inventory; "gateway
 session" shows them and takes them over. It can choose no key, no password, no
 file of settings and no limit, accepts no host key, and reaches only the hosts
 that --hosts selects. Sessions close a minute after their agent is gone, unless
-it asked to keep them. The inventory is read when the server starts; its
+it asked to keep them. The inventory is read when the server starts, and an
+ssh_config only where the setting of that name is set; the inventory's
 "files: {allow: [...], deny: [...]}" says which files of a host the tool file
 may touch.
 
@@ -193,8 +194,9 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 	if a.config.NoDaemon {
 		return mcpserver.Config{}, &config.Error{Code: config.CodeInvalid, Message: "no_daemon: the sessions of agents live in the daemon", Hint: "leave no_daemon unset for gateway mcp"}
 	}
+	var unread *hosts.SSHConfig
 	if a.config.Origin("ssh_config") == "default" {
-		a.config.SSHConfig = "off" // an agent gets what somebody gave it
+		unread, a.config.SSHConfig = a.sshConfig(), "off" // an agent gets what somebody gave it
 	}
 	inv, err := a.inventory()
 	if err != nil {
@@ -208,6 +210,9 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 		g.Close()
 		return mcpserver.Config{}, err
 	}
+	if left := leftTo(unread, allowed); left != nil {
+		a.warn("agents get nothing of ssh_config, which has settings of " + hosts.FoldNames(left) + ": GATEWAY_SSH_CONFIG=auto, or the setting, has it read")
+	}
 	daemon, err := a.daemons()
 	if err != nil {
 		g.Close()
@@ -217,6 +222,19 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 		Gateway: g, Hosts: allowed, Select: pick, Daemon: daemon,
 		Version: newVersionInfo().Version, Output: f.output, Log: a.log,
 	}, nil
+}
+
+// leftTo returns the names of hosts that an ssh_config has settings of.
+func leftTo(ssh *hosts.SSHConfig, allowed []hosts.Host) (names []string) {
+	if ssh == nil {
+		return nil
+	}
+	for _, host := range allowed {
+		if known, err := ssh.Knows(host.Name); err == nil && known && !host.Local() {
+			names = append(names, host.Name)
+		}
+	}
+	return names
 }
 
 // allowedHosts returns the hosts that agents may use. An inventory without any

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"gateway/hosts"
 	"gateway/mcpserver"
 )
 
@@ -37,5 +41,20 @@ func TestTokenScope(t *testing.T) {
 	t.Setenv("TOKEN_A", "another-"+secret) // as where a second server has been started
 	if other, err := readTokens(t.Context(), references[:1]); err != nil || other[0].Scope == tokens[0].Scope {
 		t.Errorf("readTokens = %v, %v: another token has the same scope", other, err)
+	}
+}
+
+// Hosts that are reached by settings of an ssh_config are told of where it is not read.
+func TestLeftToSSHConfig(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("Host web? !web9\n  User deploy\nHost *\n  Port 22\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	allowed := []hosts.Host{{Name: "localhost", Transport: "local"}, {Name: "web1"}, {Name: "db1"}, {Name: "web9"}}
+	if got := leftTo(hosts.NewSSHConfig(file, ""), allowed); !slices.Equal(got, []string{"web1"}) {
+		t.Errorf("got %q, want web1 alone", got)
+	}
+	if got := leftTo(nil, allowed); got != nil {
+		t.Errorf("got %q without an ssh_config", got)
 	}
 }
