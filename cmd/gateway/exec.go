@@ -52,6 +52,9 @@ as stdout could not be written to), 6 stopped by --max-fail or --fail-fast; of
 several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted, 141 stdout was
 closed.
 
+What the command leaves in the background is hung up behind it, unless it was
+started with nohup or setsid.
+
 --script runs the statements of a file one by one, in one shell: the first that
 fails ends it, and its line is named.`,
 		Example: `  gateway exec localhost -- 'uname -a; exit 3'
