@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -34,5 +35,15 @@ func TestPromises(t *testing.T) {
 	read, err := agent.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "gateway://sessions/s/transcript"})
 	if err != nil || read.CacheScope != "private" {
 		t.Errorf("ReadResource = %+v, %v, want it private", read, err)
+	}
+}
+
+// A transcript is not there where a daemon says so, and else it is not known.
+func TestTranscriptOfSilentDaemon(t *testing.T) {
+	routes := http.NewServeMux()
+	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
+	read, err := agentOn(t, routes).ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "gateway://sessions/s/transcript"})
+	if err == nil || !strings.Contains(err.Error(), "daemon: it is ending") {
+		t.Errorf("ReadResource = %+v, %v, want the daemon's error", read, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gateway/daemon/api"
+	"gateway/gateway"
 )
 
 const (
@@ -75,8 +76,11 @@ func (s *Server) readTranscript(ctx context.Context, req *mcp.ReadResourceReques
 	name := strings.TrimSuffix(strings.TrimPrefix(req.Params.URI, sessionURI), transcriptURI)
 	c := &call{Server: s, ctx: ctx}
 	session, err := c.find(name)
-	if err != nil {
+	switch {
+	case gateway.Code(err) == "session.not_found":
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
+	case err != nil: // nobody has said that it is not there
+		return nil, err
 	}
 	o, err := s.daemon.Output(ctx, session.ID, api.Query{Tail: transcriptBytes, Max: transcriptBytes})
 	if err != nil {
