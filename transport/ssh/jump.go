@@ -226,6 +226,8 @@ func (c *Config) tunnelError(ctx context.Context, bastion *conn, err error) erro
 	case errors.As(err, &refused) && refused.Reason == gossh.Prohibited:
 		return c.failure(codeProxy, err, "set AllowTcpForwarding yes, or PermitOpen, in the bastion's sshd_config; restrict in authorized_keys forbids it too",
 			"%s forbids connections to other machines", name)
+	case errors.As(err, &refused) && refused.Reason == gossh.UnknownChannelType:
+		return c.failure(codeProxy, err, "name another bastion", "%s makes no connections to other machines", name)
 	case errors.As(err, &refused):
 		return c.failure(codeProxy, err, "check addr and port as seen from "+name, "%s could not connect: %s", name, quoted(refused.Message))
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):

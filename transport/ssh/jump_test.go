@@ -75,6 +75,19 @@ func TestJumpForbidden(t *testing.T) {
 	refused(t, chain(bastion, sshdtest.Start(t, sshdtest.Options{})), "proxy.failed", "hop1 forbids")
 }
 
+// Nobody is told to look at the address of a machine that the bastion has not tried.
+func TestJumpUnknown(t *testing.T) {
+	bastion := serveChannels(t, &gossh.ServerConfig{NoClientAuth: true}, func(channel gossh.NewChannel) {
+		_ = channel.Reject(gossh.UnknownChannelType, "unsupported channel type")
+	})
+	bastion.Name = "bastion"
+	c := bastion
+	c.Name, c.Port, c.Jump = "web1", 1, &bastion
+	if err := refused(t, c, "proxy.failed", "bastion makes no connections to other machines"); strings.Contains(err.Hint, "addr") {
+		t.Errorf("hint = %q", err.Hint)
+	}
+}
+
 func TestJumpShared(t *testing.T) {
 	target, bastion := sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})
 	p := netsim.Start(t, bastion.Addr, 0)
