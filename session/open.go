@@ -173,7 +173,10 @@ func (s *Session) parseReady(payload string) error {
 		return err
 	}
 	d, ok := dialects[r.family]
-	if !ok {
+	switch {
+	case !ok && s.config.Shell == "":
+		return failure(codeUnsupported, nil, "something sets the PATH of the account there, such as environment in authorized_keys, ~/.ssh/environment or /etc/environment", "no shell found on the machine: neither bash nor sh is in the PATH")
+	case !ok:
 		return failure(codeUnsupported, nil, "set the host's shell to one that is installed there", "shell %q not found on the machine", s.config.Shell)
 	}
 	s.dialect, s.tty, s.pid, s.sid, s.shell, s.cwd = d, r.tty, r.pid, r.sid, r.path, r.cwd

@@ -114,6 +114,11 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 			t.Errorf("Open(%+v) = %v, want %s", config, err, code)
 		}
 	}
+	lost := local.New(local.Config{Env: []string{"PATH=/nonexistent"}})
+	defer lost.Close()
+	if _, err := session.Open(t.Context(), lost, session.Config{}); gateway.Code(err) != "shell.unsupported" || !strings.Contains(err.Error(), "is in the PATH") {
+		t.Errorf("Open where nothing is in the PATH = %v", err)
+	}
 	home := t.TempDir()
 	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("echo not today; exit 4\n"), 0o600); err != nil {
 		t.Fatal(err)
