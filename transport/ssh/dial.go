@@ -169,14 +169,16 @@ func (h *handshake) explained(err error) error {
 		return err
 	}
 	said := proxy.said()
-	switch {
-	case typed.Code == codeClosed && !h.wire.banner.Load():
+	if typed.Code == codeClosed && !h.wire.banner.Load() {
 		return h.config.failure(codeProxy, err, "run the proxy command by hand", "proxy command: %s", cmp.Or(said, "it ended without a word"))
-	case said == "":
-		return err
 	}
 	more := *typed
-	more.Message += "; the proxy command said " + quoted(said)
+	if typed.Code == codeHandshake && !h.wire.banner.Load() {
+		more.Hint = "the proxy command may not have reached the machine: run it by hand"
+	}
+	if said != "" {
+		more.Message += "; the proxy command said " + quoted(said)
+	}
 	return &more
 }
 

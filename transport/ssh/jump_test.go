@@ -176,7 +176,9 @@ func TestProxyCommand(t *testing.T) {
 	})
 	t.Run("silent", func(t *testing.T) {
 		c.ProxyCommand, c.ConnectTimeout = "sleep 1000 | cat", 300*time.Millisecond
-		refused(t, c, "ssh.handshake", "300ms")
+		if err := refused(t, c, "ssh.handshake", "300ms"); !strings.Contains(err.Hint, "proxy command") {
+			t.Errorf("hint = %q, want one about the command", err.Hint)
+		}
 	})
 	t.Run("no injection", func(t *testing.T) {
 		c := c
