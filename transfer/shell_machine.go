@@ -57,7 +57,7 @@ func openShellMachine(ctx context.Context, c *gateway.Connection, why error) (*S
 }
 
 func (s *Shell) probe(ctx context.Context) error {
-	out, err := s.run(ctx, `umask; for s in "stat -c %f:%s:%X:%Y" "stat -f %Xp:%z:%a:%m"; do $s / >/dev/null 2>&1 && { echo "$s"; break; }; done`)
+	out, err := s.run(ctx, `umask; for s in "stat -c %f:%s:%X:%Y" "stat -f %Xp:%z:%a:%m"; do $s / >/dev/null 2>&1 && { echo "$s"; break; }; done; :`)
 	if err != nil {
 		return err
 	}

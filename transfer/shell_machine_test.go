@@ -16,6 +16,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/transport/local"
 )
 
 // shellHere returns the files of this machine by its shell, with another stat.
@@ -38,6 +39,23 @@ func script(t *testing.T, path, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// A shell that has no stat is no way to files, and says so.
+func TestShellWithoutStat(t *testing.T) {
+	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	tools := t.TempDir()
+	if err := os.Symlink("/bin/sh", tools+"/sh"); err != nil {
+		t.Fatal(err)
+	}
+	c.Transport = local.New(local.Config{Env: []string{"PATH=" + tools}})
+	if _, err = openShellMachine(t.Context(), c, nil); gateway.Code(err) != "file.no_subsystem" || gateway.Hint(err) == "" {
+		t.Errorf("open = %v (%s), want file.no_subsystem", err, gateway.Code(err))
+	}
 }
 
 // What goes while a directory is listed is left out, and nothing else with it.
