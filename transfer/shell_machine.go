@@ -247,8 +247,8 @@ func (s *Shell) List(ctx context.Context, dir string, each func(Info) error) err
 	// Where stat does not answer for all it is asked about each: what has gone
 	// meanwhile is no more in the directory, and anything else is an error. dash does not
 	// say why a directory is not entered.
-	script := "(if ! cd -P " + word(dir) + " 2>/dev/null; then " + s.stat + " " + word(Join(dir, ".")) + " 2>&1; exit 1; fi; { ! find . ! -name . -prune -exec sh -c 'if o=$(" + s.stat + ` "$@" 2>/dev/null); then printf "%s\n" "$o"; printf "%s\000" "$@"
-else for f do o=$(` + s.stat + ` "$f") && printf "%s\n%s\000" "$o" "$f"; done; fi' sh {} + 2>&1 >&3 | grep -v 'No such file or directory$'; } 3>&1)`
+	script := "(if ! cd -P " + word(dir) + " 2>/dev/null; then " + s.stat + " " + word(Join(dir, ".")) + " 2>&1; exit 1; fi; { find . ! -name . -prune -exec sh -c 'if o=$(" + s.stat + ` "$@" 2>/dev/null); then printf "%s\n" "$o"; printf "%s\000" "$@"
+else for f do o=$(` + s.stat + ` "$f") && printf "%s\n%s\000" "$o" "$f"; done; fi' sh {} + 2>&1 >&3 | grep -v 'No such file or directory$' 2>&1; [ $? = 1 ]; } 3>&1)`
 	out, err := s.run(ctx, script)
 	if err != nil {
 		return s.problem("list", dir, err)

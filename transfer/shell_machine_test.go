@@ -101,6 +101,27 @@ func TestListWhatGoes(t *testing.T) {
 	}
 }
 
+// What can't be listed for want of a program is no empty directory.
+func TestListWithoutPrograms(t *testing.T) {
+	dir, tools := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(dir+"/here", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []string{"", "find", "grep"} {
+		s := shellHere(t, script(t, tools+"/stat", "PATH=/usr/bin:/bin exec stat \"$@\""))
+		if there != "" {
+			script(t, tools+"/"+there, "PATH=/usr/bin:/bin exec "+there+" \"$@\"")
+		}
+		if _, err := s.run(t.Context(), "PATH="+tools); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.List(t.Context(), dir, func(Info) error { return nil }); err == nil || !strings.Contains(err.Error(), "not found") {
+			t.Errorf("with %q alone: %v, want what was not found", there, err)
+		}
+		_ = os.Remove(tools + "/" + there)
+	}
+}
+
 // A symlink to a directory is replaced by what there is, and by nothing else,
 // also where mv knows no -T.
 func TestPlace(t *testing.T) {
