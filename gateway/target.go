@@ -159,14 +159,15 @@ func (g *Gateway) jump(ctx context.Context, host hosts.Host, depth int) (*Target
 // ssh_config, or else an address, with what ssh_config says about every host.
 func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) {
 	host, err := g.bare(jump.Host)
-	if errors.Is(err, hosts.ErrUnknown) {
+	tunnel := err == nil && host.Local() && jump.Port != 0 // localhost:2222 leads to another machine
+	if tunnel || errors.Is(err, hosts.ErrUnknown) {
 		host, err = hosts.Host{Name: jump.Host, Transport: "ssh"}, nil
 	}
 	if err != nil {
 		return hosts.Host{}, err
 	}
 	if host.Local() {
-		return hosts.Host{}, &transport.Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump %s: this machine is no bastion", jump.Host)}
+		return hosts.Host{}, &transport.Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump %s: this machine is no bastion", jump.Host), Hint: "the end of a tunnel on it is one: name its port, too"}
 	}
 	if jump.User != "" {
 		host.User = jump.User

@@ -187,6 +187,21 @@ func programs(t *testing.T) []string {
 	return []string{ssh, ""}
 }
 
+// A port of this machine may be the end of a tunnel to a bastion. This machine itself is none.
+func TestBastionOverTunnel(t *testing.T) {
+	g, _ := withSSH(t, "hosts: {web1: {addr: 192.0.2.1, jump: 'me@localhost:2222'}, web2: {addr: 192.0.2.1, jump: localhost}}", "", nil)
+	if jump := target(t, g, "web1").Jump; jump == nil || jump.Local || jump.Addr != "localhost" || jump.Port != 2222 || jump.User != "me" {
+		t.Errorf("jump = %+v, want me@localhost:2222", jump)
+	}
+	host, err := g.Resolve(t.Context(), "web2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Target(t.Context(), host); gateway.Code(err) != "inventory.invalid" || !strings.Contains(gateway.Hint(err), "tunnel") {
+		t.Errorf("over localhost: %v", err)
+	}
+}
+
 // Match lines and tokens are about the account and the address that a host is
 // reached by, wherever these come from.
 func TestMatchOfSSHConfig(t *testing.T) {
