@@ -199,7 +199,7 @@ var errGone = errors.New("the connection has ended")
 type gone struct{ cause error }
 
 func (g gone) Error() string {
-	if g.cause == io.EOF {
+	if g.cause == io.EOF || errors.Is(g.cause, io.ErrClosedPipe) { // whichever is noticed first
 		return "the server has ended the connection"
 	}
 	return g.cause.Error()

@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"strings"
 	"syscall"
@@ -9,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/pkg/sftp"
+
+	"gateway/gateway"
 )
 
 // What a machine says stays within a line, and within bounds.
@@ -37,6 +40,19 @@ func TestWordsBehindNames(t *testing.T) {
 		err := spoken(words)
 		if _, unknown := err.(unknownWords); unknown != (want == nil) || want != nil && !errors.Is(err, want) {
 			t.Errorf("%q is %v, want %v", words, err, want)
+		}
+	}
+}
+
+// A server that is killed is told in the same words whatever notices it first: what comes
+// from it, or what goes there.
+func TestServerHasEnded(t *testing.T) {
+	for _, cause := range []error{io.EOF, io.ErrClosedPipe} {
+		var in incoming
+		in.ended(cause)
+		err := problem("web1", "write", "/f", in.explain(sftp.ErrSSHFxConnectionLost))
+		if gateway.Code(err) != "link.lost" || !strings.Contains(err.Error(), "the server has ended the connection") {
+			t.Errorf("%v: %v", cause, err)
 		}
 	}
 }
