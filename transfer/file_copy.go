@@ -2,9 +2,11 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"math"
+	"syscall"
 
 	"gateway/gateway"
 )
@@ -103,7 +105,7 @@ func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string, att
 // abandon gives up a part of which n bytes have come now, and keeps one that can be gone on
 // with.
 func (f *fileCopy) abandon(part Part, n int64, err error) {
-	keep := f.at+n >= worthKeeping
+	keep := f.at+n >= worthKeeping && !errors.Is(err, syscall.EFBIG)
 	switch gateway.Code(err) {
 	case codeMismatch, codeChanged, codePermission: // it is no beginning of what it should be, or not cut short
 		keep = false

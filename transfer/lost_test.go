@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 
 	"gateway/gateway"
@@ -121,5 +123,45 @@ func TestLostBehindTheName(t *testing.T) {
 	}
 	if err := transfer.Write(t.Context(), to, into+"/f", []byte("newer"), &mode); !transfer.MayBeDone(err) {
 		t.Errorf("%v", err)
+	}
+}
+
+// narrow is a disk that takes no file beyond a size, as FAT does from 4 GiB on.
+type narrow struct {
+	*transfer.Local
+	most int
+}
+
+func (m narrow) Create(ctx context.Context, s transfer.Spec) (transfer.Part, error) {
+	p, err := m.Local.Create(ctx, s)
+	return &narrowPart{p, m.most}, err
+}
+
+type narrowPart struct {
+	transfer.Part
+	room int
+}
+
+func (p *narrowPart) Write(b []byte) (int, error) {
+	if p.room -= len(b); p.room < 0 {
+		return 0, &transport.Error{Code: "file.failed", Message: "file too large", Err: syscall.EFBIG}
+	}
+	return p.Part.Write(b)
+}
+
+// What a disk will never take whole is not kept to go on with.
+func TestTooLargeIsNotKept(t *testing.T) {
+	from, there := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(from+"/f", make([]byte, 12<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, resume := range []bool{false, true} {
+		c := transfer.Copy{From: &transfer.Local{}, To: narrow{&transfer.Local{}, 10 << 20}, Paths: []string{from + "/f"}, Into: there, Resume: resume}
+		if r := c.Run(t.Context()); r.Failed != 1 || r.Kept != 0 {
+			t.Errorf("%+v", r)
+		}
+		if left, err := os.ReadDir(there); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
 	}
 }

@@ -151,6 +151,8 @@ var said = []struct {
 	{"s a directory", syscall.EISDIR},
 	{"ot a directory", syscall.ENOTDIR},
 	{"ile exists", fs.ErrExist},
+	{"name too long", syscall.ENAMETOOLONG},
+	{"ile too large", syscall.EFBIG},
 	{"levels of symbolic links", syscall.ELOOP},
 	{"ymbolic link loop", syscall.ELOOP}, // musl
 }

@@ -36,6 +36,9 @@ func TestWordsBehindNames(t *testing.T) {
 		"sh: cannot open a [Permission denied]":                                             fs.ErrPermission,
 		"dd: error writing 'x': No space left on device\n0+1 records in\n0+0 records out\n": syscall.ENOSPC,
 		"mv: cannot move 'No space left' to 'b': Directory not empty":                       nil,
+		"sh: 1: cannot create a/b: File name too long":                                      syscall.ENAMETOOLONG,
+		"sh: can't create a/b: Filename too long":                                           syscall.ENAMETOOLONG,
+		"cat: write error: File too large":                                                  syscall.EFBIG,
 	} {
 		err := spoken(words)
 		if _, unknown := err.(unknownWords); unknown != (want == nil) || want != nil && !errors.Is(err, want) {
