@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -147,6 +148,35 @@ func TestCloseTwice(t *testing.T) {
 	close(held)
 	<-closed
 	<-over
+}
+
+// TestCloseOfASilentCommand: who closes a session is not told that its shell left on its
+// own, and may not have begun the command.
+func TestCloseOfASilentCommand(t *testing.T) {
+	t.Parallel()
+	begun := filepath.Join(t.TempDir(), "begun")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tr := local.New(local.Config{})
+	defer tr.Close()
+	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Run(context.Background(), session.Command{Text: ": >" + begun + "; sleep 1000"})
+		ended <- err
+	}()
+	if _, err := os.ReadFile(begun); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	// On a machine that is slow it is that the shell was killed by a signal.
+	if err := <-ended; err != nil && !strings.Contains(err.Error(), "hung up while the command ran") {
+		t.Errorf("Run = %v, want that it was hung up", err)
+	}
 }
 
 // TestCloseBeforeTheCommandIsHanded closes a session whose Run still sees to the

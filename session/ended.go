@@ -2,7 +2,6 @@ package session
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 
 	"gateway/transport"
@@ -24,13 +23,12 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	case r.complete(p) && p.verdict() == Exited: // it was over before its shell was
 		result.Verdict, result.ExitCode, result.EndedBehind = Exited, p.exitCode(), true
 		return result, nil
-	case lost != nil:
+	case lost != nil && !errors.Is(lost, transport.ErrClosed):
 		result.ExitCode = -1
-		why := fmt.Sprintf("link lost while the command ran: %v", lost)
-		if errors.Is(lost, transport.ErrClosed) { // by this side
-			why = "hung up while the command ran"
-		}
-		return result, failure(codeLost, ErrLost, "it may have run, or still run: look before running it again", "%s", why)
+		return result, failure(codeLost, ErrLost, hintLost, "link lost while the command ran: %v", lost)
+	case lost != nil, s.closing.Load() && s.leftBefore(r, p, exit, result): // by this side
+		result.ExitCode = -1
+		return result, failure(codeLost, ErrLost, hintLost, "hung up while the command ran")
 	case s.leftBefore(r, p, exit, result):
 		result.ExitCode = -1
 		return result, failure(codeLost, ErrLost, "it left on its own or was killed, and may not have begun the command: look before running it again",
@@ -42,6 +40,8 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	}
 	return result, nil
 }
+
+const hintLost = "it may have run, or still run: look before running it again"
 
 // leftBefore reports whether the shell may have ended before it read the command:
 // in the time in which a shell begins one, without a byte of it, and killed, by a text that
