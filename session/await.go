@@ -149,6 +149,9 @@ func (a *awaiting) ask() (Result, error) {
 	s.drain(r)
 	if !r.complete(s.progress(r)) {
 		if r.keeper.isGone() || r.deaf.Load() {
+			if r.pressed.Load() && !r.deaf.Load() && !s.resume(r) {
+				return s.giveUp(r, Unknown, nil)
+			}
 			return s.finish(r, Unknown, nil)
 		}
 		if !s.locate(r) && !closed(s.ended) {

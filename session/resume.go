@@ -12,6 +12,7 @@ import (
 // mksh and ash then throw the next line away, which says nothing. It reports
 // whether there is a shell.
 func (s *Session) resume(r *run) bool {
+	allWithin(heedGrace, &r.signaling) // a ^C that comes behind it would meet the next command
 	s.mu.Lock()
 	if p := &r.progress; !p.stdout && p.prompted {
 		// The line was left. Shells have their own numbers for that: 258, 386, 2.
@@ -25,7 +26,11 @@ func (s *Session) resume(r *run) bool {
 	s.mu.Unlock()
 	for try := range 3 {
 		s.typeKeys(unread + s.dialect.settles + "\n")
-		if r.cutShort.Load() || r.keeper.isGone() || s.locate(r) { // the next command gets another keeper
+		where := s.locate
+		if r.keeper.isGone() {
+			where = s.prompts
+		}
+		if r.cutShort.Load() || where(r) { // the next command gets another keeper
 			return true
 		}
 		if closed(s.ended) {
@@ -63,6 +68,27 @@ func (s *Session) whereFrame(r *run, nonce string) frame {
 		once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen,
 		modes: r.command.TTY || r.pressed.Load() || changesModes(r.command.Text),
 	}
+}
+
+// prompts reports whether the shell shows its prompt when it is asked to. It is what it can
+// say without a keeper.
+func (s *Session) prompts(r *run) bool {
+	nonce := newNonce()
+	marks := s.expect(nonce, "P")
+	defer s.outlive(nonce, "P")
+	s.typeBehind(r, r.endOfRest()+" PS2=;"+prompt(nonce)+"\n")
+	timeout := time.NewTimer(time.Second + s.trip)
+	defer timeout.Stop()
+	select {
+	case <-marks:
+		s.mu.Lock()
+		r.progress.prompted = true // it stands for the command's own
+		s.mu.Unlock()
+		return true
+	case <-s.ended:
+	case <-timeout.C:
+	}
+	return false
 }
 
 // locate asks the shell where it is, and reports whether it said so.
