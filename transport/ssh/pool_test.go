@@ -71,12 +71,16 @@ func TestSilentConnection(t *testing.T) {
 	c := behind(p, s)
 	c.ConnectTimeout, c.MaxSessions = 2*time.Second, 4 // two of them for programs
 	tr := dial(t, c)
-	first := terminal(t, tr, "exec cat", transport.TerminalOptions{})
-	for range 2 {
-		terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	var terminals []transport.Terminal
+	for range 3 { // all have said something: nothing of theirs is under way
+		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		if _, err := io.ReadFull(term, make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+		terminals = append(terminals, term)
 	}
-	first.Close()
-	<-first.Done()
+	terminals[0].Close()
+	<-terminals[0].Done()
 	p.Cut(netsim.Hang) // both have a channel left
 	begun := time.Now()
 	for range 2 {
