@@ -12,7 +12,7 @@ import (
 )
 
 // attach gives the terminal to one person: commands and keys of others are
-// refused until detach.
+// refused until detach of what it returns.
 func (s *live) attach(who string) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,9 +27,13 @@ func (s *live) attach(who string) (id string, err error) {
 	return s.holder, nil
 }
 
-func (s *live) detach() {
+// detach ends an attachment, once.
+func (s *live) detach(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.holder != id {
+		return
+	}
 	s.holder, s.session.Attached = "", ""
 	s.happened()
 	if s.session.State.Over() {

@@ -15,25 +15,26 @@ import (
 // lend, which leaves HTTP.
 func (d *Daemon) routes() map[string]func(*request) error {
 	return map[string]func(*request) error{
-		"GET /v1/stats":                     d.stats,
-		"GET /v1/events":                    d.follow,
-		"POST /v1/clients":                  d.presence,
-		"POST /v1/answers/{question}":       d.answer,
-		"POST /v1/sessions":                 d.openSession,
-		"GET /v1/sessions":                  d.listSessions,
-		"GET /v1/sessions/{id}":             d.showSession,
-		"DELETE /v1/sessions/{id}":          d.closeSession,
-		"POST /v1/sessions/{id}/commands":   inSessionWith(d, d.run),
-		"GET /v1/commands/{command}":        d.command,
-		"POST /v1/sessions/{id}/input":      inSessionWith(d, d.input),
-		"POST /v1/sessions/{id}/interrupt":  inSessionWith(d, d.interrupt),
-		"POST /v1/sessions/{id}/wait":       inSessionWith(d, d.wait),
-		"POST /v1/sessions/{id}/output":     d.output,
-		"GET /v1/sessions/{id}/stream":      d.stream,
-		"GET /v1/sessions/{id}/screen":      d.inSession(d.screen),
-		"POST /v1/sessions/{id}/resize":     inSessionWith(d, d.resize),
-		"POST /v1/sessions/{id}/attachment": d.inSession(d.attach),
-		"POST /v1/sessions/{id}/reset":      d.inSession(d.reset),
+		"GET /v1/stats":                       d.stats,
+		"GET /v1/events":                      d.follow,
+		"POST /v1/clients":                    d.presence,
+		"POST /v1/answers/{question}":         d.answer,
+		"POST /v1/sessions":                   d.openSession,
+		"GET /v1/sessions":                    d.listSessions,
+		"GET /v1/sessions/{id}":               d.showSession,
+		"DELETE /v1/sessions/{id}":            d.closeSession,
+		"POST /v1/sessions/{id}/commands":     inSessionWith(d, d.run),
+		"GET /v1/commands/{command}":          d.command,
+		"POST /v1/sessions/{id}/input":        inSessionWith(d, d.input),
+		"POST /v1/sessions/{id}/interrupt":    inSessionWith(d, d.interrupt),
+		"POST /v1/sessions/{id}/wait":         inSessionWith(d, d.wait),
+		"POST /v1/sessions/{id}/output":       d.output,
+		"GET /v1/sessions/{id}/stream":        d.stream,
+		"GET /v1/sessions/{id}/screen":        d.inSession(d.screen),
+		"POST /v1/sessions/{id}/resize":       inSessionWith(d, d.resize),
+		"POST /v1/sessions/{id}/attachment":   d.inSession(d.attach),
+		"DELETE /v1/sessions/{id}/attachment": d.inSession(d.detach),
+		"POST /v1/sessions/{id}/reset":        d.inSession(d.reset),
 	}
 }
 
@@ -271,7 +272,7 @@ func (d *Daemon) attach(q *request, s *live) error {
 	if err != nil {
 		return err
 	}
-	defer s.detach()
+	defer s.detach(id)
 	if err := q.line(api.Attached{Attachment: id, Session: s.info()}); err != nil {
 		return err
 	}
@@ -280,6 +281,13 @@ func (d *Daemon) attach(q *request, s *live) error {
 	case <-s.over:
 	}
 	return nil
+}
+
+// detach ends an attachment before the request does that holds it: whoever comes next
+// is not refused.
+func (d *Daemon) detach(q *request, s *live) error {
+	s.detach(q.r.URL.Query().Get("attachment"))
+	return q.reply(s.info())
 }
 
 func (d *Daemon) reset(q *request, s *live) error {

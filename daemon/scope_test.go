@@ -77,12 +77,40 @@ func TestWhoIsAttachedIsAlone(t *testing.T) {
 	if r, err := c.Run(t.Context(), "work", api.Run{Text: "echo mine", Attachment: held.Attachment, Wait: api.Duration(20 * time.Second)}); err != nil || string(r.Result.Stdout) != "mine\n" {
 		t.Errorf("Run = %+v, %v", r, err)
 	}
-	detach()
+	for _, id := range []string{"", "another", held.Attachment, held.Attachment} {
+		if err := c.Detach(t.Context(), "work", id); err != nil {
+			t.Errorf("Detach = %v", err)
+		}
+		if s, err := c.Session(t.Context(), "work"); err != nil || (s.Attached == "") != (id == held.Attachment) {
+			t.Errorf("behind Detach of %q: %+v, %v", id, s, err)
+		}
+	}
+	run(t, c, "work", "echo free")
+	if _, err := c.Attach(t.Context(), "work", "Bob"); err != nil {
+		t.Fatal(err)
+	}
+	detach() // the request of an attachment that is over
+	if err := c.Detach(t.Context(), "work", held.Attachment); err != nil {
+		t.Errorf("Detach = %v", err)
+	}
+	if s, err := c.Session(t.Context(), "work"); err != nil || s.Attached != "Bob" {
+		t.Errorf("got %+v, %v, want Bob's", s, err)
+	}
+}
+
+// An attachment lasts as long as its request, whoever forgets to detach.
+func TestAttachmentEndsWithItsRequest(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	open(t, c, api.Open{Name: "work"})
+	ctx, leave := context.WithCancel(t.Context())
+	if _, err := c.Attach(ctx, "work", "Ada"); err != nil {
+		t.Fatal(err)
+	}
+	leave()
 	eventually(t, "detached", func() bool {
 		s, err := c.Session(t.Context(), "work")
 		return err == nil && s.Attached == ""
 	})
-	run(t, c, "work", "echo free")
 }
 
 // What a person runs is not ended by an agent, which has a scope. Without one it is

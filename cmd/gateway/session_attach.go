@@ -88,6 +88,9 @@ func (a *app) sessionAttach(ctx context.Context, c *client.Client, name string, 
 	err = t.run(ctx, s, at)
 	t.resetTerminal()
 	at.stop()
+	if !readOnly { // else who comes next could find it taken still
+		_ = c.Detach(context.WithoutCancel(ctx), s.ID, t.id) // its request ends as well
+	}
 	switch {
 	case errors.Is(err, errOver):
 		return t.over(context.WithoutCancel(ctx), s)

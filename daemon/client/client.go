@@ -170,6 +170,11 @@ func (c *Client) Attach(ctx context.Context, name, who string) (attached api.Att
 	return attached, err
 }
 
+// Detach ends an attachment. One that is over is no error.
+func (c *Client) Detach(ctx context.Context, name, attachment string) error {
+	return c.ask(ctx, answerTime, http.MethodDelete, sessionPath(name)+"/attachment?attachment="+url.QueryEscape(attachment), nil, nil)
+}
+
 // Presence tells the daemon that this client is there until ctx ends; see
 // [api.Open]. over is closed when the daemon no more believes it, or is gone.
 func (c *Client) Presence(ctx context.Context) (presence api.Presence, over <-chan struct{}, err error) {
