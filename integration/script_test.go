@@ -287,6 +287,9 @@ func TestScriptCheckLooksAtSudo(t *testing.T) {
 	if status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1", "--check"); status != 3 || !strings.Contains(stdout, "sudo.needs_password") {
 		t.Errorf("%d, %s%s, want sudo.needs_password", status, stdout, stderr)
 	}
+	if status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1"); status != 1 || !strings.Contains(stdout, "no answer of the step fits\n  hint: give the step an answer") {
+		t.Errorf("%d, %s%s, want a hint at answer", status, stdout, stderr)
+	}
 	d.file("password", "wrong one\n")
 	d.file("s.yaml", "secrets: {password: file:password}\nsteps:\n  - {name: a, sudo: true, run: 'true', answer: [{prompt: '\\[sudo\\]', send: secret:password}]}\n")
 	if status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1"); status != 1 || !strings.Contains(stdout, "sudo.rejected") && !strings.Contains(stdout, "the password is wrong") {

@@ -162,5 +162,7 @@ func (h *hostRun) sudoPassword(s *Step) func(context.Context) (string, error) {
 			return func(context.Context) (string, error) { return h.answer(a), nil }
 		}
 	}
-	return nil
+	return func(context.Context) (string, error) {
+		return "", &transport.Error{Code: "sudo.needs_password", Message: "no answer of the step fits", Hint: hintAnswer}
+	}
 }

@@ -252,6 +252,9 @@ func (h *hostRun) answers(s *Step) func(context.Context, session.Prompt, bool) (
 	}
 }
 
+// hintAnswer is what there is to do about a prompt in a script, where nobody is asked.
+const hintAnswer = "give the step an answer, or the host a reference to sudo's password"
+
 // judge compares what a step has left with what is expected. It sets the
 // outcome, and returns what is wrong.
 func (h *hostRun) judge(s *Step, r *StepResult, result gateway.Result) error {
@@ -266,7 +269,7 @@ func (h *hostRun) judge(s *Step, r *StepResult, result gateway.Result) error {
 		if asked { // the engine's hint begins with a terminal, where nobody is asked
 			return &transport.Error{
 				Code: gateway.Code(result.Err), Message: result.Err.Error(), Err: result.Err,
-				Hint: "give the step an answer, or the host a reference to sudo's password, or use an option of the command that asks nothing",
+				Hint: hintAnswer + ", or use an option of the command that asks nothing",
 			}
 		}
 		return result.Err
