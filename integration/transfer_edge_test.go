@@ -180,6 +180,19 @@ func TestTransferWithoutItsProgram(t *testing.T) {
 	holds(t, there, "f")
 }
 
+// An account that is forced to be served sftp and nothing else runs no programs, and nobody
+// waits for one to greet.
+func TestTransferToForcedSftp(t *testing.T) {
+	var log string
+	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"ForceCommand " + logging(t, &log)}})
+	m := filesOf(t, s, s.Port)
+	begun := time.Now()
+	copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{write(t, t.TempDir()+"/f", "f", 0o600), largeFile(t, 1<<20)}, Into: t.TempDir()})
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
 // The protocol's times begin in 1970: an older one is not one of the next century.
 func TestTransferOldTime(t *testing.T) {
 	onAll(t, func(t *testing.T, m transfer.Machine) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"strings"
@@ -47,7 +48,19 @@ func openRemote(ctx context.Context, c *gateway.Connection) (*Remote, error) {
 			Hint: "look at Subsystem in sshd_config; what a profile writes without being asked breaks sftp too",
 		}
 	}
-	return &Remote{name: name, connection: c, link: link, hasher: newHasher(c.Pipe)}, nil
+	return &Remote{name: name, connection: c, link: link, hasher: newHasher(nudged(c.Pipe))}, nil
+}
+
+// nudged has a server of sftp that a ForceCommand starts in the place of every program end at
+// once, as it can't read that. It would be as silent as a shell that is slow.
+func nudged(start starter) starter {
+	return func(ctx context.Context, command string) (*transport.Pipe, error) {
+		pipe, err := start(ctx, command)
+		if err == nil {
+			_, _ = io.WriteString(pipe.Stdin, ":\n:\n:\n") // its error comes again
+		}
+		return pipe, err
+	}
 }
 
 // About implements [Machine].
