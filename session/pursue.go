@@ -96,6 +96,7 @@ func (r *run) isEarly(s *Session) bool { return time.Since(r.started) < beginnin
 
 // judge repeats what has met nothing.
 func (p *pursuit) judge(m mark) {
+	defer p.run.notice() // what came while it insisted was heard there
 	level := p.level
 	p.run.looks = slices.DeleteFunc(p.run.looks, func(told <-chan mark) bool { return told == p.told })
 	p.told = nil
