@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,8 +30,7 @@ type app struct {
 	source  config.Source
 	config  *config.Config // nil until load
 	log     *slog.Logger
-	gateway atomic.Pointer[gateway.Gateway] // what a second signal closes
-	warm    borrower                        // for open; nil: every connection is one's own
+	warm    borrower // for open; nil: every connection is one's own
 
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
@@ -42,28 +40,19 @@ type app struct {
 	// about is what is known of one host's command before it is tried.
 	about gateway.Result
 
-	// patience is how long the command may take to end after the first signal,
-	// in nanoseconds.
-	patience atomic.Int64
-
-	// left is the status when signals have hung up what ran, but not on many hosts.
-	left atomic.Int32
-	// leaving is called with the status when a signal ends the process before what
-	// runs on many hosts could say how it ended; see givenUp.
-	leaving atomic.Pointer[func(status int)]
 	// forgetting: it was said that a run is not remembered.
 	forgetting sync.Once
-	// givenUp is closed when nobody waits any more for what runs on many hosts, or
-	// in a session.
-	givenUp chan struct{}
+
+	departure
 }
 
 func newApp(cancel context.CancelCauseFunc) *app {
 	c := &console{}
 	a := &app{
 		out: newOutput(os.Stdout, os.Stderr, c, cancel), console: c, cancel: cancel,
-		source: config.Source{Environ: os.Environ()},
-		log:    slog.New(slog.DiscardHandler), givenUp: make(chan struct{}),
+		source:    config.Source{Environ: os.Environ()},
+		log:       slog.New(slog.DiscardHandler),
+		departure: departure{givenUp: make(chan struct{})},
 	}
 	a.patience.Store(int64(patience))
 	return a

@@ -5,13 +5,30 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"gateway/gateway"
 )
 
 // patience is how long a command may take to end after the first signal, unless
 // it says otherwise.
 const patience = 5 * time.Second
+
+// A departure is what signals need to know of what runs, to end the process.
+type departure struct {
+	gateway  atomic.Pointer[gateway.Gateway] // what a second signal closes
+	patience atomic.Int64                    // how long after the first one, in nanoseconds
+	// givenUp is closed when nobody waits any more for what runs on many hosts, or
+	// in a session.
+	givenUp chan struct{}
+	// leaving is called with the status when a signal ends the process before what
+	// runs on many hosts could say how it ended.
+	leaving atomic.Pointer[func(status int)]
+	// left is the status when signals have hung up what ran, but not on many hosts.
+	left atomic.Int32
+}
 
 // An interruption is the cause of a context that a signal has ended.
 type interruption struct{ signal syscall.Signal }
