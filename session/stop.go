@@ -96,14 +96,13 @@ var errNothingAnswers = failure(codeLost, ErrLost, "it may still run: look befor
 // keeper looks at every process of a machine that may be busy: it answers when
 // they are sent.
 func (s *Session) climb(r *run) bool {
-	interrupt, quit := "\x03", "\x03\x1c"
 	type rung struct {
 		do    func()
 		grace time.Duration
 	}
 	ladder := []rung{
-		{func() { s.press(r, interrupt, "INT") }, 200 * time.Millisecond},
-		{func() { s.press(r, quit, "QUIT"); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
+		{func() { s.press(r, "\x03", "INT") }, 200 * time.Millisecond},
+		{func() { s.quit(r); s.signalShell(r, "CONT") }, 200 * time.Millisecond},
 		{func() { s.insist(r) }, 50 * time.Millisecond},
 		{func() { s.signal(r, "TERM") }, 500 * time.Millisecond},
 		{func() { s.signal(r, "KILL"); s.signalShell(r, "CONT"); s.drain(r) }, time.Second + s.trip},
@@ -217,6 +216,17 @@ func (s *Session) press(r *run, keys, signal string) {
 	case r.keeper != nil:
 		_ = r.keeper.control(interruptLine(s.scope(r)))
 	}
+}
+
+// quit presses the key for it behind one more interrupt: the first may have met what was
+// only about to begin, and what dies of one at once dies of that.
+func (s *Session) quit(r *run) {
+	if s.types(r, "QUIT") {
+		s.press(r, "\x03\x1c", "QUIT")
+		return
+	}
+	s.press(r, "\x03", "INT")
+	s.press(r, "\x1c", "QUIT")
 }
 
 // types reports whether press types: the terminal then sends the signal to all of
