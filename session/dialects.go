@@ -101,6 +101,7 @@ var dialects = map[string]dialect{
 		retrace: `\builtin eval "${_gwx-}"; `,
 		exports: true,
 		leaves:  true,
+		hush:    "2>/dev/null",
 		unmask:  unmask,
 		profile: `for f in /etc/zsh/zshenv /etc/zshenv ~/.zshenv /etc/zsh/zprofile /etc/zprofile ~/.zprofile /etc/zsh/zlogin /etc/zlogin ~/.zlogin; ` +
 			`do [ -r "$f" ] && . "$f"; done; unset f`,

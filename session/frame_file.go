@@ -48,7 +48,7 @@ func frameFile(d dialect, k *keeper, quiet, regain string, reopen bool) string {
 		open, run = "{ ", "case $_gwd in 1)_gws=$?;;*)_gwd=1;"+open+d.evalInFile+run+"_gws=$?;;esac;_gwd=;"+d.checked
 	}
 	out, err := d.storedMark('E', "$_gws:"+d.lastJob()+":${PWD-}"), d.storedMark('E', "")
-	marks := "_gws=" + d.status() + ";{ " + out + " >&0&&" + err + ";} 2>/dev/null||{ " + out + " >|" + k.stdout + "&&" + err + " >|" + k.stderr + ";} 2>/dev/null" + quiet
+	marks := "_gws=" + d.status() + ";{ " + out + " >&0&&" + err + ";} " + cmp.Or(d.hush, "2>&-") + "||{ " + out + " >|" + k.stdout + "&&" + err + " >|" + k.stderr + ";} 2>/dev/null" + quiet
 	end := regain + d.behind() + "PS2=;" + setPrompt
 	if reopen {
 		end += d.saveExports(k)

@@ -3,6 +3,7 @@ package session_test
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -33,6 +34,9 @@ func TestTerminalThatDoesNotBlock(t *testing.T) {
 				t.Fatalf("got %+v", r)
 			}
 			want(t, run(t, s, "sleep 0.01; echo on"), 0, "on\n", "")
+			if path.Base(s.Shell()) == "bash" { // opens nothing anew, and 5.2 crashes at one in a thousand interrupts here
+				continue
+			}
 			// What reads commands from the terminal has it by the name that it came with.
 			r, err := s.Run(t.Context(), session.Command{Text: "sleep 0.01", TTY: true, Timeout: 10 * time.Second, Started: func() { go s.Interrupt(session.Int) }})
 			if r.Ended || r.Verdict == session.TimedOut {

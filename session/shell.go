@@ -105,6 +105,9 @@ type dialect struct {
 	// reopen stands behind the marks of a text on the terminal, which may have left the
 	// shell's own input non-blocking: busybox ash takes that for its end, and dash speaks of it.
 	reopen string
+	// hush keeps what it says of marks that it can't write off the terminal, where it does
+	// not do to close that, which costs next to nothing.
+	hush string
 	// recount stands in front of a text that may start a job, if it is not the first.
 	recount string
 	// byWay is the cd of a shell for which "cd -" is no variable: it is led there by the
