@@ -10,20 +10,28 @@ import (
 
 	"gateway/daemon"
 	"gateway/daemon/api"
+	"gateway/daemon/client"
 	"gateway/gateway"
 )
 
-// A caller whose output could not be kept is told why, also once the session is
-// over and nothing of it could be recorded.
-func TestOutputThatCannotBeKept(t *testing.T) {
+// openUnkept opens a session of which nothing more can be kept: its directory is away.
+func openUnkept(t *testing.T) (c *client.Client, s api.Session, dir string) {
+	t.Helper()
 	state := t.TempDir()
-	c := start(t, daemon.Config{StateDir: state})("")
-	s := open(t, c, api.Open{})
-	dir := filepath.Join(state, "sessions", s.ID)
+	c = start(t, daemon.Config{StateDir: state})("")
+	s = open(t, c, api.Open{})
+	dir = filepath.Join(state, "sessions", s.ID)
 	run(t, c, s.ID, "true")
 	if err := os.Rename(dir, dir+".away"); err != nil { // no file can be made in it
 		t.Fatal(err)
 	}
+	return c, s, dir
+}
+
+// A caller whose output could not be kept is told why, also once the session is
+// over and nothing of it could be recorded.
+func TestOutputThatCannotBeKept(t *testing.T) {
+	c, s, dir := openUnkept(t)
 	const size = 100_000
 	var dropped int64
 	var last *api.Command
@@ -144,14 +152,7 @@ func TestSessionThatCannotBeRecorded(t *testing.T) {
 // What could not be kept of a session is told also where not even that was written down
 // when it was closed.
 func TestSessionThatIsClosedOnAFullDisk(t *testing.T) {
-	state := t.TempDir()
-	c := start(t, daemon.Config{StateDir: state})("")
-	s := open(t, c, api.Open{})
-	dir := filepath.Join(state, "sessions", s.ID)
-	run(t, c, s.ID, "true")
-	if err := os.Rename(dir, dir+".away"); err != nil { // no file can be made in it
-		t.Fatal(err)
-	}
+	c, s, dir := openUnkept(t)
 	run(t, c, s.ID, "head -c 1000 /dev/zero")
 	if _, err := c.Close(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
