@@ -112,7 +112,7 @@ var posix = dialect{
 	options: "-i -o ignoreeof",
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored: `\command . %s`, unexport: unexport,
-	reopen:  `{ \command [ -t 0 ]&&\command exec <%s;} 2>/dev/null||:;`,
+	anew:    `{ \command [ -t 0 ]&&\command exec <%s;} 2>/dev/null||:;`,
 	returns: true,
 	speaks:  true,
 	unmask:  unmask,

@@ -151,8 +151,8 @@ func (f frame) after() string {
 	if f.modes {
 		modes = resetModes + ";"
 	}
-	if f.command.TTY && f.dialect.reopen != "" {
-		modes = fmt.Sprintf(f.dialect.reopen, quote(f.tty)) + modes
+	if f.command.TTY && f.dialect.anew != "" {
+		modes = fmt.Sprintf(f.dialect.anew, quote(f.tty)) + modes
 	}
 	if f.loud {
 		return f.dialect.regain + modes + f.dialect.behind() + prompt(f.nonce) + ";"

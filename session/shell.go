@@ -102,9 +102,9 @@ type dialect struct {
 	// in an exec, as that of bash -ic does, or is killed, leaves it so: a shell that does
 	// not control jobs then reads EIO, and leaves.
 	regain string
-	// reopen stands behind the marks of a text on the terminal, which may have left the
-	// shell's own input non-blocking: busybox ash takes that for its end, and dash speaks of it.
-	reopen string
+	// anew opens the terminal once more, behind the marks of a text that had it: the shell's own
+	// input may be non-blocking, which busybox ash takes for its end, and dash speaks of.
+	anew string
 	// hush keeps what it says of marks that it can't write off the terminal, where it does
 	// not do to close that, which costs next to nothing.
 	hush string
