@@ -401,6 +401,7 @@ func TestWayToAStepIsCut(t *testing.T) {
 // A step that may run again does so once its host is back, and not only if that is
 // so at once; where it never comes back, the outcome stays unknown.
 func TestStepOutlivesItsLink(t *testing.T) {
+	t.Parallel()
 	for _, comes := range []bool{true, false} {
 		t.Run(fmt.Sprint("comes back: ", comes), func(t *testing.T) {
 			d, s := copyUser(t)

@@ -407,6 +407,7 @@ func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 // TestNeighbours: what happens to one session is nothing to another on the same
 // connection.
 func TestNeighbours(t *testing.T) {
+	t.Parallel()
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tr := dial(t, f.server, f.link.Port())
@@ -468,6 +469,7 @@ func TestManySessions(t *testing.T) {
 // TestTimeoutOnUnevenLink: the link becomes slower while the command runs. What
 // does not listen to an interrupt is ended all the same, and the session lives.
 func TestTimeoutOnUnevenLink(t *testing.T) {
+	t.Parallel()
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tag := tag(t)

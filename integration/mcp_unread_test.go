@@ -65,6 +65,7 @@ func TestAgentMatchesLongLine(t *testing.T) {
 
 // An agent whom nothing but the end of the shell helps is told so.
 func TestAgentMeetsStubborn(t *testing.T) {
+	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	a.do("run", args{"session": "s", "command": "trap '' INT; echo begun; while :; do sleep 0.1; done", "wait_ms": 0})

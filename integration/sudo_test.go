@@ -219,6 +219,7 @@ func TestSudoWithoutATerminal(t *testing.T) {
 // TestSudoKeeperIsKilled: a session of another user can have no other keeper, so
 // it ends, and says so.
 func TestSudoKeeperIsKilled(t *testing.T) {
+	t.Parallel()
 	const find = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
 		[ "$(readlink $p/fd/4 2>&1)" = "$e" ] && case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && read k <"${d%/r}/p";; esac
 	done; `
@@ -249,6 +250,7 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 // TestAnothersShellIsLeft: a shell that belongs to root, which an interrupt does
 // not end and nobody may signal, is not taken for the session's own.
 func TestAnothersShellIsLeft(t *testing.T) {
+	t.Parallel()
 	for inner, outer := range map[string]string{"dash": "dash", "busybox ash": "dash", "bash --norc": "bash", "sh": "busybox ash"} {
 		t.Run(inner+" in "+outer, func(t *testing.T) {
 			tr := newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL")
@@ -278,6 +280,7 @@ func aloneOrNot(t *testing.T, a *account, name string, test func(*testing.T)) {
 
 // TestPromptsOfSetuidPrograms: they can't be looked into.
 func TestPromptsOfSetuidPrograms(t *testing.T) {
+	t.Parallel()
 	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")
 	for _, test := range []struct {
 		name, text, prompt string
@@ -317,6 +320,7 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 // TestSetuidProgramsAreAnswered: each of their prompts comes once, and what is typed is
 // nowhere in the result.
 func TestSetuidProgramsAreAnswered(t *testing.T) {
+	t.Parallel()
 	const next = "Zx8-more-of-it"
 	tr := newAccount(t, "Defaults lecture=always\ngwtest ALL=(ALL) ALL")
 	for _, test := range []struct {
