@@ -21,7 +21,7 @@ var allShells = []string{"bash", "dash", "zsh", "ksh", "mksh", "yash", "busybox 
 
 // atOnce is how many cells of the matrix run at a time: most of their time is
 // waiting.
-const atOnce = 6
+const atOnce = 10
 
 // TestConformance runs every case in every shell on every machine. With
 // GATEWAY_CONFORMANCE_MATRIX it writes what came of it to that file.
