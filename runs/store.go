@@ -149,7 +149,7 @@ func (s Store) Load(name string) (Record, error) {
 	}
 	switch {
 	case len(found) == 0 && name == "last":
-		return Record{}, unknown("no run is remembered")
+		return Record{}, &transport.Error{Code: "selector.invalid", Message: "no run is remembered", Hint: "exec, run and cp with a selector of many hosts are"}
 	case len(found) == 0:
 		return Record{}, unknown("no run %s", name)
 	case len(found) > 1:

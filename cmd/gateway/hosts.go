@@ -37,10 +37,10 @@ func (a *app) hostsListCommand() *cobra.Command {
   gateway hosts list '@staging,&tag:eu,!web03'
   gateway hosts list -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usage(cmd, "join selectors with commas: "+strings.Join(args, ","), "unexpected argument %q", args[1])
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			return exactly("SELECTOR")(cmd, args)
 		},
 		ValidArgsFunction: a.completeSelector,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -183,10 +183,22 @@ func exactly(names ...string) cobra.PositionalArgs {
 		case len(args) < len(names):
 			return usage(cmd, "", "no %s given", names[len(args)])
 		case len(args) > len(names):
-			return usage(cmd, "", "unexpected argument %q", args[len(names)])
+			return usage(cmd, oneOnly(names, args), "unexpected argument %q", args[len(names)])
 		}
 		return nil
 	}
+}
+
+// oneOnly says how several hosts are named where one word names them; empty: they can't be
+// meant.
+func oneOnly(names, args []string) (hint string) {
+	switch strings.Join(names, " ") {
+	case "SELECTOR":
+		return "join selectors with commas: " + strings.Join(args, ",")
+	case "HOST":
+		return "name one host"
+	}
+	return ""
 }
 
 // load reads the settings. Commands that need none work with broken ones.
