@@ -52,7 +52,7 @@ type live struct {
 	stop      func()      // ends the command that runs
 	begun     bool        // its shell has it, or it is over
 	answered  bool        // sudo was, by the command that runs
-	sudoAsks  *api.Prompt // for the password that is being looked up; nil: it does not
+	asks      *api.Prompt // of the command that runs, to who types or, for sudo, to the inventory; nil: it does not
 	torn      bool        // the transcript could not be written last time
 	client    string      // whose it is; empty: nobody's
 	runner    string      // the client that ran the last command

@@ -117,7 +117,7 @@ func (s *live) outcome(c *api.Command, result gateway.Result, reopened bool) api
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stop()
-	s.sudoAsks = nil
+	s.asks = nil
 	result.Reopened = reopened
 	done := *c
 	done.Result, done.State, done.Prompt, done.To = &result, string(result.Verdict), nil, int64(s.log.End())
@@ -188,27 +188,26 @@ func (s *live) waiting(ctx context.Context, p *session.Prompt) {
 		s.resumed()
 		return
 	}
-	asked := &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
+	s.asks = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
 	if s.sudoPassword != nil && !s.answered && p.Root && strings.HasPrefix(p.Text, "[sudo] password for ") {
-		s.answered = true // a wrong one, shown again, would lock the account
-		s.sudoAsks = asked
-		go s.answerSudo(ctx, asked) // ends with the command, or with the reference's own bound
+		go s.answerSudo(ctx, s.asks) // ends with the command, or with the reference's own bound
+		s.answered = true            // a wrong one, shown again, would lock the account
 		return
 	}
-	s.waitsLocked(asked)
+	s.waitsLocked()
 }
 
-// waitsLocked leaves a prompt to who types.
-func (s *live) waitsLocked(p *api.Prompt) {
+// waitsLocked leaves what the command asks to who types.
+func (s *live) waitsLocked() {
 	c := s.session.Command
-	s.session.State, c.State, c.Prompt = api.WaitingInput, string(api.WaitingInput), p
+	s.session.State, c.State, c.Prompt = api.WaitingInput, string(api.WaitingInput), s.asks
 	s.noteLocked("waiting_input", c)
 	s.daemon.events.publish("waiting_input", s.infoLocked())
 }
 
 // resumed notes that the command waits no more. The session is locked.
 func (s *live) resumed() {
-	s.sudoAsks = nil
+	s.asks = nil
 	if c := s.session.Command; s.session.State == api.WaitingInput {
 		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
 		s.happened()

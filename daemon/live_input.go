@@ -127,25 +127,14 @@ func (s *live) typing(f func() error) error {
 // no more then, and not only when the engine says so: who waits from now on waits for
 // more. What it has asked since, it still asks: the engine tells that once.
 func (s *live) answering(f func() error) error {
-	before := s.askedLocked()
+	before := s.asks
 	if err := s.typing(f); err != nil {
 		return err
 	}
-	if s.askedLocked() == before {
+	if s.asks == before {
 		s.resumed()
 	}
 	return nil
-}
-
-// asked is what a command asks: who types, and the inventory.
-type asked struct{ person, inventory *api.Prompt }
-
-func (s *live) askedLocked() asked {
-	a := asked{inventory: s.sudoAsks}
-	if c := s.session.Command; c != nil {
-		a.person = c.Prompt
-	}
-	return a
 }
 
 // turn returns the shell, once nobody types to the command before any more. With
@@ -186,7 +175,7 @@ func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
 	password, err := s.sudoPassword(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sudoAsks != p {
+	if s.asks != p {
 		return
 	}
 	if err == nil {
@@ -196,9 +185,8 @@ func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
 			return err
 		})
 	}
-	if err != nil && s.sudoAsks == p {
+	if err != nil && s.asks == p {
 		s.daemon.config.Log.Warn("sudo.password", "session", s.session.ID, "error", err)
-		s.sudoAsks = nil
-		s.waitsLocked(p)
+		s.waitsLocked()
 	}
 }
