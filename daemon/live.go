@@ -37,8 +37,7 @@ type live struct {
 	session   api.Session
 	runs      bool           // a command is in the engine, or it is being replaced
 	resets    int            // how many are to put a fresh shell there
-	typists   int            // who types to the command that runs, or interrupts it
-	untaken   int            // bytes that are typed to it and not taken yet, with their requests
+	untaken   int            // bytes that are typed to the command that runs and not taken yet, with their requests
 	count     int            // commands so far
 	commands  []*api.Command // the last ones; their results hold no streams
 	last      spoken         // by one of them

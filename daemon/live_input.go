@@ -16,7 +16,7 @@ const (
 	// maxUntaken is how much may wait for a program to read it: callers go, and leave
 	// what they have typed.
 	maxUntaken = 1 << 20
-	// inputCost is what a request takes beside its text.
+	// inputCost is what a request takes beside its text: whoever types or signals counts.
 	inputCost = 16 << 10
 )
 
@@ -40,10 +40,8 @@ func (s *live) send(ctx context.Context, in api.Input) error {
 			Hint: "wait until it reads, or interrupt it",
 		}
 	}
-	cost := inputCost + len(in.Text) + len(in.Data) + 32*len(in.Keys) // their names are short
-	s.untaken += cost
-	defer func() { s.untaken -= cost }()
-	return s.answering(func() error { return typeTo(engine, in) })
+	size := len(in.Text) + len(in.Data) + 32*len(in.Keys) // their names are short
+	return s.answering(size, func() error { return typeTo(engine, in) })
 }
 
 // beginTime is how long an interrupt waits for a command to begin. For what that takes,
@@ -78,7 +76,7 @@ func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) er
 		s.stop()
 		return nil
 	}
-	return s.typing(func() error { return engine.Interrupt(session.Level(in.Level)) })
+	return s.typing(0, func() error { return engine.Interrupt(session.Level(in.Level)) })
 }
 
 // running returns the shell, once it has the command that was accepted last. An
@@ -109,16 +107,17 @@ func (s *live) busyLocked() error {
 	return usage("", "no command runs in session %s", s.session.Name)
 }
 
-// typing has f type to the command that was found to run, or signal to it. Until
-// that is done no other command begins, or it could get what it is not meant to
-// see. The session is locked, but not meanwhile: a link may be slow, and a program
+// typing has f type so many bytes to the command that was found to run, or signal to
+// it. Until that is done no other command begins, or it could get what it is not meant
+// to see. The session is locked, but not meanwhile: a link may be slow, and a program
 // need not read. Its command may end all the same, and the session be closed.
-func (s *live) typing(f func() error) error {
-	s.typists++
+func (s *live) typing(size int, f func() error) error {
+	cost := inputCost + size
+	s.untaken += cost
 	s.mu.Unlock()
 	err := f()
 	s.mu.Lock()
-	s.typists--
+	s.untaken -= cost
 	s.happened()
 	return err
 }
@@ -126,9 +125,9 @@ func (s *live) typing(f func() error) error {
 // answering is typing for what may be the answer to what the command asks. It waits
 // no more then, and not only when the engine says so: who waits from now on waits for
 // more. What it has asked since, it still asks: the engine tells that once.
-func (s *live) answering(f func() error) error {
+func (s *live) answering(size int, f func() error) error {
 	before := s.asks
-	if err := s.typing(f); err != nil {
+	if err := s.typing(size, f); err != nil {
 		return err
 	}
 	if s.asks == before {
@@ -142,7 +141,7 @@ func (s *live) answering(f func() error) error {
 func (s *live) turn(ctx context.Context) *session.Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.until(ctx, func() bool { return s.typists == 0 })
+	_ = s.until(ctx, func() bool { return s.untaken == 0 })
 	return s.engine
 }
 
@@ -180,7 +179,7 @@ func (s *live) answerSudo(ctx context.Context, p *api.Prompt) {
 	}
 	if err == nil {
 		engine := s.engine
-		err = s.answering(func() error {
+		err = s.answering(len(password), func() error {
 			_, err := engine.WriteSecret([]byte(password + "\n"))
 			return err
 		})

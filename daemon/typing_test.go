@@ -41,7 +41,7 @@ func slowly(t *testing.T, s *live, f func(next *api.Command)) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.typing(func() error {
+	err = s.typing(0, func() error {
 		if err := s.send(t.Context(), api.Input{Text: "x", Enter: true}); err != nil {
 			t.Error(err)
 		}
@@ -138,7 +138,7 @@ func TestAskedWhileTyping(t *testing.T) {
 			}
 			ask("name? ")
 			s.mu.Lock()
-			if err := s.answering(func() error {
+			if err := s.answering(0, func() error {
 				s.waiting(t.Context(), nil)
 				ask(test.second)
 				return nil
@@ -148,7 +148,7 @@ func TestAskedWhileTyping(t *testing.T) {
 			if s.asks == nil || s.asks.Text != test.second || (c.Prompt == s.asks) != test.person {
 				t.Errorf("it asks %+v, and who types %+v, want %q", s.asks, c.Prompt, test.second)
 			}
-			if err := s.answering(func() error { return nil }); err != nil || s.asks != nil || c.State != string(api.Running) {
+			if err := s.answering(0, func() error { return nil }); err != nil || s.asks != nil || c.State != string(api.Running) {
 				t.Errorf("answered: %v, it asks %+v and is %s", err, s.asks, c.State)
 			}
 			s.mu.Unlock()
