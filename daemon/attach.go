@@ -112,7 +112,6 @@ func (s *live) lockFor(fresh *session.Session) *session.Session {
 // replace goes on with another shell. The session is locked, and nothing runs.
 func (s *live) replace(fresh *session.Session) {
 	s.engine = fresh
-	s.session.State = api.Idle
 	s.use()
 	s.startTimer()
 	s.noteLocked("reopened", nil)

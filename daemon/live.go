@@ -34,7 +34,7 @@ type live struct {
 
 	mu        sync.Mutex
 	engine    *session.Session
-	session   api.Session
+	session   api.Session    // idle or over: what runs is looked at by infoLocked
 	runs      bool           // a command is in the engine, or it is being replaced
 	resets    int            // how many are to put a fresh shell there
 	untaken   int            // bytes that are typed to the command that runs and not taken yet, with their requests
@@ -93,8 +93,11 @@ func (s *live) info() api.Session {
 func (s *live) infoLocked() api.Session {
 	info := s.session
 	info.From, info.To = int64(s.log.Start()), int64(s.log.End())
-	if info.Command = s.nowLocked(info.Command); info.Command != nil {
-		info.Command.Result = nil
+	if c := s.nowLocked(info.Command); c != nil {
+		c.Result, info.Command = nil, c
+		if !c.Over() { // the session does what its command does
+			info.State = api.State(c.State)
+		}
 	}
 	return info
 }

@@ -41,7 +41,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	s.trim()
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's
 	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
-	s.session.Command, s.session.State = c, api.Running
+	s.session.Command = c
 	s.timer.Stop()
 	begun := *c
 	s.mu.Unlock() // a disk may hang, and others only want to know what runs
@@ -136,7 +136,6 @@ func (s *live) endsLocked(result gateway.Result, reopened bool) bool {
 
 // ended tells of a command's result. The session is locked.
 func (s *live) ended(c *api.Command) {
-	s.session.State = api.Idle
 	s.use()
 	if c.Result.Cwd != "" {
 		s.session.Cwd = c.Result.Cwd
@@ -200,7 +199,7 @@ func (s *live) waiting(ctx context.Context, p *session.Prompt) {
 // waitsLocked leaves what the command asks to who types.
 func (s *live) waitsLocked() {
 	c := s.session.Command
-	s.session.State, c.State, c.Prompt = api.WaitingInput, string(api.WaitingInput), s.asks
+	c.State, c.Prompt = string(api.WaitingInput), s.asks
 	s.noteLocked("waiting_input", c)
 	s.daemon.events.publish("waiting_input", s.infoLocked())
 }
@@ -208,8 +207,8 @@ func (s *live) waitsLocked() {
 // resumed notes that the command waits no more. The session is locked.
 func (s *live) resumed() {
 	s.asks = nil
-	if c := s.session.Command; s.session.State == api.WaitingInput {
-		s.session.State, c.State, c.Prompt = api.Running, string(api.Running), nil
+	if c := s.session.Command; c != nil && c.State == string(api.WaitingInput) {
+		c.State, c.Prompt = string(api.Running), nil
 		s.happened()
 		s.daemon.events.publish("state", s.infoLocked())
 	}
