@@ -20,13 +20,25 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	if err := checkSize(transport.Size{Cols: r.Cols, Rows: r.Rows}); err != nil {
 		return nil, err
 	}
+	c, ctx, err := s.accept(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s.save(*c)
+	s.daemon.commands.Add(1)
+	go s.work(ctx, c, r) // ends with the command
+	return c, nil
+}
+
+// accept has a command be the one that runs. Nothing changes it before its work begins.
+func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.until(ctx, func() bool { return !s.ending }); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := s.freeLocked(r.Attachment); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s.count++
 	s.runner = r.Client
@@ -43,15 +55,9 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
 	s.session.Command = c
 	s.timer.Stop()
-	begun := *c
-	s.mu.Unlock() // a disk may hang, and others only want to know what runs
-	s.save(begun)
-	s.mu.Lock()
 	s.noteLocked("started", c)
 	s.daemon.events.publish("state", s.infoLocked())
-	s.daemon.commands.Add(1)
-	go s.work(ctx, c, r) // ends with the command
-	return c, nil
+	return c, ctx, nil
 }
 
 // work runs a command to its end.
