@@ -38,13 +38,7 @@ func (s *live) follow(ctx context.Context, since int64, command *api.Command, li
 	if since < 0 {
 		f.at = int64(s.log.End())
 	}
-	f.note = s.forgotten
-	for _, n := range s.notes {
-		if n.at >= f.at && (command == nil || n.of(command)) {
-			break
-		}
-		f.note++
-	}
+	f.note = s.notes.since(f.at, command)
 	s.mu.Unlock()
 	if command != nil {
 		s.pace.join(f)
@@ -67,27 +61,21 @@ func (s *live) follow(ctx context.Context, since int64, command *api.Command, li
 	}
 }
 
-func (n note) of(c *api.Command) bool {
-	return n.event.Command != nil && n.event.Command.ID == c.ID
-}
-
 // step sends the next thing. If there is none, it returns what to wait for.
 func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	s := f.live
 	over := isClosed(s.over) // what it has left is seen below
 	s.mu.Lock()
 	end, wake := int64(s.log.End()), s.said.next()
-	var next *note
-	missed := max(0, s.forgotten-f.note)
+	next, missed := s.notes.next(f.note)
 	f.note += missed
-	if i := f.note - s.forgotten; i < len(s.notes) {
-		next = &s.notes[i] // never changed
+	if next != nil {
 		end = next.at
 	}
 	var result *api.Command // of the command that is followed, which is over
 	if c := f.of; c != nil && c.Over() {
 		end = min(end, c.To)
-		if next == nil || next.at > c.To || next.event.Event == "result" && next.of(c) {
+		if next == nil || next.at > c.To || next.event.Event == "result" && next.command == c {
 			result = s.nowLocked(c)
 		}
 	}
@@ -101,7 +89,7 @@ func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 		return nil, true, f.tell(api.Event{Time: stamp(), Event: "result", Command: result, Next: end})
 	case next != nil:
 		f.note++
-		if f.of != nil && !next.of(f.of) && next.event.Session == nil {
+		if f.of != nil && next.command != f.of && next.command != nil {
 			return nil, false, nil
 		}
 		return nil, false, f.tell(next.event)

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,33 +31,31 @@ type live struct {
 	over chan struct{} // closed once nothing happens any more
 	pace pace          // of the command that runs
 
-	mu        sync.Mutex
-	engine    *session.Session
-	session   api.Session    // idle or over: what runs is looked at by infoLocked
-	runs      bool           // a command is in the engine, or it is being replaced
-	resets    int            // how many are to put a fresh shell there
-	untaken   int            // bytes that are typed to the command that runs and not taken yet, with their requests
-	count     int            // commands so far
-	commands  []*api.Command // the last ones; their results hold no streams
-	last      spoken         // by one of them
-	notes     []note
-	forgotten int         // how many notes there were before these
-	noted     bell        // rung when something happens
-	changed   bell        // then, and once the shell has the command
-	said      bell        // when something happens, and with output
-	used      time.Time   // [api.Session.UsedAt], by a clock that nobody sets
-	quiet     time.Time   // since when the command that runs has said nothing
-	stop      func()      // ends the command that runs
-	begun     bool        // its shell has it, or it is over
-	answered  bool        // sudo was, by the command that runs
-	asks      *api.Prompt // of the command that runs, to who types or, for sudo, to the inventory; nil: it does not
-	torn      bool        // the transcript could not be written last time
-	client    string      // whose it is; empty: nobody's
-	runner    string      // the client that ran the last command
-	holder    string      // the attachment that may run and type; empty: everybody
-	timer     *time.Timer // closes the transcript of an idle session, and at its TTL the session
-	closing   string      // why it is being closed, or is over: nothing begins any more
-	ending    bool        // a command has ended the shell, and soon the session is over
+	mu       sync.Mutex
+	engine   *session.Session
+	session  api.Session // idle or over: what runs is looked at by infoLocked
+	runs     bool        // a command is in the engine, or it is being replaced
+	resets   int         // how many are to put a fresh shell there
+	untaken  int         // bytes that are typed to the command that runs and not taken yet, with their requests
+	count    int         // commands so far
+	last     spoken      // by one of them
+	notes    notes
+	noted    bell        // rung when something happens
+	changed  bell        // then, and once the shell has the command
+	said     bell        // when something happens, and with output
+	used     time.Time   // [api.Session.UsedAt], by a clock that nobody sets
+	quiet    time.Time   // since when the command that runs has said nothing
+	stop     func()      // ends the command that runs
+	begun    bool        // its shell has it, or it is over
+	answered bool        // sudo was, by the command that runs
+	asks     *api.Prompt // of the command that runs, to who types or, for sudo, to the inventory; nil: it does not
+	torn     bool        // the transcript could not be written last time
+	client   string      // whose it is; empty: nobody's
+	runner   string      // the client that ran the last command
+	holder   string      // the attachment that may run and type; empty: everybody
+	timer    *time.Timer // closes the transcript of an idle session, and at its TTL the session
+	closing  string      // why it is being closed, or is over: nothing begins any more
+	ending   bool        // a command has ended the shell, and soon the session is over
 }
 
 // spoken is all that a command has said, for those who read it at once: little
@@ -67,21 +64,6 @@ type spoken struct {
 	id             string
 	stdout, stderr []byte
 }
-
-// A note is something that happened at a place of the transcript, for those who
-// follow it.
-type note struct {
-	at    int64
-	event api.Event
-}
-
-// What is kept of a session in memory; the record has it all.
-const (
-	keptCommands = 64
-	keptNotes    = 128
-	keptTexts    = 1 << 20 // bytes of the commands
-	resultLimit  = 1 << 20 // of each stream of a result
-)
 
 // info returns what is known about the session now.
 func (s *live) info() api.Session {
@@ -182,46 +164,8 @@ func (s *live) noteLocked(name string, c *api.Command) {
 	} else {
 		event.Session = new(s.infoLocked())
 	}
-	s.notes = append(s.notes, note{at, event})
-	if len(s.notes) > 2*keptNotes {
-		s.forgetNotes(keptNotes)
-	}
+	s.notes.add(note{at, event, c})
 	s.happened()
-}
-
-// trim forgets the oldest commands: sessions may live for months, and texts have
-// megabytes. The session is locked.
-func (s *live) trim() {
-	texts, keep := 0, 0
-	for keep < len(s.commands) {
-		texts += len(s.commands[len(s.commands)-1-keep].Text)
-		if keep > 0 && texts > keptTexts {
-			break
-		}
-		keep++
-	}
-	forget := len(s.commands) - keep
-	if forget > 0 { // with what followers were told of them
-		last := s.commands[forget-1]
-		for i := len(s.notes) - 1; i >= 0; i-- {
-			if s.notes[i].of(last) {
-				s.forgetNotes(i + 1)
-				break
-			}
-		}
-	}
-	if len(s.commands) > 2*keptCommands {
-		forget = max(forget, keptCommands)
-	}
-	if forget > 0 {
-		s.commands = slices.Clone(s.commands[forget:])
-	}
-}
-
-// forgetNotes forgets the first n. The session is locked.
-func (s *live) forgetNotes(n int) {
-	s.notes = slices.Clone(s.notes[n:])
-	s.forgotten += n
 }
 
 // shell returns the session's engine.

@@ -49,8 +49,6 @@ func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Con
 		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
 		State: string(api.Running), StartedAt: s.session.UsedAt, From: end, To: end,
 	}
-	s.commands = append(s.commands, c)
-	s.trim()
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's
 	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
 	s.session.Command = c

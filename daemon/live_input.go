@@ -93,7 +93,7 @@ func (s *live) running(ctx context.Context, id string) (*session.Session, error)
 	if meant() {
 		return s.engine, nil
 	}
-	if c := s.commandLocked(id); c != nil {
+	if c := s.notes.command(id); c != nil {
 		return nil, usage("", "command %s is over (%s)", id, c.State)
 	}
 	return nil, usage("", "command %s does not run in session %s", id, s.session.Name)

@@ -55,23 +55,13 @@ func noCommand(id string) error {
 // past finds a command of the session, as it is now.
 func (s *live) past(id string) (api.Command, bool) {
 	s.mu.Lock()
-	c := s.nowLocked(s.commandLocked(id))
+	c := s.nowLocked(s.notes.command(id))
 	s.mu.Unlock()
 	if c == nil {
 		c, ok := recorded(s.record.dir, id)
 		return concluded(s.info(), c, s.log), ok
 	}
 	return *c, true
-}
-
-// commandLocked finds one of the last commands; nil if it is none of them.
-func (s *live) commandLocked(id string) *api.Command {
-	for _, c := range s.commands {
-		if c.ID == id {
-			return c
-		}
-	}
-	return nil
 }
 
 // recorded finds a command in a record. One whose result is not there was over
@@ -286,6 +276,9 @@ func cut(line transcript.Line) api.Cut {
 	}
 	return ""
 }
+
+// resultLimit is how much of each stream a result comes with, if nothing else is asked for.
+const resultLimit = 1 << 20
 
 // maxContext is how many lines around a match may be asked for.
 const maxContext = 100

@@ -14,7 +14,7 @@ func (s *live) wait(ctx context.Context, w api.Wait) (api.Waited, error) {
 	s.mu.Lock()
 	c := s.session.Command
 	if w.Command != "" {
-		c = s.commandLocked(w.Command)
+		c = s.notes.command(w.Command)
 	}
 	s.mu.Unlock()
 	if c == nil && w.Command != "" { // so long ago that it is in the record only
