@@ -208,26 +208,20 @@ func (s *live) startTimer() { s.timer.Reset(min(restTime, time.Duration(s.sessio
 // without the lock: to close a file may take as long as to write it.
 func (s *live) expire() {
 	s.log.Rest()
-	reason := fmt.Sprintf("idle for %v", time.Duration(s.session.TTL))
-	if s.expired(reason) {
-		s.close(reason)
-	}
+	_, _ = s.closeUnless(fmt.Sprintf("idle for %v", time.Duration(s.session.TTL)), s.notIdle)
 }
 
-// expired decides, so that no command can begin any more.
-func (s *live) expired(reason string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// notIdle speaks against that. The session is locked.
+func (s *live) notIdle() error {
 	left := time.Duration(s.session.TTL) - time.Since(s.used)
 	switch {
-	case s.runs || s.holder != "" || s.closing != "":
-		return false // their ends set the timer
+	case s.runs || s.holder != "" || s.closing != "": // their ends set the timer
 	case left > 0:
 		s.timer.Reset(left)
-		return false
+	default:
+		return nil
 	}
-	s.closeLocked(reason)
-	return true
+	return errors.New("it is in use")
 }
 
 func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) (session.Config, error) {
