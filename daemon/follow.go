@@ -54,7 +54,6 @@ func (s *live) follow(ctx context.Context, since int64, command *api.Command, li
 		}
 		select {
 		case <-changed:
-		case <-s.over:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -64,9 +63,8 @@ func (s *live) follow(ctx context.Context, since int64, command *api.Command, li
 // step sends the next thing. If there is none, it returns what to wait for.
 func (f *follower) step() (changed <-chan struct{}, done bool, err error) {
 	s := f.live
-	over := isClosed(s.over) // what it has left is seen below
 	s.mu.Lock()
-	end, wake := int64(s.log.End()), s.said.next()
+	over, end, wake := isClosed(s.over), int64(s.log.End()), s.said.next()
 	next, missed := s.notes.next(f.note)
 	f.note += missed
 	if next != nil {

@@ -101,9 +101,9 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	s.daemon.events.publish(event, info)
 	s.mu.Lock()
 	s.ending = false // how it ended is known
+	close(s.over)
 	s.happened()
 	s.mu.Unlock()
-	close(s.over)
 }
 
 // closeFree is close for what a person may have taken over: it is theirs until they
