@@ -81,9 +81,10 @@ func (s *live) reset(ctx context.Context) error {
 func (s *live) refresh() error {
 	s.runs = true
 	engine := s.engine
-	s.mu.Unlock()
-	fresh, err := engine.Reopen(s.ctx)
-	fresh = s.lockFor(fresh)
+	var fresh *session.Session
+	var err error
+	s.unlocked(func() { fresh, err = engine.Reopen(s.ctx) })
+	fresh = s.unlessClosing(fresh)
 	s.runs = false
 	switch {
 	case fresh != nil:
@@ -96,16 +97,13 @@ func (s *live) refresh() error {
 	return err
 }
 
-// lockFor locks the session, to go on with a fresh shell. Where the session is
-// being closed that one goes, too: close has the old one, and waits for its end.
-func (s *live) lockFor(fresh *session.Session) *session.Session {
-	s.mu.Lock()
+// unlessClosing returns a fresh shell to go on with. Where the session is being closed
+// that one goes, too: close has the old one, and waits for its end.
+func (s *live) unlessClosing(fresh *session.Session) *session.Session {
 	if fresh == nil || s.closing == "" {
 		return fresh
 	}
-	s.mu.Unlock()
-	fresh.Close()
-	s.mu.Lock()
+	s.unlocked(func() { fresh.Close() })
 	return nil
 }
 
@@ -138,9 +136,7 @@ func (s *live) resize(ctx context.Context, size transport.Size) error {
 			return err
 		}
 		engine := s.engine
-		s.mu.Unlock() // a link may be slow
-		err = engine.Resize(size)
-		s.mu.Lock()
+		s.unlocked(func() { err = engine.Resize(size) }) // a link may be slow
 		if err == nil || !isClosed(engine.Done()) {
 			return err
 		}

@@ -144,14 +144,21 @@ func (s *live) until(ctx context.Context, ready func() bool) error {
 			return context.Cause(ctx)
 		}
 		changed := s.changed.next()
-		s.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		s.mu.Lock()
+		s.unlocked(func() {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		})
 	}
 	return nil
+}
+
+// unlocked calls what takes its time, while others have the session.
+func (s *live) unlocked(f func()) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	f()
 }
 
 // noteLocked keeps an event for followers at the transcript's end: one of a

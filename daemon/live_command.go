@@ -92,8 +92,9 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 	}
 	done := s.outcome(c, result, fresh != nil)
 	s.save(done) // before anybody is told, and without the lock, as above
-	fresh = s.lockFor(fresh)
+	s.mu.Lock()
 	defer s.mu.Unlock()
+	fresh = s.unlessClosing(fresh)
 	done.Result.Reopened = fresh != nil
 	done.Ended = s.endsLocked(result, fresh != nil)
 	s.runs, s.ending = false, done.Ended

@@ -70,7 +70,7 @@ func (s *live) closeLocked(reason string) {
 func (s *live) close(reason string) api.Session {
 	s.mu.Lock()
 	s.closeLocked(reason)
-	engine := s.engine // no other one comes: see lockFor
+	engine := s.engine // no other one comes: see unlessClosing
 	s.mu.Unlock()
 	s.end()
 	engine.Close() // the end of watch

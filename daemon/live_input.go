@@ -111,14 +111,14 @@ func (s *live) busyLocked() error {
 // it. Until that is done no other command begins, or it could get what it is not meant
 // to see. The session is locked, but not meanwhile: a link may be slow, and a program
 // need not read. Its command may end all the same, and the session be closed.
-func (s *live) typing(size int, f func() error) error {
+func (s *live) typing(size int, f func() error) (err error) {
 	cost := inputCost + size
 	s.untaken += cost
-	s.mu.Unlock()
-	err := f()
-	s.mu.Lock()
-	s.untaken -= cost
-	s.happened()
+	defer func() {
+		s.untaken -= cost
+		s.happened()
+	}()
+	s.unlocked(func() { err = f() })
 	return err
 }
 

@@ -195,3 +195,26 @@ func TestTypedToDeaf(t *testing.T) {
 		t.Errorf("the next command says %q", r.Stdout)
 	}
 }
+
+// What panics while it types ends no more than its request: the session is as before.
+func TestTypingPanics(t *testing.T) {
+	s := open(t)
+	c := begin(t, s, "read x; echo got $x")
+	func() {
+		defer func() {
+			if recover() == nil { // as net/http does
+				t.Error("no panic")
+			}
+		}()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		_ = s.typing(0, func() error { panic("typed") })
+	}()
+	if err := s.send(t.Context(), api.Input{Text: "x", Enter: true}); err != nil {
+		t.Error(err)
+	}
+	if r := result(t, s, c); !strings.Contains(string(r.Stdout), "got x") {
+		t.Errorf("it says %q", r.Stdout)
+	}
+	result(t, s, begin(t, s, "true"))
+}
