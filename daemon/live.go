@@ -31,31 +31,36 @@ type live struct {
 	over chan struct{} // closed once nothing happens any more
 	pace pace          // of the command that runs
 
-	mu       sync.Mutex
-	engine   *session.Session
-	session  api.Session // idle or over: what runs is looked at by infoLocked
-	runs     bool        // a command is in the engine, or it is being replaced
-	resets   int         // how many are to put a fresh shell there
-	untaken  int         // bytes that are typed to the command that runs and not taken yet, with their requests
-	count    int         // commands so far
-	last     spoken      // by one of them
-	notes    notes
-	noted    bell        // rung when something happens
-	changed  bell        // then, and once the shell has the command
-	said     bell        // when something happens, and with output
-	used     time.Time   // [api.Session.UsedAt], by a clock that nobody sets
-	quiet    time.Time   // since when the command that runs has said nothing
-	stop     func()      // ends the command that runs
+	mu     sync.Mutex
+	engine *session.Session
+	current
+	session api.Session // idle or over: what runs is looked at by infoLocked
+	runs    bool        // a command is in the engine, or it is being replaced
+	resets  int         // how many are to put a fresh shell there
+	untaken int         // bytes that are typed to the command that runs and not taken yet, with their requests
+	count   int         // commands so far
+	last    spoken      // by one of them
+	notes   notes
+	noted   bell        // rung when something happens
+	changed bell        // then, and once the shell has the command
+	said    bell        // when something happens, and with output
+	used    time.Time   // [api.Session.UsedAt], by a clock that nobody sets
+	torn    bool        // the transcript could not be written last time
+	client  string      // whose it is; empty: nobody's
+	holder  string      // the attachment that may run and type; empty: everybody
+	timer   *time.Timer // closes the transcript of an idle session, and at its TTL the session
+	closing string      // why it is being closed, or is over: nothing begins any more
+	ending  bool        // a command has ended the shell, and soon the session is over
+}
+
+// current is what belongs to the command that runs, or ran last, and to no other one.
+type current struct {
+	runner   string      // the client that ran it
+	stop     func()      // ends it
 	begun    bool        // its shell has it, or it is over
-	answered bool        // sudo was, by the command that runs
-	asks     *api.Prompt // of the command that runs, to who types or, for sudo, to the inventory; nil: it does not
-	torn     bool        // the transcript could not be written last time
-	client   string      // whose it is; empty: nobody's
-	runner   string      // the client that ran the last command
-	holder   string      // the attachment that may run and type; empty: everybody
-	timer    *time.Timer // closes the transcript of an idle session, and at its TTL the session
-	closing  string      // why it is being closed, or is over: nothing begins any more
-	ending   bool        // a command has ended the shell, and soon the session is over
+	quiet    time.Time   // since when it has said nothing
+	asks     *api.Prompt // what, of who types or, for sudo, of the inventory; nil: nothing
+	answered bool        // sudo was
 }
 
 // spoken is all that a command has said, for those who read it at once: little

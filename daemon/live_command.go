@@ -41,17 +41,15 @@ func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Con
 		return nil, nil, err
 	}
 	s.count++
-	s.runner = r.Client
 	s.use()
-	s.quiet = s.used
 	end := int64(s.log.End())
 	c := &api.Command{
 		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
 		State: string(api.Running), StartedAt: s.session.UsedAt, From: end, To: end,
 	}
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's
-	s.runs, s.stop, s.begun, s.answered = true, stop, false, false
-	s.session.Command = c
+	s.runs, s.session.Command = true, c
+	s.current = current{runner: r.Client, stop: stop, quiet: s.used}
 	s.timer.Stop()
 	s.noteLocked("started", c)
 	s.daemon.events.publish("state", s.infoLocked())
