@@ -70,8 +70,7 @@ type Daemon struct {
 
 	mu       sync.Mutex
 	sessions map[string]*live       // open ones, by id
-	names    map[scoped]string      // of open ones, and of those being opened: their id
-	perHost  map[string]int         // open and being opened
+	names    map[scoped]place       // of open ones, and of those being opened
 	past     map[string]api.Session // those that are over, by id
 	ending   chan struct{}          // closed under mu: it drains, and no session is opened any more
 	pruned   time.Time
@@ -88,7 +87,7 @@ func New(config Config) (*Daemon, error) {
 	d := &Daemon{
 		config: config.withDefaults(), started: time.Now(),
 		events: &events{}, questions: newQuestions(), ending: make(chan struct{}), inherited: make(chan struct{}), pruned: time.Now(),
-		sessions: map[string]*live{}, names: map[scoped]string{}, perHost: map[string]int{}, past: map[string]api.Session{},
+		sessions: map[string]*live{}, names: map[scoped]place{}, past: map[string]api.Session{},
 	}
 	d.pool = newPool(d.config.Linger)
 	d.ledger = gateway.NewLedger(filepath.Join(d.config.StateDir, "open"))
@@ -106,8 +105,8 @@ func New(config Config) (*Daemon, error) {
 func (d *Daemon) holds(dir string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, id := range d.names {
-		if id == filepath.Base(dir) {
+	for _, p := range d.names {
+		if p.id == filepath.Base(dir) {
 			return true
 		}
 	}
@@ -149,6 +148,9 @@ func (d *Daemon) Drain(ctx context.Context) {
 // same words.
 type scoped struct{ scope, name string }
 
+// A place is that of a session, which is open or being opened.
+type place struct{ id, host string }
+
 // find returns an open session by its id or name. Who sees all scopes sees their
 // names, too; one that several have means none of them. So does one that they have
 // had themselves: who goes on in a session that has ended meanwhile does not mean
@@ -157,7 +159,7 @@ func (d *Daemon) find(scope, name string) (*live, error) {
 	d.mu.Lock()
 	s := d.sessions[name]
 	if s == nil {
-		s = d.sessions[d.names[scoped{scope, name}]]
+		s = d.sessions[d.names[scoped{scope, name}].id]
 	}
 	d.mu.Unlock()
 	if s == nil {
@@ -186,9 +188,9 @@ func (d *Daemon) ofOthers(name string) (s *live, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var several []string
-	for n, id := range d.names {
-		if n.name == name && d.sessions[id] != nil {
-			s, several = d.sessions[id], append(several, id)
+	for n, p := range d.names {
+		if n.name == name && d.sessions[p.id] != nil {
+			s, several = d.sessions[p.id], append(several, p.id)
 		}
 	}
 	own, ok := d.lastLocked(func(s api.Session) bool { return s.Name == name && s.Scope == "" })

@@ -85,33 +85,31 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 	limit := func(what string, n int) error {
 		return &transport.Error{Code: "session.limit", Message: fmt.Sprintf("daemon: %d sessions are open%s", n, what), Hint: "close some: gateway session list"}
 	}
+	onHost := 0
+	for _, p := range d.names {
+		if p.host == o.Target.Name {
+			onHost++
+		}
+	}
 	switch {
 	case isClosed(d.ending):
 		return "", "", &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
-	case d.names[scoped{o.Scope, name}] != "":
+	case d.names[scoped{o.Scope, name}] != place{}:
 		return "", "", usage("use it, or choose another name", "a session named %s is open", name)
 	case len(d.names) >= d.config.MaxSessions:
 		return "", "", limit("", len(d.names))
-	case d.perHost[o.Target.Name] >= d.config.MaxPerHost:
-		return "", "", limit(" on "+o.Target.Name, d.perHost[o.Target.Name])
+	case onHost >= d.config.MaxPerHost:
+		return "", "", limit(" on "+o.Target.Name, onHost)
 	}
-	d.names[scoped{o.Scope, name}] = id
-	d.perHost[o.Target.Name]++
+	d.names[scoped{o.Scope, name}] = place{id, o.Target.Name}
 	return id, name, nil
 }
 
-func (d *Daemon) unreserve(host string, name scoped) {
+// unreserve gives a place back.
+func (d *Daemon) unreserve(name scoped) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.release(host, name)
-}
-
-// release gives a place back. The daemon is locked.
-func (d *Daemon) release(host string, name scoped) {
 	delete(d.names, name)
-	if d.perHost[host]--; d.perHost[host] <= 0 {
-		delete(d.perHost, host)
-	}
 }
 
 // retire moves a session to the past.
@@ -120,14 +118,14 @@ func (d *Daemon) retire(s api.Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.sessions, s.ID)
-	d.release(s.Host, scoped{s.Scope, s.Name})
+	delete(d.names, scoped{s.Scope, s.Name})
 	d.past[s.ID] = outline(s)
 }
 
 // start connects, starts the shell and begins the record. Without a session, also
 // after a panic, the place is given back.
 func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *asker) (started *live, err error) {
-	undo := []func(){func() { d.unreserve(o.Target.Name, scoped{o.Scope, name}) }}
+	undo := []func(){func() { d.unreserve(scoped{o.Scope, name}) }}
 	defer func() {
 		if started == nil {
 			for i := len(undo) - 1; i >= 0; i-- {
