@@ -68,14 +68,8 @@ func (s *live) closeLocked(reason string) {
 // close ends the session, and what runs in it. It may be called more than once,
 // and waits for the end.
 func (s *live) close(reason string) api.Session {
-	s.mu.Lock()
-	s.closeLocked(reason)
-	engine := s.engine // no other one comes: see unlessClosing
-	s.mu.Unlock()
-	s.end()
-	engine.Close() // the end of watch
-	<-s.over
-	return s.info()
+	info, _ := s.closeUnless(reason, func() error { return nil })
+	return info
 }
 
 // finish makes the session one of the past. It is called once, by watch.
@@ -127,9 +121,13 @@ func (s *live) closeUnless(reason string, against func() error) (api.Session, er
 	if err == nil {
 		s.closeLocked(reason) // nobody attaches from here on
 	}
+	engine := s.engine // no other one comes: see unlessClosing
 	s.mu.Unlock()
 	if err != nil {
 		return api.Session{}, err
 	}
-	return s.close(reason), nil
+	s.end()
+	engine.Close() // the end of watch
+	<-s.over
+	return s.info(), nil
 }
