@@ -201,12 +201,10 @@ func (s lentStream) Close() error {
 // end says why a pipe has ended. The daemon tells before it lets go of its
 // end, or has died: either comes.
 func (s lentStream) end(err error) error {
-	select {
-	case <-s.loan.closed:
+	switch {
+	case closed(s.loan.closed):
 		return errClosed
-	default:
-	}
-	if errors.Is(err, os.ErrClosed) {
+	case errors.Is(err, os.ErrClosed):
 		return io.ErrClosedPipe // by Close of this stream alone
 	}
 	<-s.loan.ends[s.n].told // Close tells too
@@ -223,13 +221,12 @@ func (t terminal) Write(b []byte) (int, error) { return lentStream{t.loan, api.L
 func (t terminal) Resize(size transport.Size) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := json.NewEncoder(t.conn).Encode(api.Resize{Resize: api.Size(size)}); err != nil {
-		select {
-		case <-t.closed:
-			return errClosed
-		default:
-			return lost(err)
-		}
+	err := json.NewEncoder(t.conn).Encode(api.Resize{Resize: api.Size(size)})
+	switch {
+	case err == nil:
+		return nil
+	case closed(t.closed):
+		return errClosed
 	}
-	return nil
+	return lost(err)
 }
