@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"crypto/rand"
 	"fmt"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +34,7 @@ func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
 		return newScriptEvents(a.out)
 	}
 	v := &scriptText{app: a, verbose: verbose, github: r.reports.github != nil}
+	v.agent = v.github || os.Getenv("TF_BUILD") != "" || os.Getenv("TEAMCITY_VERSION") != ""
 	for _, name := range r.names {
 		v.width = max(v.width, runewidth.StringWidth(name))
 	}
@@ -53,7 +56,8 @@ type scriptText struct {
 	app     *app
 	verbose bool
 	github  bool
-	width   int // of the hosts' names
+	agent   bool // the log is read by one that obeys what it finds in it
+	width   int  // of the hosts' names
 	steps   int
 
 	mu     sync.Mutex
@@ -131,18 +135,22 @@ func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place
 	return text + "\n"
 }
 
+// orders begin what agents obey wherever it stands in a line: ##[COMMAND] GitHub's
+// runner, ##vso[ that of Azure Pipelines, ##teamcity[ that of TeamCity.
+var orders = regexp.MustCompile(`##([a-z]*\[)`)
+
 // shown is a text in a line of gateway's own. A machine may have said it, and
-// GitHub's runner obeys ::COMMAND:: where a line begins, and ##[COMMAND] anywhere.
+// GitHub's runner obeys ::COMMAND:: where a line begins.
 func (v *scriptText) shown(text string) string {
 	text = visible(text)
-	if v.github {
-		text = strings.NewReplacer("##[", "## [", "\n", " ").Replace(text)
+	if v.agent {
+		text = orders.ReplaceAllString(strings.ReplaceAll(text, "\n", " "), "## $1")
 	}
 	return indent(text)
 }
 
 // output returns what a step wrote, so that no line of it can be taken for
-// gateway's own, nor for a command to GitHub's runner.
+// gateway's own, nor for a command to an agent.
 func (v *scriptText) output(s *script.StepResult) string {
 	var b strings.Builder
 	for _, stream := range []struct {
@@ -157,8 +165,11 @@ func (v *scriptText) output(s *script.StepResult) string {
 			b.WriteString("  " + stream.name + "| " + line + "\n")
 		}
 	}
-	if b.Len() == 0 || !v.github {
+	switch {
+	case b.Len() == 0 || !v.agent:
 		return b.String()
+	case !v.github: // only that one can be told to obey nothing
+		return orders.ReplaceAllString(b.String(), "## $1")
 	}
 	token := rand.Text()
 	return "::stop-commands::" + token + "\n" + b.String() + "::" + token + "::\n"
