@@ -43,9 +43,13 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 		err := reportsOnce(cmd, entries[:i+1])
 		var f *os.File
 		if err == nil {
-			if f, err = os.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
-				err = usage(cmd, "", "--report: %v", err)
-			}
+			f, err = before(cmd.Context(), func() (*os.File, error) { // a FIFO waits for who reads it
+				f, err := os.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+				if err != nil {
+					return nil, usage(cmd, "", "--report: %v", err)
+				}
+				return f, nil
+			})
 		}
 		if err != nil {
 			return nil, errors.Join(err, r.close())

@@ -99,6 +99,11 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 	home := t.TempDir()
 	up := filepath.Join(home, "up")
 	write(t, filepath.Join(home, "s.yaml"), "secrets: {s: 'cmd:touch "+up+"; sleep 60'}\nsteps:\n  - {name: one, run: 'true'}\n")
+	report := filepath.Join(home, "report")
+	if err := syscall.Mkfifo(report, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(home, "r.yaml"), "secrets: {s: 'cmd:touch "+up+"; echo word'}\nsteps:\n  - {name: one, run: 'true'}\n")
 	for _, test := range []struct {
 		name string
 		args []string
@@ -106,8 +111,10 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 		{"a script on stdin", []string{"exec", "localhost", "--script", "-"}},
 		{"a script for many on stdin", []string{"exec", "localhost,localhost", "--script", "-"}},
 		{"a secret of a command", []string{"run", filepath.Join(home, "s.yaml"), "--on", "localhost", "--log-level", "info", "--log-file", filepath.Join(home, "log")}},
+		{"a report that nobody reads", []string{"run", filepath.Join(home, "r.yaml"), "--on", "localhost", "--report", "junit=" + report, "--log-level", "info", "--log-file", filepath.Join(home, "log")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			_ = os.RemoveAll(up)
 			cmd := exec.Command("gateway", test.args...)
 			cmd.Env = environ(home)
 			var errs bytes.Buffer

@@ -48,30 +48,37 @@ func foreign(script string) string {
 // readAll reads a file, or stdin with the name "-", up to a limit, and until a signal
 // comes: who writes a FIFO may have to be waited for.
 func readAll(ctx context.Context, name string, limit int64) ([]byte, error) {
-	type reading struct {
-		data []byte
-		err  error
-	}
-	read := make(chan reading, 1)
-	go func() { // ends with the file, or with the process
+	return before(ctx, func() ([]byte, error) {
 		file := os.Stdin
 		if name != "-" {
 			opened, err := os.Open(name)
 			if err != nil {
-				read <- reading{nil, err}
-				return
+				return nil, err
 			}
 			defer opened.Close()
 			file = opened
 		}
-		data, err := io.ReadAll(io.LimitReader(file, limit))
-		read <- reading{data, err}
+		return io.ReadAll(io.LimitReader(file, limit))
+	})
+}
+
+// before does what nothing can end, such as the wait for a FIFO's other side, and
+// waits for it no longer than the context lasts.
+func before[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type end struct {
+		result T
+		err    error
+	}
+	done := make(chan end, 1)
+	go func() { // ends with do, or with the process
+		result, err := do()
+		done <- end{result, err}
 	}()
 	select {
-	case r := <-read:
-		return r.data, r.err
+	case e := <-done:
+		return e.result, e.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return *new(T), context.Cause(ctx)
 	}
 }
 
