@@ -84,18 +84,23 @@ func before[T any](ctx context.Context, do func() (T, error)) (T, error) {
 
 // unread notices that stdin has something that nobody reads.
 type unread struct {
-	app  *app
-	done bool
+	app   *app
+	flags string // what would pass it on
+	done  bool
 }
 
 func (a *app) unread(f *execFlags) *unread {
-	return &unread{app: a, done: f.stdin || f.tty || f.script == "-"}
+	u := &unread{app: a, flags: "-i", done: f.stdin || f.tty || f.script == "-"}
+	if f.script != "" && !f.keepGoing {
+		u.flags = "-i with --keep-going" // only a script that runs whole has a stdin
+	}
+	return u
 }
 
 // warn warns once.
 func (u *unread) warn() {
 	if !u.done && hasData(os.Stdin) {
 		u.done = true
-		u.app.warn("stdin has data that nobody reads: -i passes it on")
+		u.app.warn("stdin has data that nobody reads: " + u.flags + " passes it on")
 	}
 }
