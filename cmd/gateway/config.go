@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/internal/config"
+	"gateway/internal/regular"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -77,11 +78,14 @@ func (a *app) configPath() error {
 	var paths []path
 	var rows [][]string
 	for _, file := range a.source.Files() {
-		exists := file.Exists()
+		exists, state := file.Exists(), "not there"
 		paths = append(paths, path{file.Path, file.Origin, exists})
-		state := "read"
-		if !exists {
-			state = "not there"
+		if exists {
+			state = "unreadable"
+			if f, err := regular.Open(file.Path); err == nil {
+				state = "read"
+				f.Close()
+			}
 		}
 		rows = append(rows, []string{file.Path, file.Origin, state})
 	}

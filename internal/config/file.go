@@ -27,10 +27,10 @@ type File struct {
 	Named bool
 }
 
-// Exists reports whether the file is there.
+// Exists reports whether the file is there, or it can't be told.
 func (f File) Exists() bool {
 	_, err := os.Stat(f.Path)
-	return err == nil
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // Files lists the files that are read, the stronger one first. None of them is
