@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -30,7 +31,13 @@ type File struct {
 // Exists reports whether the file is there, or it can't be told.
 func (f File) Exists() bool {
 	_, err := os.Stat(f.Path)
-	return !errors.Is(err, fs.ErrNotExist)
+	return !absent(err)
+}
+
+// absent reports whether a file is not there. ENOTDIR: /dev/null is the home of some
+// accounts.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // Files lists the files that are read, the stronger one first. None of them is
@@ -100,7 +107,7 @@ func readFile(file File, home string) (values, map[string]int, error) {
 		err = fmt.Errorf("larger than %d MiB", maxFile>>20)
 	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !file.Named:
+	case absent(err) && !file.Named:
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, unreadable(file, err)
