@@ -37,6 +37,19 @@ func TestShellThatEndsEndsItsSession(t *testing.T) {
 	}
 }
 
+// Who has been told that the session is over does not find it idle.
+func TestShellThatEndedIsInNoList(t *testing.T) {
+	dial := start(t, daemon.Config{})
+	c := dial("")
+	for range 20 {
+		open(t, c, api.Open{Name: "work"})
+		run(t, c, "work", "exit 3")
+		if list, err := c.Sessions(t.Context(), false); err != nil || len(list) != 0 {
+			t.Fatalf("%v, still open: %+v", err, list)
+		}
+	}
+}
+
 func TestFreshShellInPlaceOfOneThatEnded(t *testing.T) {
 	dial := start(t, daemon.Config{})
 	c := dial("")

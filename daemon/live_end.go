@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"gateway/daemon/api"
 	"gateway/session"
@@ -56,6 +59,27 @@ func (s *live) endsWith(engine *session.Session) bool {
 		s.closing = "its shell has ended"
 	}
 	return true
+}
+
+// settledLocked waits until it is known how the session ended, if a command has ended its
+// shell. The session is locked.
+func (s *live) settledLocked(ctx context.Context) error {
+	return s.until(ctx, func() bool { return !s.ending })
+}
+
+// settle waits for the sessions whose shell a command has just ended: who has been told
+// so finds none of them idle.
+func (d *Daemon) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is slow to end holds up nobody
+	defer cancel()
+	d.mu.Lock()
+	open := slices.Collect(maps.Values(d.sessions))
+	d.mu.Unlock()
+	for _, s := range open {
+		s.mu.Lock()
+		_ = s.settledLocked(ctx)
+		s.mu.Unlock()
+	}
 }
 
 // closeLocked lets nothing begin any more. The first reason counts.
