@@ -123,7 +123,7 @@ func (s *Session) frame(r *run) frame {
 	r.loud = r.awaited || r.keeper == nil || command.TTY || (!s.settles() || s.dialect.regain != "") && !r.silent
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
-		quiet: noisy && !command.TTY, traced: traced, loud: r.loud, modes: r.resets,
+		quiet: noisy && (!command.TTY || traced), traced: traced, loud: r.loud, modes: r.resets,
 		limited: limited, typed: s.left || limited, tty: s.tty, rest: r.rest,
 	}
 	if mentions(command.Text, asksStatus, "?", "exit", "return") {

@@ -96,7 +96,10 @@ func (f frame) encode() string {
 		}
 		b.WriteString(body)
 	}
-	if f.quiet {
+	switch {
+	case f.quiet && f.command.TTY: // its trace is all that it has to say
+		b.WriteString(" 2>|/dev/null")
+	case f.quiet:
 		b.WriteString(nowhere)
 	}
 	b.WriteString("\n")

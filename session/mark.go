@@ -28,7 +28,7 @@ import (
 //
 //	E  the end of a command: behind stdout with status, last background job and directory, behind stderr with nothing
 //	B  a command has its stdin open
-//	T  what follows is the shell's trace, see [cutString]
+//	T  what follows is the shell's trace, see [cutString]; of a command on the terminal it is there
 //	K  a keeper's report, see [keeperPrelude]
 //	A  what the keeper was to store is there, or not
 //	F  all that was written before has come, see [Session.flush]

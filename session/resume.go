@@ -64,7 +64,7 @@ func (s *Session) whereFrame(r *run, nonce string) frame {
 		once += s.wayBack()
 	}
 	return frame{
-		dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`case $$ in %d);;*)\exit;;esac`, s.pid)},
+		dialect: d, nonce: nonce, keeper: r.keeper, command: Command{Text: fmt.Sprintf(`{ case $$ in %d);;*)\exit;;esac;} 2>/dev/null`, s.pid)},
 		once: once, traced: true, loud: true, limited: s.limited, reopen: s.config.Reopen,
 		modes: r.command.TTY || r.pressed.Load() || changesModes(r.command.Text),
 	}

@@ -242,5 +242,5 @@ func (s *Session) expected(from Stream, kind byte, nonce []byte) bool {
 	defer s.mu.Unlock()
 	r, ok := s.replies[string(nonce)]
 	onTerminal := kind == 'P' || kind == 'S' || kind == 'Q' || s.merged
-	return ok && strings.IndexByte(r.kinds, kind) >= 0 && onTerminal == (from == Terminal)
+	return ok && strings.IndexByte(r.kinds, kind) >= 0 && (kind == 'T' || onTerminal == (from == Terminal))
 }

@@ -178,6 +178,8 @@ func (f frame) assignments() string {
 // redirections returns what stands behind eval.
 func (f frame) redirections() string {
 	switch {
+	case f.command.TTY && f.quiet:
+		return " 2>&1" // the group's own goes nowhere
 	case f.command.TTY:
 		return ""
 	case f.keeper == nil:

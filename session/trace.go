@@ -6,10 +6,9 @@ package session
 // mark T: the rest of that stream is no more the command's.
 const cutString = "${_gwt:+\x1eT${_gwt}:\x1e${_gwt};}"
 
-// cuts reports whether mark T ends the trace. A command on the terminal has it
-// there, with its output.
+// cuts reports whether mark T ends the trace.
 func (f frame) cuts() bool {
-	return f.traced && f.dialect.traceStays && f.keeper != nil && !f.command.TTY
+	return f.traced && f.dialect.traceStays && f.keeper != nil
 }
 
 // untrace stands in front of a text that may be traced; see [dialect.untrace].

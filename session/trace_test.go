@@ -2,9 +2,11 @@ package session_test
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gateway/session"
 )
@@ -38,6 +40,56 @@ func TestTraceIsOnStderr(t *testing.T) {
 		}
 	}
 	eachShell(t, test)
+}
+
+// On the terminal the trace is between what a command says, and nothing of the frame is.
+func TestTraceOnTheTerminal(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if tracesRedirected(s) {
+			return
+		}
+		run(t, s, "set -x")
+		trace := regexp.MustCompile(`(?m)^\++[^ ]* (.*\n)`)
+		for _, command := range []session.Command{
+			{Text: "echo a; (exit 3)", TTY: true},
+			{Text: "echo a; (exit 3)", TTY: true, Cwd: "/tmp"},
+			{Text: "echo a; (exit 3)", TTY: true, Env: map[string]string{"V": "v"}},
+		} {
+			r := runCommand(t, s, command)
+			said, traced := trace.ReplaceAllString(string(r.Stdout), ""), trace.FindAllStringSubmatch(string(r.Stdout), -1)
+			if said != "a\n" || r.ExitCode != 3 || len(r.Stderr) > 0 {
+				t.Errorf("in %q with %v: got %d %q, stderr %q, want 3 and a", command.Cwd, command.Env, r.ExitCode, r.Stdout, r.Stderr)
+			}
+			for _, line := range traced {
+				if line[1] != "echo a\n" && line[1] != "exit 3\n" && line[1] != "V=v\n" {
+					t.Errorf("in %q with %v: traced %q", command.Cwd, command.Env, line[1])
+				}
+			}
+			if len(traced) < 2 {
+				t.Errorf("in %q with %v: got %q, want a trace", command.Cwd, command.Env, r.Stdout)
+			}
+		}
+	})
+}
+
+// tracesRedirected reports whether a shell shows a command, as an eval, where that has its
+// stderr.
+func tracesRedirected(s *session.Session) bool { return strings.HasSuffix(s.Shell(), "yash") }
+
+// Who asks a shell that traces where it is, behind an interrupt, is not seen.
+func TestTraceOfWhatIsInterrupted(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if tracesRedirected(s) {
+			return
+		}
+		run(t, s, "set -x")
+		r, err := s.Run(t.Context(), session.Command{Text: "sleep 100", Timeout: 300 * time.Millisecond})
+		if r.Verdict != session.TimedOut || bytes.Contains(r.Stderr, []byte("case")) {
+			t.Errorf("got %s, stderr %q, %v, want timed_out and nothing of the frame", r.Verdict, r.Stderr, err)
+		}
+	})
 }
 
 // A shell that repeats what it reads, or traces what it runs, and a terminal
