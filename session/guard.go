@@ -13,7 +13,7 @@ func (f frame) guarded() string {
 	if f.command.Cwd == "" && len(f.command.Env) == 0 {
 		return run
 	}
-	parts := []string{run, "unset _gwg"}
+	parts := []string{run, "_gwg="} // not by unset, which may be an alias: what has run would be told as not started
 	if f.command.Cwd != "" {
 		parts = guard(noCwd, f.dialect.cd+" "+directory(f.command.Cwd)+" 2>/dev/null", parts)
 		test := strings.TrimSuffix(f.dialect.cd, "cd") + "["

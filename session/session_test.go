@@ -256,6 +256,24 @@ func TestPerCommandDirectoryAndEnvironment(t *testing.T) {
 	})
 }
 
+// What has run is never told as not started, whoever answers to the words of a frame.
+func TestUnsetIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"alias unset='echo alias'", "function unset { echo function; }", "enable -n unset"} {
+		eachShell(t, func(t *testing.T, s *session.Session) {
+			if _, err := s.Run(t.Context(), session.Command{Text: text}); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []session.Command{{Text: "echo ran", Cwd: "/tmp"}, {Text: "echo ran", Env: map[string]string{"A": "b"}}} {
+				r, err := s.Run(t.Context(), command)
+				if r.Verdict != session.Exited || r.ExitCode != 0 || string(r.Stdout) != "ran\n" || err != nil {
+					t.Errorf("%s, in %q with %v: got %s %d %q, %v, want that it ran", text, command.Cwd, command.Env, r.Verdict, r.ExitCode, r.Stdout, err)
+				}
+			}
+		})
+	}
+}
+
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
