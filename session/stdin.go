@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +29,6 @@ type feeder struct {
 	unread  chan error // why the caller's input could not be read to its end
 }
 
-const feederReady = "ready"
-
 // openFeeder starts a feeder and waits until its FIFO is there. Each try has its
 // own: one whose channel has ended may still be about to remove it.
 func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err error) {
@@ -52,14 +52,13 @@ func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err err
 
 func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder, error) {
 	// A hang-up must not keep it from removing the FIFO.
-	script := `trap "" HUP; f=` + fifo + `; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo ` + feederReady + ` && read -r x && rm -f $f && trap - HUP && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
+	script := `trap "" HUP; f=` + fifo + `; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo $f && read -r x && rm -f $f && trap - HUP && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
 	pipe, err := t.Pipe(ctx, `exec /bin/sh -c '`+script+`'`)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
-	ready := make([]byte, len(feederReady)+1)
-	if _, err := io.ReadFull(pipe.Stdout, ready); err != nil || !stop() {
+	if err := awaitLine(pipe.Stdout, fifo); err != nil || !stop() {
 		pipe.Close()
 		if errors.Is(err, transport.ErrLost) {
 			return nil, fmt.Errorf("session: stdin: %w", err)
@@ -71,6 +70,21 @@ func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder
 		return nil, failure(codeInternal, context.Cause(ctx), "", "stdin: no FIFO for it at %s%s", fifo, said)
 	}
 	return &feeder{pipe: pipe, fifo: fifo, unread: make(chan error, 1)}, nil
+}
+
+// awaitLine reads up to a line. What a login shell says, with or without a newline, may
+// stand in front of it.
+func awaitLine(r io.Reader, line string) error {
+	wanted := []byte(line + "\n")
+	from, last := bufio.NewReader(r), make([]byte, len(wanted))
+	for !bytes.Equal(last, wanted) {
+		c, err := from.ReadByte()
+		if err != nil {
+			return err
+		}
+		last = append(last[1:], c)
+	}
+	return nil
 }
 
 // feed copies r to the command's stdin, until r ends or the command's side is

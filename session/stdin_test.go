@@ -57,6 +57,26 @@ func fifoOf(command string) string {
 	return ""
 }
 
+// talking is a machine whose login shell says something, and takes its time, before it runs
+// what it is told to.
+type talking struct{ transport.Transport }
+
+func (t talking) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	return t.Transport.Pipe(ctx, "echo welcome; printf 'you have mail '; sleep 0.2; "+command)
+}
+
+func TestStdinBehindALoginShellThatTalks(t *testing.T) {
+	t.Parallel()
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+	t.Cleanup(func() { tr.Close() })
+	s, err := session.Open(t.Context(), talking{tr}, session.Config{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("in")}), 0, "in", "")
+}
+
 type discard struct{ io.Writer }
 
 func (discard) Write(b []byte) (int, error) { return len(b), nil }
