@@ -36,7 +36,8 @@ func checkDir(dir string) error {
 	case owner(info) != os.Geteuid():
 		return fail(nil, elsewhere, "%s: the directory of the socket belongs to user %d, not to %d", dir, owner(info), os.Geteuid())
 	case info.Mode().Perm()&0o077 != 0:
-		return fail(nil, "close it with: chmod 700 "+dir, "%s: the directory of the socket is open to others (mode %04o)", dir, info.Mode().Perm())
+		// A chmod is no remedy: the directory may be /tmp.
+		return fail(nil, elsewhere, "%s: the directory of the socket is open to others (mode %04o)", dir, info.Mode().Perm())
 	}
 	return checkAbove(filepath.Dir(dir))
 }

@@ -62,7 +62,7 @@ func checkLength(path string) error {
 }
 
 // elsewhere is the remedy where the place is the problem.
-const elsewhere = "name another file in a directory of your own with the key socket of the configuration, or with GATEWAY_SOCKET"
+const elsewhere = "name another file in a directory of your own, with the mode 0700, by the key socket of the configuration or by GATEWAY_SOCKET"
 
 // elsewhereRecorded is elsewhere for the daemon's records.
 const elsewhereRecorded = "set XDG_STATE_HOME to a directory of your own that can be written to, on a file system that has locks"
