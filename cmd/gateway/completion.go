@@ -66,6 +66,14 @@ func (a *app) completeSelector(_ *cobra.Command, args []string, word string) ([]
 	return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
+// completeSelectorOf completes a flag that is a selector. Arguments before it are
+// none of its business.
+func (a *app) completeSelectorOf(cmd *cobra.Command, flag string) {
+	completeWith(cmd, flag, func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		return a.completeSelector(cmd, nil, word)
+	})
+}
+
 // completePlaces completes the selector of HOST:PATH. What is here stands beside it,
 // since the shell looks for files only where it is told of nothing.
 func (a *app) completePlaces(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {

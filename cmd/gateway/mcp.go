@@ -95,7 +95,7 @@ refused. An address without a host is this machine only.`,
 	cmd.Flags().StringArrayVar(&f.tokens, "token", nil, "`REFERENCE` to a bearer token: env:NAME, file:PATH or cmd:COMMAND; may be repeated")
 	cmd.Flags().Var(&f.absent, "absent", "a client of HTTP that is silent for that long is gone")
 	completeWords(cmd, "absent", nil)
-	completeWith(cmd, "hosts", a.completeSelector)
+	a.completeSelectorOf(cmd, "hosts")
 	cmd.AddCommand(a.mcpInstallCommand())
 	return cmd
 }

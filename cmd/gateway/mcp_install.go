@@ -96,7 +96,7 @@ changes no file. Where it belongs is said on stderr.`,
 		},
 	}
 	cmd.Flags().StringVar(&selector, "hosts", "", "`SELECTOR` of the hosts that may be used")
-	completeWith(cmd, "hosts", a.completeSelector)
+	a.completeSelectorOf(cmd, "hosts")
 	return cmd
 }
 

@@ -146,13 +146,17 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 		}
 		return exitStatus(statusUsage)
 	}
-	var names []string
+	return usage(cmd, hosts.DidYouMean(args[0], "", subcommands(cmd)), "unknown command %q", args[0])
+}
+
+// subcommands returns the names of a command's own commands.
+func subcommands(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
 			names = append(names, c.Name())
 		}
 	}
-	return usage(cmd, hosts.DidYouMean(args[0], "", names), "unknown command %q", args[0])
+	return names
 }
 
 // helpCommand is cobra's, but a topic that it does not know is a mistake.
@@ -162,6 +166,13 @@ func helpCommand() *cobra.Command {
 		Short: "Help about a command",
 		Example: `  gateway help exec
   gateway help hosts trust`,
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return subcommands(topic), cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {

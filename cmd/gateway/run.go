@@ -84,9 +84,7 @@ unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
 	flags.BoolVar(&f.schema, "schema", false, "write the JSON schema of scripts, for editors")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	a.planFlags(flags, &f.plan)
-	completeWith(cmd, "on", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-		return a.completeSelector(cmd, nil, word)
-	})
+	a.completeSelectorOf(cmd, "on")
 	return cmd
 }
 
