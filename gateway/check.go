@@ -99,7 +99,11 @@ func (c *check) step(s Step) {
 // hosts on the way first.
 func (c *check) connect(ctx context.Context, g *Gateway, host hosts.Host) (transport.Transport, error) {
 	if host.Local() {
-		return g.connect(ctx, host)
+		t, err := g.connect(ctx, host)
+		if err != nil {
+			return nil, c.failed(layerOf(err), err)
+		}
+		return t, nil
 	}
 	config, err := g.sshConfig(ctx, host)
 	if err != nil {

@@ -98,13 +98,26 @@ func (g *Gateway) Exec(ctx context.Context, name string, command Command) Result
 // enterAs changes the account that a host is entered as.
 func enterAs(host *hosts.Host, user string) error {
 	switch {
-	case user == "" || host.Local() && user == Login(*host):
+	case user == "":
 		return nil
-	case host.Local():
-		return &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, Login(*host)), Hint: "leave --user out"}
+	case host.Local() && user != login():
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, login()), Hint: "leave --user out"}
 	}
 	host.User = user
 	return nil
+}
+
+// otherUser refuses a local host that the inventory wants to be entered as another
+// user: what runs there would be somebody else's than it says.
+func otherUser(host hosts.Host) error {
+	if host.User == "" || host.User == login() {
+		return nil
+	}
+	return &transport.Error{
+		Code:    "inventory.invalid",
+		Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only, and %s says user: %s", host.Name, login(), host.Origin("user"), host.User),
+		Hint:    "take user out there; another user's commands run with sudo",
+	}
 }
 
 func (g *Gateway) sessionConfig(host hosts.Host, options Options) session.Config {

@@ -100,7 +100,7 @@ func (g *Gateway) Target(ctx context.Context, host hosts.Host) (Target, error) {
 
 func (g *Gateway) target(ctx context.Context, host hosts.Host, depth int) (Target, error) {
 	if host.Local() {
-		return Target{Name: host.Name, Local: true}, nil
+		return Target{Name: host.Name, Local: true}, otherUser(host)
 	}
 	if depth >= ssh.MaxHops { // a loop that no single file shows ends here
 		return Target{}, &transport.Error{Code: "proxy.failed", Message: fmt.Sprintf("gateway: %s: more than %d machines on the way", host.Name, ssh.MaxHops), Hint: "look for a loop in jump"}

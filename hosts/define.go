@@ -12,6 +12,9 @@ import (
 	"gateway/internal/document"
 )
 
+// fromDefaults ends the origin of what the defaults of a file say.
+const fromDefaults = " (defaults)"
+
 // A place is where something was defined.
 type place struct {
 	file string
@@ -89,7 +92,7 @@ func (b *builder) file(name string, data []byte) {
 	for key, section := range r.mapping(root, "") {
 		switch key {
 		case "defaults":
-			*defaults = *b.block(r, section.value, "defaults", " (defaults)", nil)
+			*defaults = *b.block(r, section.value, "defaults", fromDefaults, nil)
 		case "groups":
 			b.groupSection(r, section.value)
 		case "hosts":

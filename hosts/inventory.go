@@ -72,6 +72,9 @@ func (m *member) host() Host {
 	for _, layer := range m.layers {
 		h.merge(&layer.Host)
 	}
+	if h.Local() && strings.HasSuffix(h.origin["user"], fromDefaults) {
+		h.clear("user") // the defaults are about reaching other machines, as another user
+	}
 	h.Addr = strings.ReplaceAll(h.Addr, "{name}", m.name)
 	return h
 }

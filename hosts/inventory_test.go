@@ -96,6 +96,8 @@ hosts:
   b: {login: false}
   c: {jump: [], sudo: {user: root}}
   d: {proxy_command: "nc %h %p"}
+  e: {transport: local}
+  f: {transport: local, user: own}
   localhost: {env: {A: b}}
 defaults: {user: defaults, login: true, jump: x.example.com, sudo: {user: app, flags: -H -n}}
 `)
@@ -119,6 +121,9 @@ defaults: {user: defaults, login: true, jump: x.example.com, sudo: {user: app, f
 	}
 	if d := host(t, inv, "d"); d.ProxyCommand == "" || d.Jump != nil || d.Origin("jump") != "" {
 		t.Errorf("d = %q, jump %v: a proxy command drops the defaults' jump", d.ProxyCommand, d.Jump)
+	}
+	if e, f := host(t, inv, "e"), host(t, inv, "f"); e.User != "" || e.Origin("user") != "" || !e.Login || f.User != "own" {
+		t.Errorf("e = user %q (%s), login %v; f = user %q: the defaults' user is no local host's", e.User, e.Origin("user"), e.Login, f.User)
 	}
 	if h := host(t, inv, "localhost"); h.User != "" || h.Jump != nil || h.Env["A"] != "b" || !h.Local() {
 		t.Errorf("localhost = %+v", h)
