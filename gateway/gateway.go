@@ -134,7 +134,8 @@ func (g *Gateway) bare(name string) (hosts.Host, error) {
 	case failed != nil:
 		return hosts.Host{}, failed
 	case !known:
-		return hosts.Host{}, err // it names what is near
+		aliases, _ := g.config.SSHConfig.Aliases() // a file that can't be read has failed above
+		return hosts.Host{}, g.config.Inventory.Unknown(name, aliases)
 	}
 	return hosts.Host{Name: name, Transport: "ssh"}, nil
 }

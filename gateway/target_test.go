@@ -135,6 +135,9 @@ func TestHostOfSSHConfigAlone(t *testing.T) {
 	if _, err := g.Resolve(t.Context(), "wbe1"); gateway.Code(err) != "inventory.unknown_host" || gateway.Hint(err) != "did you mean web1?" {
 		t.Errorf("Resolve = %v, hint %q, want unknown with a hint", err, gateway.Hint(err))
 	}
+	if _, err := g.Resolve(t.Context(), "bd1"); gateway.Hint(err) != "did you mean db1?" {
+		t.Errorf("Resolve = %v, hint %q, want the name that ssh_config has", err, gateway.Hint(err))
+	}
 }
 
 // What ssh_config says about every host, it says about a bastion too.

@@ -39,28 +39,25 @@ type linkedGroup struct {
 func (inv *Inventory) Host(name string) (Host, error) {
 	i, ok := inv.index[name]
 	if !ok {
-		return Host{}, inv.unknown(name)
+		return Host{}, inv.Unknown(name, nil)
 	}
 	return inv.members[i].host(), nil
 }
 
-// unknown is the error of a name that is no host's, and may be a group's.
-func (inv *Inventory) unknown(name string) *Error {
+// Unknown is the error of a name that is no host's, and may be a group's. It names
+// what is near, also among others, which somebody else knows.
+func (inv *Inventory) Unknown(name string, others []string) *Error {
+	hint := DidYouMean(name, "", append(inv.Names(), others...))
 	if _, ok := inv.groupIndex[name]; ok {
-		e := unknownHost(name, nil)
-		e.Hint = "did you mean the group @" + name + "?"
-		return e
-	}
-	return unknownHost(name, inv.Names())
-}
-
-// unknownHost is the error of a name that is none of those.
-func unknownHost(name string, names []string) *Error {
-	hint := hintList
-	if len(names) == 1 {
+		hint = "did you mean the group @" + name + "?"
+	} else if hint == "" && len(inv.members) == 1 {
 		hint = "the inventory has only localhost: gateway doctor says which file it is to be"
 	}
-	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: cmp.Or(DidYouMean(name, "", names), hint), Err: ErrUnknown}
+	return unknownHost(name, hint)
+}
+
+func unknownHost(name, hint string) *Error {
+	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: cmp.Or(hint, hintList), Err: ErrUnknown}
 }
 
 // host merges the layers.

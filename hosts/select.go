@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,8 +12,8 @@ import (
 // Lookup is what a selection needs beyond the inventory. The zero value knows
 // nothing more; each function may be nil.
 type Lookup struct {
-	// Host finds a host that the inventory lacks, as in ssh_config. Its error matches
-	// [ErrUnknown] if it does not know the name either.
+	// Host finds a host that the inventory lacks, as in ssh_config. Its error is that of
+	// the selection.
 	Host func(name string) (Host, error)
 	// Run names the hosts of an earlier run: all of them, or those that had
 	// one of the outcomes.
@@ -194,12 +193,9 @@ func (p *picker) name(name string) (int, error) {
 		return i, nil
 	}
 	if p.with.Host == nil {
-		return 0, p.inv.unknown(name)
+		return 0, p.inv.Unknown(name, nil)
 	}
 	host, err := p.with.Host(name)
-	if errors.Is(err, ErrUnknown) {
-		return 0, p.inv.unknown(name)
-	}
 	if err != nil {
 		return 0, err
 	}

@@ -106,7 +106,7 @@ func TestSelect(t *testing.T) {
 			if name == "alias" || name == "another" {
 				return hosts.Host{Name: name}, nil
 			}
-			return hosts.Host{}, hosts.ErrUnknown
+			return hosts.Host{}, inv.Unknown(name, nil)
 		},
 		Run: func(id string, outcomes []string) ([]string, error) {
 			if id != "last" {
