@@ -207,6 +207,7 @@ func TestParseErrors(t *testing.T) {
 		{"control character", "hosts: {a: {user: \"a\\nb\"}}", "h:1: host a: user: has a control character or a line break in it", ""},
 		{"two ways", "hosts: {a: {jump: b.c, proxy_command: nc}}", "h:1: host a: jump and proxy_command exclude each other", ""},
 		{"unknown member", "hosts: {web1: {}}\ngroups:\n  g: {hosts: [wbe1]}", "h:3: group g: no host wbe1", "did you mean web1?"},
+		{"member of ssh_config", "groups: {g: {hosts: [bastion]}}", "h:1: group g: no host bastion", "define it under hosts, if only as `bastion: {}`"},
 		{"unknown group", "groups:\n  stage: {}\n  g: {groups: [stages]}", "h:3: group g: no group stages", "did you mean stage?"},
 		{"group among hosts", "groups: {b: {}, g: {hosts: [b]}}", "h:1: group g: no host b", "list it under groups"},
 		{"group cycle", "groups:\n  a: {groups: [b]}\n  b: {groups: [c]}\n  c: {groups: [b]}", "h:3: groups contain each other: b -> c -> b", ""},

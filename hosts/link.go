@@ -87,6 +87,8 @@ func (l *linker) member(group string, ref reference, want, other namespace) (int
 		hint := DidYouMean(ref.name, "", want.names())
 		if _, mistaken := other.index[ref.name]; mistaken {
 			hint = ref.name + " is a " + other.kind + ": list it under " + other.kind + "s"
+		} else if want.kind == "host" {
+			hint = cmp.Or(hint, "define it under hosts, if only as `"+brief(ref.name)+": {}`; ssh_config may say the rest")
 		}
 		l.problem(ref.place, hint, "group %s: no %s %s", group, want.kind, brief(ref.name))
 	}
