@@ -17,12 +17,11 @@ import (
 type Task[R any] struct {
 	// Run does it. A failure is part of what it returns.
 	Run func(ctx context.Context, host int) R
-	// Failed reports whether a result counts as a failure.
-	Failed func(R) bool
-	// Skip returns the result of a host that was never tried, and Crash that of one
-	// on which Run has panicked, or was given up.
-	Skip  func(host int, why error) R
-	Crash func(host int, err error) R
+	// Outcome says in one word how it went. All but [OK] count as failures.
+	Outcome func(R) Outcome
+	// Without returns the result of a host of which Run gives none: [Skipped] if it
+	// was never tried, [Unknown] if Run has panicked there, or was given up.
+	Without func(host int, outcome Outcome, why error) R
 	// Done is called with each result as soon as it is there, one call at a time,
 	// and returns what is kept of it. It may be nil.
 	Done func(host int, r R) R
@@ -54,7 +53,7 @@ func Run[R any](ctx context.Context, hosts int, plan Plan, task Task[R]) ([]R, e
 		workers.Wait()
 	}
 	for host := r.next; host < hosts; host++ {
-		r.finish(host, task.Skip(host, r.why(ctx)))
+		r.finish(host, task.Without(host, Skipped, r.why(ctx)))
 	}
 	if r.next < hosts || r.ended {
 		return r.results, r.why(ctx)
@@ -102,7 +101,7 @@ func (r *run[R]) work(ctx context.Context, end int) {
 		r.running++
 		r.mu.Unlock()
 		result := r.attempt(ctx, host)
-		r.count(ctx, r.task.Failed(result))
+		r.count(ctx, r.task.Outcome(result) != OK)
 		r.finish(host, result)
 	}
 }
@@ -115,7 +114,7 @@ func (r *run[R]) attempt(ctx context.Context, host int) R {
 	case done := <-result:
 		return done
 	case <-r.plan.GiveUp:
-		return r.task.Crash(host, &transport.Error{
+		return r.task.Without(host, Unknown, &transport.Error{
 			Code: "cmd.interrupted", Message: "fleet: given up before it ended",
 			Hint: "it may still run: look before running it again",
 		})
@@ -126,7 +125,7 @@ func (r *run[R]) attempt(ctx context.Context, host int) R {
 func (r *run[R]) guarded(ctx context.Context, host int) (result R) {
 	defer func() {
 		if p := recover(); p != nil {
-			result = r.task.Crash(host, &transport.Error{
+			result = r.task.Without(host, Unknown, &transport.Error{
 				Code: "internal", Message: fmt.Sprintf("fleet: panic: %v\n%s", p, debug.Stack()),
 				Hint: "it may have run: look before running it again",
 			})

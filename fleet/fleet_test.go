@@ -23,10 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // task makes a task whose results are words.
 func task(run func(ctx context.Context, host int) string) fleet.Task[string] {
 	return fleet.Task[string]{
-		Run:    run,
-		Failed: func(r string) bool { return r != "ok" },
-		Skip:   func(int, error) string { return "skipped" },
-		Crash:  func(int, error) string { return "crashed" },
+		Run: run,
+		Outcome: func(r string) fleet.Outcome {
+			if r == "ok" {
+				return fleet.OK
+			}
+			return fleet.Failed
+		},
+		Without: func(_ int, outcome fleet.Outcome, _ error) string { return string(outcome) },
 	}
 }
 
@@ -103,7 +107,7 @@ func TestThresholds(t *testing.T) {
 				results, err := fleet.Run(t.Context(), len(test.hosts), test.plan, do)
 				got := ""
 				for _, r := range results {
-					got += map[string]string{"ok": "o", "f": "f", "i": "i", "skipped": "s", "crashed": "p"}[r]
+					got += map[string]string{"ok": "o", "f": "f", "i": "i", "skipped": "s", "unknown": "p"}[r]
 				}
 				if got != test.want || errors.Is(err, fleet.ErrStopped) != test.stopped {
 					t.Errorf("got %s, %v; want %s, stopped %v", got, err, test.want, test.stopped)
@@ -183,7 +187,7 @@ func TestGiveUp(t *testing.T) {
 			<-late
 			return "too late"
 		}))
-		if want := []string{"ok", "partial", "crashed", "crashed"}; err == nil || !slices.Equal(results, want) {
+		if want := []string{"ok", "partial", "unknown", "unknown"}; err == nil || !slices.Equal(results, want) {
 			t.Errorf("got %v, %v, want %v", results, err, want)
 		}
 		close(late)
@@ -203,23 +207,20 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestResults(t *testing.T) {
-	e := fleet.Exec{
-		Hosts: []string{"a", "b", "c"}, Plan: fleet.Plan{Forks: 1, FailFast: true}, Text: "true",
-		Run: func(_ context.Context, host int) gateway.Result {
-			if host == 1 {
-				panic("engine")
-			}
-			return gateway.Result{Host: "a", Result: session.Result{Verdict: session.Exited}}
-		},
-	}
-	results, err := e.Results(t.Context())
+func TestExec(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	results, err := fleet.Run(t.Context(), len(names), fleet.Plan{Forks: 1, FailFast: true}, fleet.Exec(names, "true", func(_ context.Context, host int) gateway.Result {
+		if host == 1 {
+			panic("engine")
+		}
+		return gateway.Result{Host: "a", Result: session.Result{Verdict: session.Exited}}
+	}))
 	if !errors.Is(err, fleet.ErrStopped) {
 		t.Errorf("Results = %v, want stopped", err)
 	}
 	want := []fleet.Outcome{fleet.OK, fleet.Unknown, fleet.Skipped}
 	for i, r := range results {
-		if got := fleet.OutcomeOf(r); got != want[i] || r.Host != e.Hosts[i] {
+		if got := fleet.OutcomeOf(r); got != want[i] || r.Host != names[i] {
 			t.Errorf("%s: %s, want %s", r.Host, got, want[i])
 		}
 	}
@@ -235,19 +236,15 @@ func TestResults(t *testing.T) {
 // its layers say.
 func TestEndedWhileConnecting(t *testing.T) {
 	connecting := make(chan struct{})
-	e := fleet.Exec{
-		Hosts: []string{"a", "b"}, Plan: fleet.Plan{FailFast: true},
-		Run: func(ctx context.Context, host int) gateway.Result {
-			if host == 0 {
-				<-connecting
-				return gateway.Result{Result: session.Result{Verdict: session.Exited, ExitCode: 1}}
-			}
-			close(connecting)
-			<-ctx.Done()
-			return gateway.Result{Result: session.Result{Verdict: session.NotStarted}, Err: errors.New("no prompt from the shell")}
-		},
-	}
-	results, err := e.Results(t.Context())
+	results, err := fleet.Run(t.Context(), 2, fleet.Plan{FailFast: true}, fleet.Exec([]string{"a", "b"}, "true", func(ctx context.Context, host int) gateway.Result {
+		if host == 0 {
+			<-connecting
+			return gateway.Result{Result: session.Result{Verdict: session.Exited, ExitCode: 1}}
+		}
+		close(connecting)
+		<-ctx.Done()
+		return gateway.Result{Result: session.Result{Verdict: session.NotStarted}, Err: errors.New("no prompt from the shell")}
+	}))
 	if got := fleet.OutcomeOf(results[1]); got != fleet.Skipped || !errors.Is(err, fleet.ErrStopped) || gateway.Code(results[1].Err) != "cmd.interrupted" {
 		t.Errorf("%s (%v), %v; want skipped", got, results[1].Err, err)
 	}

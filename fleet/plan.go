@@ -25,7 +25,7 @@ type Plan struct {
 	// FailFast: the first failure also ends what still runs elsewhere.
 	FailFast bool
 	// GiveUp: once it is closed, nobody waits any more for hosts that still run.
-	// Their results are those of a crash.
+	// Their outcome is unknown.
 	GiveUp <-chan struct{}
 }
 

@@ -113,7 +113,7 @@ func BenchmarkFanOut(b *testing.B) {
 	defer g.Close()
 	run := func(b *testing.B, forks int, exec func(ctx context.Context, i int) gateway.Result) {
 		b.Helper()
-		results, err := fleet.Exec{Hosts: names, Plan: fleet.Plan{Forks: forks}, Run: exec}.Results(b.Context())
+		results, err := fleet.Run(b.Context(), len(names), fleet.Plan{Forks: forks}, fleet.Exec(names, "hostname", exec))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -254,13 +254,13 @@ func TestMemoryPerHost(t *testing.T) {
 	}
 	before = used()
 	var peak atomic.Int64
-	_, err = fleet.Exec{Hosts: names, Run: func(ctx context.Context, i int) gateway.Result {
+	_, err = fleet.Run(t.Context(), len(names), fleet.Plan{}, fleet.Exec(names, "hostname", func(ctx context.Context, i int) gateway.Result {
 		return g.Exec(ctx, names[i], gateway.Command{Text: "hostname", Started: func(gateway.Live) {
 			if i%10 == 0 {
 				peak.Store(max(peak.Load(), int64(used()-before)))
 			}
 		}})
-	}}.Results(t.Context())
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -102,10 +102,9 @@ func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
 			}
 			return c.host(ctx, host)
 		},
-		Failed: func(r *cpResult) bool { return r.Outcome != fleet.OK },
-		Skip:   func(host int, why error) *cpResult { return c.failed(host, fleet.Skipped, why) },
-		Crash:  func(host int, err error) *cpResult { return c.failed(host, fleet.Unknown, err) },
-		Done:   c.done,
+		Outcome: cpOutcome,
+		Without: c.failed,
+		Done:    c.done,
 	})
 }
 

@@ -100,7 +100,9 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	m.journal = a.beginRun("exec", selector, c.Text, m.names, redact.New(passedOn(f.env)...))
 	begun := time.Now()
 	m.line = a.showProgress(m.names)
-	results, why := fleet.Exec{Hosts: m.names, Plan: f.many.plan, Text: c.Text, Run: m.exec, Done: m.done}.Results(ctx)
+	task := fleet.Exec(m.names, c.Text, m.exec)
+	task.Done = m.done
+	results, why := fleet.Run(ctx, len(m.names), f.many.plan, task)
 	m.line.stop()
 	unkept := m.view.end()
 	unread.warn()

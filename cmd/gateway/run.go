@@ -219,9 +219,8 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 			line.begin(host)
 			return r.runner.Host(ctx, r.names[host])
 		},
-		Failed: func(result script.Result) bool { return result.Outcome != fleet.OK },
-		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
-		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
+		Outcome: scriptOutcome,
+		Without: r.without,
 		Done: func(host int, result script.Result) script.Result {
 			a.began(result.Outcome)
 			r.journal.Done(host, rememberedScript(&result))

@@ -36,6 +36,11 @@ func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
 	return a.parted(r.journal, s.status)
 }
 
+// without is the result of a host on which the script has not come to its end.
+func (r *scriptRun) without(host int, outcome fleet.Outcome, why error) script.Result {
+	return r.runner.Failed(r.names[host], outcome, why)
+}
+
 func scriptOutcome(r script.Result) fleet.Outcome { return r.Outcome }
 
 // rememberedScript is what a record says about a host.

@@ -171,10 +171,9 @@ func addMatch(add func(name, value string), stream string, m *script.PlannedMatc
 func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
 	a := r.app
 	results, why := fleet.Run(ctx, len(r.names), plan, fleet.Task[script.Result]{
-		Run:    func(ctx context.Context, host int) script.Result { return r.runner.Check(ctx, r.names[host]) },
-		Failed: func(result script.Result) bool { return result.Err != nil },
-		Skip:   func(host int, why error) script.Result { return r.runner.Failed(r.names[host], fleet.Skipped, why) },
-		Crash:  func(host int, err error) script.Result { return r.runner.Failed(r.names[host], fleet.Unknown, err) },
+		Run:     func(ctx context.Context, host int) script.Result { return r.runner.Check(ctx, r.names[host]) },
+		Outcome: scriptOutcome,
+		Without: r.without,
 	})
 	status := statusOf(ctx, results, scriptOutcome, why)
 	if a.config.Output != "text" {
