@@ -90,8 +90,9 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 		return err
 	}
 	m.view = a.newView(m.names, &f.many)
-	ctx, stop := m.stoppable(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	a.hangUp(ctx, patience)
 	if c.Stdin != nil {
 		m.input = newInput(c.Stdin, stop)
 	}
@@ -119,18 +120,6 @@ func passedOn(list []string) []string {
 		}
 	}
 	return secrets
-}
-
-// stoppable returns a context that ends with the run. What is interrupted gets
-// its time; then it is hung up on, so that there is time left for the summary.
-func (m *manyRun) stoppable(ctx context.Context) (context.Context, context.CancelCauseFunc) {
-	m.app.patience.Store(int64(patience + 3*time.Second))
-	ctx, cancel := context.WithCancelCause(ctx)
-	context.AfterFunc(ctx, func() { // the process does not wait for it
-		<-time.After(patience)
-		m.gateway.Close()
-	})
-	return ctx, cancel
 }
 
 // exec runs the command on one host.

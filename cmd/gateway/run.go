@@ -209,7 +209,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 		r.runner.Observe = append(r.runner.Observe, r.reports.events.observer())
 	}
 	r.journal = a.beginRun("run", r.selector, r.file, r.names, r.runner.Mask)
-	r.arrange(ctx)
+	a.hangUp(ctx, r.limit())
 	a.tellMasks(r.runner.Secrets)
 	begun := time.Now()
 	line := a.showProgress(r.names)
@@ -241,19 +241,10 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 // one ends it at once.
 const unhurried = 10 * time.Minute
 
-// arrange gives what runs its time after a signal, and hangs up on it then, so
-// that there is time left for the summary.
-func (r *scriptRun) arrange(ctx context.Context) {
-	limit := patience
+// limit is how long what runs may take after a signal.
+func (r *scriptRun) limit() time.Duration {
 	if len(r.runner.Script.Always) > 0 {
-		limit = unhurried
+		return unhurried
 	}
-	r.app.patience.Store(int64(limit + 3*time.Second))
-	context.AfterFunc(ctx, func() { // the process does not wait for it
-		if _, signal := interrupted(context.Cause(ctx)); !signal {
-			return // it is all over
-		}
-		<-time.After(limit)
-		r.gateway.Close()
-	})
+	return patience
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -42,6 +43,16 @@ func (i *interruption) ErrorCode() string { return "cmd.interrupted" }
 func (i *interruption) ErrorHint() string { return "" }
 
 func (i *interruption) status() int { return 128 + int(i.signal) }
+
+// hangUp gives what runs on many hosts so long after the context's end, and hangs up
+// on it then, so that there is time left for the summary.
+func (a *app) hangUp(ctx context.Context, limit time.Duration) {
+	a.patience.Store(int64(limit + 3*time.Second))
+	context.AfterFunc(ctx, func() { // the process does not wait for it
+		<-time.After(limit)
+		a.gateway.Load().Close()
+	})
+}
 
 // watchSignals makes the first signal end the context, and the second one, or
 // a command that does not end, hang up and the process end. The returned function
