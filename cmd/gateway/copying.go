@@ -91,7 +91,7 @@ func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
 			for host := range c.names {
 				results = append(results, c.done(host, c.unreached(ctx, host, err)))
 			}
-			return results, nil
+			return results, context.Cause(ctx)
 		}
 		defer c.source.Close()
 	}

@@ -19,7 +19,7 @@ import (
 func TestCopyEndedBeforeItsSourceIsReached(t *testing.T) {
 	for _, test := range []struct{ to, flag, want string }{
 		{"here[1-2]:", "-ojsonl", `"counts":{"skipped":2}`},
-		{"here[1-2]:", "-otext", "\n  here1  skipped, cmd.interrupted\n"},
+		{"here[1-2]:", "-otext", "\n  gateway was told to stop (interrupt)\n  here1  skipped, cmd.interrupted\n"},
 		{"", "-otext", "hole ! gateway: cmd.interrupted: gateway was told to stop (interrupt)\n"},
 	} {
 		hole, err := net.Listen("tcp", "127.0.0.1:0")
