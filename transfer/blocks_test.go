@@ -56,7 +56,7 @@ func TestLend(t *testing.T) {
 		_, err = part.Write(content)
 	}
 	if err == nil {
-		_, err = part.Finish(t.Context(), Attr{Modified: time.Now()})
+		_, err = part.Finish(t.Context(), Times{Modified: time.Now()})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func (w *walk) isDir(ctx context.Context, t task) (bool, error) {
 func (w *walk) dirEnd(t task, perm *fs.FileMode) {
 	attr := Attr{Perm: perm}
 	if w.Preserve {
-		attr = Attr{Perm: new(t.info.Mode.Perm()), Accessed: t.info.Accessed, Modified: t.info.Modified}
+		attr = Attr{new(t.info.Mode.Perm()), Times{t.info.Accessed, t.info.Modified}}
 	}
 	if attr.empty() || w.DryRun {
 		return

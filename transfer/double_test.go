@@ -31,7 +31,7 @@ func TestOneHandleForTwo(t *testing.T) {
 				t.Errorf("create: %v", err)
 			}
 		}
-		if _, err := part.Finish(t.Context(), Attr{}); gateway.Code(err) != want {
+		if _, err := part.Finish(t.Context(), Times{}); gateway.Code(err) != want {
 			t.Errorf("finish: %v, want %q", err, want)
 		}
 		if part.Abandon(false) {

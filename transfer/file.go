@@ -91,7 +91,8 @@ func (w *walk) unchanged(ctx context.Context, t task, old Info) (bool, error) {
 	if same, err := w.same(ctx, t); !same || err != nil {
 		return false, err
 	}
-	attr := (&fileCopy{walk: w, task: t}).attr()
+	f := &fileCopy{walk: w, task: t}
+	attr := Attr{f.final(), f.times()}
 	if attr.Perm != nil && *attr.Perm == old.Mode.Perm() {
 		attr.Perm = nil
 	}

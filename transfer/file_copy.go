@@ -36,8 +36,8 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if err := f.opened(ctx, content, before); err != nil {
 		return 0, err
 	}
-	perm := f.perm()
-	part, err := f.To.Create(ctx, Spec{Path: f.to, Perm: perm | 0o400, Final: f.attr().Perm, Size: f.info.Size, Old: old, At: f.at})
+	spec := Spec{Path: f.to, Perm: f.info.Mode.Perm(), Final: f.final(), Size: f.info.Size, Old: old, At: f.at}
+	part, err := f.To.Create(ctx, spec)
 	committed := false
 	if part != nil {
 		defer func() {
@@ -58,21 +58,18 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if n, err = f.stream(ctx, content, part, c); err != nil {
 		return n, err
 	}
-	attr := f.attr()
-	now, unreadable := readable(attr.Perm)
-	unreadable = unreadable || attr.Perm == nil && perm&0o400 == 0
-	checked, err := part.Finish(ctx, Attr{now, attr.Accessed, attr.Modified})
+	checked, err := part.Finish(ctx, f.times())
 	if err == nil {
 		err = c.source(content, n)
 	}
 	if err == nil && !checked {
-		err = f.checkTarget(ctx, c, part.Path(), attr)
+		err = f.checkTarget(ctx, c, part.Path())
 	}
 	if err != nil {
 		return n, err
 	}
 	f.checked = f.To.About().Via != viaLocal
-	committed, err = commit(ctx, f.To, f.to, part, unreadable)
+	committed, err = commit(ctx, f.To, spec, part)
 	if MayBeDone(err) {
 		f.count(&f.report.Unsure, 1)
 	} else if committed {
@@ -94,10 +91,10 @@ func (f *fileCopy) resumed(ctx context.Context) (old string, before Info, err er
 }
 
 // checkTarget reads back what was not checked while it was written.
-func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string, attr Attr) error {
+func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string) error {
 	err := c.target()
 	if err == nil && f.Preserve { // it was read for that
-		err = f.To.Chattr(ctx, part, Attr{nil, attr.Accessed, attr.Modified})
+		err = f.To.Chattr(ctx, part, Attr{Times: f.times()})
 	}
 	return err
 }
@@ -135,29 +132,23 @@ func (f *fileCopy) opened(ctx context.Context, content Content, before Info) err
 // worthKeeping is from where on a part of a file is kept for another time.
 const worthKeeping = 8 << 20
 
-// perm is what a new file is to have, less the umask.
-func (f *fileCopy) perm() fs.FileMode {
-	if f.Mode != nil || f.Preserve || f.keep != nil {
-		return 0o600 // what it is to have is set before it gets its name
-	}
-	return f.info.Mode.Perm()
-}
-
-// attr is what the file gets.
-func (f *fileCopy) attr() Attr {
-	var attr Attr
+// final returns the permissions that the file gets whatever the umask is; nil: there are
+// none.
+func (f *fileCopy) final() *fs.FileMode {
 	switch {
 	case f.Mode != nil:
-		attr.Perm = f.Mode
+		return f.Mode
 	case f.Preserve:
-		attr.Perm = new(f.info.Mode.Perm())
-	case f.keep != nil:
-		attr.Perm = f.keep
+		return new(f.info.Mode.Perm())
 	}
+	return f.keep
+}
+
+func (f *fileCopy) times() Times {
 	if f.Preserve {
-		attr.Accessed, attr.Modified = f.info.Accessed, f.info.Modified
+		return Times{f.info.Accessed, f.info.Modified}
 	}
-	return attr
+	return Times{}
 }
 
 // stream moves the bytes.

@@ -57,7 +57,7 @@ func (r *run) probe(ctx context.Context, name string) (Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := part.Finish(ctx, Attr{}); err != nil {
+	if _, err := part.Finish(ctx, Times{}); err != nil {
 		part.Abandon(false)
 		return nil, err
 	}

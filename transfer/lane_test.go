@@ -172,7 +172,7 @@ func TestSecondLaneStalls(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := parts[1].Finish(t.Context(), Attr{}); err != nil {
+		if _, err := parts[1].Finish(t.Context(), Times{}); err != nil {
 			t.Error(err)
 		}
 	}()

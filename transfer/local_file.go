@@ -62,17 +62,19 @@ func (c *localContent) Changed(context.Context) (bool, error) {
 // Create implements [Target].
 func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
 	part := partPath(l.at(spec.Path))
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, spec.Perm.Perm()|0o600)
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, spec.begins())
 	if err != nil {
 		return nil, l.problem("write", spec.Path, err)
 	}
 	p := &localPart{local: l, file: f, path: part, spec: spec}
-	narrow := 0o600 &^ spec.Perm
-	if narrow != 0 || spec.Old != "" { // the umask has spoken, and we took more
-		if info, err := f.Stat(); err == nil {
-			p.perm = new(info.Mode().Perm() &^ narrow)
-		}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		os.Remove(part)
+		return nil, l.problem("write", spec.Path, err)
 	}
+	p.has = info.Mode().Perm()
+	p.ends = spec.ends(lessUmask(spec.Perm, p.has))
 	if spec.Old != "" {
 		if err := p.takeOver(); err != nil {
 			return nil, err
@@ -108,7 +110,7 @@ func (p *localPart) takeOver() error {
 	}
 	if err == nil {
 		p.file = f
-		if err = f.Chmod(onlyOwner); err == nil {
+		if p.has, err = p.spec.chmod(p.local.Name, f, onlyOwner); err == nil {
 			err = f.Truncate(p.spec.At)
 		}
 		if err == nil {
@@ -137,7 +139,7 @@ type localPart struct {
 	file  *os.File
 	path  string
 	spec  Spec
-	perm  *fs.FileMode
+	perms
 	holes bool // the last bytes may have been left out
 	dirty int  // bytes that the disk was not told about
 }
@@ -171,16 +173,13 @@ var zeros = make([]byte, block)
 func hollow(b []byte) bool { return len(b) == block && bytes.Equal(b, zeros) }
 
 // Finish implements [Part]. What this machine has taken needs no second look.
-func (p *localPart) Finish(_ context.Context, attr Attr) (bool, error) {
+func (p *localPart) Finish(_ context.Context, times Times) (bool, error) {
 	err := p.lengthen()
-	if attr.Perm == nil {
-		attr.Perm = p.perm
+	if err == nil && p.has != p.ends {
+		_, err = p.spec.chmod(p.local.Name, p.file, p.ends)
 	}
-	if err == nil && attr.Perm != nil {
-		_, err = p.spec.chmod(p.local.Name, p.file, *attr.Perm)
-	}
-	if err == nil && !attr.Modified.IsZero() {
-		err = os.Chtimes(p.path, attr.Accessed, attr.Modified)
+	if err == nil && !times.Modified.IsZero() {
+		err = os.Chtimes(p.path, times.Accessed, times.Modified)
 	}
 	if err == nil && (p.spec.Size > Small || p.spec.Sync || !settles) {
 		err = p.file.Sync()

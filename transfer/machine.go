@@ -84,9 +84,11 @@ type Target interface {
 type Attr struct {
 	// Perm is exact: no umask applies. nil leaves the permissions.
 	Perm *fs.FileMode
-	// Times are set if Modified is not zero.
-	Accessed, Modified time.Time
+	Times
 }
+
+// Times are those of a file. They are set if Modified is not zero.
+type Times struct{ Accessed, Modified time.Time }
 
 func (a Attr) empty() bool { return a.Perm == nil && a.Modified.IsZero() }
 
@@ -94,8 +96,8 @@ func (a Attr) empty() bool { return a.Perm == nil && a.Modified.IsZero() }
 type Spec struct {
 	// Path is what the file is called in the end.
 	Path string
-	// Perm is what a new file has, less the machine's umask. Final is exactly what it
-	// gets in the end; nil: what it has.
+	// Perm is what the file has in the end, less the machine's umask. Final, if not nil,
+	// is exactly what it has.
 	Perm  fs.FileMode
 	Final *fs.FileMode
 	// Size is how long it will be, as far as is known.
@@ -116,8 +118,9 @@ type Part interface {
 	// Path is where it is meanwhile.
 	Path() string
 	// Finish writes what was not written, has the machine store it, and closes
-	// it. checked: what is stored needs no comparison with what was written.
-	Finish(ctx context.Context, attr Attr) (checked bool, err error)
+	// it. Until it has its name, its owner may read it, whatever the Spec says.
+	// checked: what is stored needs no comparison with what was written.
+	Finish(ctx context.Context, times Times) (checked bool, err error)
 	// Commit gives the file its name, in place of one that is there. The end of
 	// the context ends it only a while later, with context.DeadlineExceeded.
 	Commit(ctx context.Context) error

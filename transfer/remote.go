@@ -233,16 +233,16 @@ func (r *Remote) Chattr(ctx context.Context, path string, attr Attr) error {
 				return err
 			}
 		}
-		return r.link.chtimes(at(path), attr)
+		return r.link.chtimes(at(path), attr.Times)
 	})
 	return r.problem("change the attributes of", path, err)
 }
 
-func (l *link) chtimes(path string, attr Attr) error {
-	if attr.Modified.IsZero() {
+func (l *link) chtimes(path string, times Times) error {
+	if times.Modified.IsZero() {
 		return nil
 	}
-	return l.Chtimes(path, inRange(cmp.Or(attr.Accessed, attr.Modified)), inRange(attr.Modified))
+	return l.Chtimes(path, inRange(cmp.Or(times.Accessed, times.Modified)), inRange(times.Modified))
 }
 
 // inRange returns a time that the protocol can say, or the nearest one: seconds since

@@ -41,24 +41,23 @@ func (p *remotePart) problem(ctx context.Context, err error) error {
 }
 
 // open makes the file. The server gives it those permissions that its umask
-// leaves, perhaps whatever it is asked for: where not all may read it, nobody
-// else may read what comes.
+// leaves, perhaps whatever it is asked for.
 func (p *remotePart) open() (*sftp.File, error) {
 	l := p.remote.link
-	file, err := l.create(p.path, p.spec.Perm)
+	begins := p.spec.begins()
+	file, err := l.create(p.path, begins)
 	if err != nil {
 		return nil, err
 	}
-	if err = l.in.sound(); err == nil && p.spec.Perm != onlyOwner {
-		if p.made, err = p.remote.umasks.of(p.path, p.spec.Perm, file.Stat); err == nil {
-			p.perm = lessUmask(p.spec.Perm, p.made)
-		}
+	if err = l.in.sound(); err == nil {
+		p.has, err = p.remote.umasks.of(p.path, begins, file.Stat)
+		p.ends = p.spec.ends(lessUmask(p.spec.Perm, p.has))
 	}
 	if err == nil && p.spec.Old != "" {
 		return p.takeOver(file)
 	}
-	if err == nil && p.spec.Perm&0o044 != 0o044 {
-		err = p.chmod(file, onlyOwner)
+	if err == nil && p.has&^begins != 0 {
+		err = p.chmod(file, p.has&begins)
 	}
 	if err != nil {
 		_ = file.Close()
@@ -92,7 +91,6 @@ func (p *remotePart) takeOver(file *sftp.File) (*sftp.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.made = 0
 	if err = file.Truncate(p.spec.At); err == nil {
 		err = p.chmod(file, onlyOwner)
 	}
@@ -104,7 +102,7 @@ func (p *remotePart) takeOver(file *sftp.File) (*sftp.File, error) {
 }
 
 func (p *remotePart) chmod(file *sftp.File, perm fs.FileMode) (err error) {
-	p.made, err = p.spec.chmod(p.remote.name, file, perm)
+	p.has, err = p.spec.chmod(p.remote.name, file, perm)
 	return err
 }
 
@@ -131,8 +129,7 @@ type remotePart struct {
 	path   string
 	file   *sftp.File
 	lanes  lanes
-	made   fs.FileMode // the permissions that it has
-	perm   fs.FileMode // those that it is to have by itself; 0: they are set
+	perms
 	closed bool
 
 	offset int64
@@ -238,7 +235,7 @@ func (p *remotePart) synced(ctx context.Context) error {
 }
 
 // Finish implements [Part]. A small file is read back.
-func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
+func (p *remotePart) Finish(ctx context.Context, times Times) (bool, error) {
 	for len(p.calls) > 0 {
 		if err := p.settleFirst(ctx); err != nil {
 			return false, err
@@ -268,7 +265,7 @@ func (p *remotePart) Finish(ctx context.Context, attr Attr) (bool, error) {
 			return false, mismatch(p.remote.name, p.spec.Path)
 		}
 	}
-	err := link.do(ctx, func() error { return p.end(attr, !small || p.spec.Sync) })
+	err := link.do(ctx, func() error { return p.end(times, !small || p.spec.Sync) })
 	if err != nil {
 		return false, p.problem(ctx, err)
 	}
@@ -289,13 +286,10 @@ func syncs(m Machine) bool {
 }
 
 // end gives the file its attributes and closes it.
-func (p *remotePart) end(attr Attr, sync bool) error {
+func (p *remotePart) end(times Times, sync bool) error {
 	l := p.remote.link
-	if attr.Perm == nil && p.perm != 0 && p.perm != p.made {
-		attr.Perm = &p.perm
-	}
-	if attr.Perm != nil {
-		if err := p.chmod(p.file, *attr.Perm); err != nil {
+	if p.has != p.ends {
+		if err := p.chmod(p.file, p.ends); err != nil {
 			return err
 		}
 	}
@@ -307,7 +301,7 @@ func (p *remotePart) end(attr Attr, sync bool) error {
 	if err := p.file.Close(); err != nil {
 		return err
 	}
-	return l.chtimes(p.path, attr)
+	return l.chtimes(p.path, times)
 }
 
 // Commit implements [Part].

@@ -108,7 +108,7 @@ func TestRenameInterrupted(t *testing.T) {
 	if _, err := part.Write([]byte("new")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := part.Finish(ctx, Attr{}); err != nil {
+	if _, err := part.Finish(ctx, Times{}); err != nil {
 		t.Fatal(err)
 	}
 	cancel()

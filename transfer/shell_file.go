@@ -128,7 +128,7 @@ func (c *shellContent) Close() error {
 
 // Create implements [Target].
 func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
-	p := &shellPart{shell: s, spec: spec, path: partPath(spec.Path), perm: spec.Perm.Perm() &^ s.umask}
+	p := &shellPart{shell: s, spec: spec, path: partPath(spec.Path), ends: spec.ends(spec.Perm &^ s.umask)}
 	var err error
 	if p.begin, err = s.begin(ctx, p.path); err != nil {
 		return nil, s.problem("write", spec.Path, s.explain(ctx, spec.Path, err))
@@ -167,7 +167,7 @@ type shellPart struct {
 	shell *Shell
 	spec  Spec
 	path  string
-	perm  fs.FileMode
+	ends  fs.FileMode           // the permissions that it is to have
 	begin string                // makes the file, where the umask alone does not do
 	feed  *feed                 // nil: a small file
 	small bytes.Buffer          // what it has
@@ -228,10 +228,8 @@ func (p *shellPart) enlarge() (err error) {
 const maxText = 100 << 10
 
 // Finish implements [Part].
-func (p *shellPart) Finish(ctx context.Context, attr Attr) (bool, error) {
-	if attr.Perm == nil {
-		attr.Perm = &p.perm
-	}
+func (p *shellPart) Finish(ctx context.Context, times Times) (bool, error) {
+	attr := Attr{&p.ends, times}
 	text := escape(p.small.Bytes())
 	if len(text) > maxText {
 		if err := p.enlarge(); err != nil {

@@ -174,7 +174,7 @@ func TestShellFixedPermissions(t *testing.T) {
 				t.Fatal(err)
 			}
 			old := time.Unix(1e9, 0)
-			_, err = part.Finish(t.Context(), Attr{Modified: old})
+			_, err = part.Finish(t.Context(), Times{Modified: old})
 			if (err != nil) != refused || refused && !strings.Contains(gateway.Hint(err), "--mode") {
 				t.Errorf("%v, %d bytes: %v, %q, refused %v", mode, size, err, gateway.Hint(err), refused)
 			}

@@ -44,47 +44,6 @@ func (u *umasks) of(path string, perm fs.FileMode, stat func() (fs.FileInfo, err
 	return info.Mode().Perm(), nil
 }
 
-// chmod gives a file permissions, if it can have other ones than it has, and returns
-// those that it has then.
-func (s Spec) chmod(machine string, file interface {
-	Chmod(fs.FileMode) error
-	Stat() (fs.FileInfo, error)
-}, perm fs.FileMode,
-) (fs.FileMode, error) {
-	err := file.Chmod(perm)
-	if !errors.Is(err, fs.ErrPermission) {
-		return perm, err
-	}
-	info, failed := file.Stat()
-	if failed != nil {
-		return 0, err
-	}
-	has := info.Mode().Perm()
-	return has, s.kept(machine, has, err)
-}
-
-// kept is the error of a file that can't get other permissions than it has: none where
-// these are as good. A disk such as FAT has the same ones for all files.
-func (s Spec) kept(machine string, has fs.FileMode, err error) error {
-	fine := has&^s.Perm&0o066 == 0 && s.Perm&^has&0o100 == 0 // nobody else reads it or writes to it, and it can be run
-	if s.Final != nil {
-		fine = has == *s.Final
-	}
-	if fine {
-		return nil
-	}
-	return refuse(codePermission, fmt.Sprintf("with --mode %04o it may have them", has), "%s cannot have other permissions than %04o there: %s", Show(machine, s.Path), has, told(err))
-}
-
-// onlyOwner is what nobody else may read.
-const onlyOwner fs.FileMode = 0o600
-
-// lessUmask takes from perm what the umask took from a file that was made to be
-// read and written by all. Who may not read it may not run it.
-func lessUmask(perm, made fs.FileMode) fs.FileMode {
-	return perm & (made.Perm() | made.Perm()&0o444>>2)
-}
-
 // umasked are the directories in which a shell's umask does what it should: it does not
 // where there is a default ACL (acl(5)). Each is looked at once.
 type umasked struct {

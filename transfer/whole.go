@@ -56,10 +56,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	case perm == nil && old.Mode.IsRegular():
 		perm = new(old.Mode.Perm())
 	}
-	spec := Spec{Path: path, Perm: 0o666, Size: int64(len(content)), Sync: true}
-	if perm != nil {
-		spec.Perm, spec.Final = onlyOwner, perm // which is set before it gets its name
-	}
+	spec := Spec{Path: path, Perm: 0o666, Final: perm, Size: int64(len(content)), Sync: true}
 	part, err := m.Create(ctx, spec)
 	committed := false
 	if part != nil {
@@ -75,8 +72,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	if _, err := part.Write(content); err != nil {
 		return err
 	}
-	now, unreadable := readable(perm)
-	checked, err := part.Finish(ctx, Attr{Perm: now})
+	checked, err := part.Finish(ctx, Times{})
 	if err != nil {
 		return err
 	}
@@ -92,31 +88,22 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	committed, err = commit(ctx, m, path, part, unreadable)
+	committed, err = commit(ctx, m, spec, part)
 	return err
 }
 
 // commit gives a part its name, and then its last permissions. done reports whether it has
 // the name, or whoever removes it would wait as long as for that.
-func commit(ctx context.Context, m Machine, path string, part Part, unreadable bool) (done bool, err error) {
-	err = inPlace(m.About().Name, path, part.Commit(ctx))
+func commit(ctx context.Context, m Machine, spec Spec, part Part) (done bool, err error) {
+	err = inPlace(m.About().Name, spec.Path, part.Commit(ctx))
 	done = err == nil || errors.Is(err, context.DeadlineExceeded)
-	if err == nil && unreadable {
-		err = hide(ctx, m, path)
+	if err == nil && spec.unreadable() {
+		err = hide(ctx, m, spec.Path)
 	}
 	if unsure(err) {
-		err = mayBeDone(m, path, err)
+		err = mayBeDone(m, spec.Path, err)
 	}
 	return done, err
-}
-
-// readable returns the permissions that a file has until it has been compared, for
-// which its owner reads it, and whether it is to lose that in the end.
-func readable(perm *fs.FileMode) (now *fs.FileMode, unreadable bool) {
-	if perm == nil || *perm&0o400 != 0 {
-		return perm, false
-	}
-	return new(*perm | 0o400), true
 }
 
 // hide takes from a file what its owner may read.
