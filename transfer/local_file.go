@@ -3,13 +3,10 @@ package transfer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"syscall"
-
-	"github.com/pkg/sftp"
 )
 
 // Open implements [Source].
@@ -61,78 +58,41 @@ func (c *localContent) Changed(context.Context) (bool, error) {
 
 // Create implements [Target].
 func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
-	part := partPath(l.at(spec.Path))
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, spec.begins())
+	p := &localPart{local: l, path: partPath(l.at(spec.Path)), spec: spec}
+	var err error
+	p.file, p.perms, err = partOn(localDisk{l}, l.Name, p.path, spec)
+	if err == nil && spec.At > 0 {
+		_, err = p.file.Seek(spec.At, io.SeekStart)
+	}
 	if err != nil {
 		return nil, l.problem("write", spec.Path, err)
-	}
-	p := &localPart{local: l, file: f, path: part, spec: spec}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		os.Remove(part)
-		return nil, l.problem("write", spec.Path, err)
-	}
-	p.has = info.Mode().Perm()
-	p.ends = spec.ends(lessUmask(spec.Perm, p.has))
-	if spec.Old != "" {
-		if err := p.takeOver(); err != nil {
-			return nil, err
-		}
 	}
 	return p, nil
 }
 
-// takeOver puts the old part in the place of the new one: under a name of one's
-// own it is nobody else's to go on with.
-func (p *localPart) takeOver() error {
-	ours, err := p.file.Stat()
-	p.file.Close()
-	if err == nil {
-		var theirs fs.FileInfo
-		if theirs, err = os.Lstat(p.local.at(p.spec.Old)); err == nil && owner(theirs) != owner(ours) {
-			err = foreignPart(p.local.Name, p.spec.Old)
-		}
-	}
-	if err != nil {
-		os.Remove(p.path)
-		return p.local.problem("take over", p.spec.Old, err)
-	}
-	if err := os.Rename(p.local.at(p.spec.Old), p.path); err != nil {
-		os.Remove(p.path)
-		return p.local.problem("take over", p.spec.Old, unlink(err))
-	}
-	f, err := os.OpenFile(p.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
-		if err = os.Chmod(p.path, onlyOwner); err == nil {
-			f, err = os.OpenFile(p.path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-		}
-	}
-	if err == nil {
-		p.file = f
-		if p.has, err = p.spec.chmod(p.local.Name, f, onlyOwner); err == nil {
-			err = f.Truncate(p.spec.At)
-		}
-		if err == nil {
-			_, err = f.Seek(p.spec.At, io.SeekStart)
-		}
-		if err != nil {
-			f.Close()
-		}
-	}
-	return p.local.problem("write", p.spec.Path, err)
+// localDisk is this machine's.
+type localDisk struct{ *Local }
+
+func (localDisk) make(path string, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
 }
 
-// owner is the number of whom a file belongs to.
-func owner(info fs.FileInfo) uint32 {
-	switch stat := info.Sys().(type) {
-	case *syscall.Stat_t:
-		return stat.Uid
-	case *sftp.FileStat:
-		return stat.UID
+func (localDisk) begun(_ string, _ fs.FileMode, file *os.File) (fs.FileMode, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
 	}
-	return 0
+	return info.Mode().Perm(), nil
 }
+
+func (localDisk) reopen(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+}
+
+func (d localDisk) Lstat(path string) (fs.FileInfo, error)    { return os.Lstat(d.at(path)) }
+func (d localDisk) Chmod(path string, perm fs.FileMode) error { return os.Chmod(d.at(path), perm) }
+func (d localDisk) Rename(from, to string) error              { return os.Rename(d.at(from), d.at(to)) }
+func (d localDisk) Remove(path string) error                  { return os.Remove(d.at(path)) }
 
 type localPart struct {
 	local *Local

@@ -50,11 +50,7 @@ func lessUmask(perm, made fs.FileMode) fs.FileMode {
 
 // chmod gives a file permissions, if it can have other ones than it has, and returns
 // those that it has then.
-func (s Spec) chmod(machine string, file interface {
-	Chmod(fs.FileMode) error
-	Stat() (fs.FileInfo, error)
-}, perm fs.FileMode,
-) (fs.FileMode, error) {
+func (s Spec) chmod(machine string, file partFile, perm fs.FileMode) (fs.FileMode, error) {
 	err := file.Chmod(perm)
 	if !errors.Is(err, fs.ErrPermission) {
 		return perm, err

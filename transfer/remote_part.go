@@ -16,7 +16,7 @@ import (
 func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	p := &remotePart{remote: r, ctx: ctx, spec: spec, path: partPath(at(spec.Path)), offset: spec.At}
 	call := r.link.begin(func() (err error) {
-		p.file, err = p.open()
+		p.file, p.perms, err = partOn(serverDisk{r.link, &r.umasks}, r.name, p.path, spec)
 		return err
 	})
 	err := call.wait(ctx)
@@ -40,84 +40,29 @@ func (p *remotePart) problem(ctx context.Context, err error) error {
 	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 
-// open makes the file. The server gives it those permissions that its umask
-// leaves, perhaps whatever it is asked for.
-func (p *remotePart) open() (*sftp.File, error) {
-	l := p.remote.link
-	begins := p.spec.begins()
-	file, err := l.create(p.path, begins)
-	if err != nil {
-		return nil, err
-	}
-	if err = l.in.sound(); err == nil {
-		p.has, err = p.remote.umasks.of(p.path, begins, file.Stat)
-		p.ends = p.spec.ends(lessUmask(p.spec.Perm, p.has))
-	}
-	if err == nil && p.spec.Old != "" {
-		return p.takeOver(file)
-	}
-	if err == nil && p.has&^begins != 0 {
-		err = p.chmod(file, p.has&begins)
-	}
-	if err != nil {
-		_ = file.Close()
-		_ = l.Remove(p.path) // the error says what is wrong
-		return nil, err
-	}
-	return file, nil
+// serverDisk is a server's.
+type serverDisk struct {
+	*link
+	umasks *umasks
 }
 
-// takeOver puts the old part in the place of the new one: under a name of one's
-// own it is nobody else's to go on with.
-func (p *remotePart) takeOver(file *sftp.File) (*sftp.File, error) {
-	l := p.remote.link
-	err := p.checkOwner(file)
-	_ = file.Close()
-	if failed := l.Remove(p.path); err == nil {
-		err = failed
+// make leaves it to the server what all may read: it has its umask.
+func (d serverDisk) make(path string, perm fs.FileMode) (*sftp.File, error) {
+	if perm&0o044 != 0o044 {
+		d.out.born.Store(path, perm)
+		defer d.out.born.Delete(path)
 	}
-	if err == nil {
-		err = l.Rename(at(p.spec.Old), p.path)
-	}
-	if err != nil {
-		return nil, err
-	}
-	file, err = l.OpenFile(p.path, os.O_RDWR)
-	if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
-		if err = l.Chmod(p.path, onlyOwner); err == nil {
-			file, err = l.OpenFile(p.path, os.O_RDWR)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err = file.Truncate(p.spec.At); err == nil {
-		err = p.chmod(file, onlyOwner)
-	}
-	if err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
+	return d.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-func (p *remotePart) chmod(file *sftp.File, perm fs.FileMode) (err error) {
-	p.has, err = p.spec.chmod(p.remote.name, file, perm)
-	return err
+func (d serverDisk) begun(path string, perm fs.FileMode, file *sftp.File) (fs.FileMode, error) {
+	if err := d.in.sound(); err != nil {
+		return 0, err
+	}
+	return d.umasks.of(path, perm, file.Stat)
 }
 
-// checkOwner refuses an old part that is not of whom the new one is.
-func (p *remotePart) checkOwner(file *sftp.File) error {
-	ours, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	theirs, err := p.remote.link.Lstat(at(p.spec.Old))
-	if err == nil && owner(theirs) != owner(ours) {
-		err = foreignPart(p.remote.name, p.spec.Old)
-	}
-	return err
-}
+func (d serverDisk) reopen(path string) (*sftp.File, error) { return d.OpenFile(path, os.O_RDWR) }
 
 // underway is how many writes wait for their answers.
 const underway = 48
@@ -289,7 +234,7 @@ func syncs(m Machine) bool {
 func (p *remotePart) end(times Times, sync bool) error {
 	l := p.remote.link
 	if p.has != p.ends {
-		if err := p.chmod(p.file, p.ends); err != nil {
+		if _, err := p.spec.chmod(p.remote.name, p.file, p.ends); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,15 +78,6 @@ func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
 		return err
 	})
 	return l, nil
-}
-
-// create makes a file that has no more than these permissions.
-func (l *link) create(path string, perm fs.FileMode) (*sftp.File, error) {
-	if perm&0o044 != 0o044 { // else the server's own show its umask
-		l.out.born.Store(path, perm)
-		defer l.out.born.Delete(path)
-	}
-	return l.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
 func (l *link) has(extension string) bool {
