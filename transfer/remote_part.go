@@ -14,15 +14,15 @@ import (
 
 // Create implements [Target].
 func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
-	p := &remotePart{remote: r, ctx: ctx, spec: spec, path: partPath(at(spec.Path)), offset: spec.At}
+	p := &remotePart{remote: r, spec: spec, path: partPath(at(spec.Path)), writes: remoteWrites{ctx: ctx, offset: spec.At}}
 	call := r.link.begin(func() (err error) {
 		p.file, p.perms, err = partOn(serverDisk{r.link, &r.umasks}, r.name, p.path, spec)
 		return err
 	})
 	err := call.wait(ctx)
 	if err == nil {
-		p.lanes.first = lane{r.link, p.file}
-		p.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At, nil)
+		p.writes.lanes.first = lane{r.link, p.file}
+		p.writes.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At, nil)
 		return p, nil
 	}
 	if ctx.Err() != nil { // it may be about to be there, and is the caller's to abandon
@@ -64,162 +64,79 @@ func (d serverDisk) begun(path string, perm fs.FileMode, file *sftp.File) (fs.Fi
 
 func (d serverDisk) reopen(path string) (*sftp.File, error) { return d.OpenFile(path, os.O_RDWR) }
 
-// underway is how many writes wait for their answers.
-const underway = 48
-
 type remotePart struct {
 	remote *Remote
-	ctx    context.Context
 	spec   Spec
 	path   string
 	file   *sftp.File
-	lanes  lanes
 	perms
-	closed bool
-
-	offset int64
-	calls  []write // without an answer yet
-	free   [][]byte
-	holes  bool   // the last bytes may have been left out
+	writes remoteWrites
 	whole  []byte // all of a small file
-
-	dirty   int      // bytes that are there, and the disk was not told about
-	syncing *pending // the last time that it was
-}
-
-type write struct {
-	call *pending
-	from []byte
+	closed bool
 }
 
 // Path implements [Part].
 func (p *remotePart) Path() string { return p.path }
 
-// Write implements [Part]. Blocks of zeros become holes.
+// Write implements [Part].
 func (p *remotePart) Write(b []byte) (int, error) {
-	total := len(b)
-	if p.offset == int64(len(p.whole)) && p.offset+int64(total) <= Small {
+	if end := p.writes.offset + int64(len(b)); p.isWhole() && end <= Small {
 		p.whole = append(p.whole, b...)
 	}
-	if p.holes = hollow(b); p.holes {
-		p.offset += int64(total)
-		return total, nil
+	if err := p.writes.write(b); err != nil {
+		return 0, p.problem(p.writes.ctx, err)
 	}
-	for len(b) > 0 {
-		n := min(len(b), p.remote.link.block)
-		if err := p.write(b[:n]); err != nil {
-			return 0, err
-		}
-		b = b[n:]
-	}
-	return total, nil
+	return len(b), nil
 }
 
-// write sends a copy of b: the caller goes on to use it.
-func (p *remotePart) write(b []byte) error {
-	if len(p.calls) >= underway {
-		if err := p.settleFirst(p.ctx); err != nil {
-			return err
-		}
-	}
-	var from []byte
-	if n := len(p.free); n > 0 {
-		from, p.free = p.free[n-1], p.free[:n-1]
-	}
-	from = append(from[:0], b...)
-	offset, lane := p.offset, p.lanes.next()
-	if lane.link.room.Acquire(p.ctx, int64(len(b))) != nil {
-		return context.Cause(p.ctx)
-	}
-	p.calls = append(p.calls, write{lane.link.begin(func() error {
-		defer lane.link.room.Release(int64(len(from)))
-		_, err := lane.file.WriteAt(from, offset)
-		return err
-	}), from})
-	p.offset += int64(len(b))
-	return nil
-}
-
-func (p *remotePart) settleFirst(ctx context.Context) error {
-	first := p.calls[0]
-	p.calls = p.calls[1:]
-	if err := first.call.wait(ctx); err != nil {
-		return p.problem(ctx, err)
-	}
-	p.free = append(p.free, first.from)
-	p.dirty += len(first.from)
-	return p.syncEarly(ctx)
-}
-
-// syncEarly has what is there written to the disk while more comes. A second
-// channel that carries some of that has no time for it.
-func (p *remotePart) syncEarly(ctx context.Context) error {
-	second := p.lanes.second.Load()
-	if p.dirty < early || p.lanes.far || second == nil || !second.link.has(fsync) {
-		return nil
-	}
-	if p.syncing != nil && !p.syncing.over() {
-		return nil
-	}
-	if err := p.synced(ctx); err != nil {
-		return err
-	}
-	p.dirty = 0
-	p.syncing = second.link.begin(second.file.Sync)
-	return nil
-}
-
-// synced waits for the last syncEarly. The system may tell only one of those who ask
-// that the disk has failed.
-func (p *remotePart) synced(ctx context.Context) error {
-	if p.syncing == nil {
-		return nil
-	}
-	err := p.syncing.wait(ctx)
-	return p.problem(ctx, err)
-}
+// isWhole reports whether all that was written is here: that of a small file is.
+func (p *remotePart) isWhole() bool { return int64(len(p.whole)) == p.writes.offset }
 
 // Finish implements [Part]. A small file is read back.
 func (p *remotePart) Finish(ctx context.Context, times Times) (bool, error) {
-	for len(p.calls) > 0 {
-		if err := p.settleFirst(ctx); err != nil {
-			return false, err
-		}
-	}
 	link := p.remote.link
-	p.lanes.leave(p.syncing)
-	if p.holes {
-		if err := link.do(ctx, p.lengthen); err != nil {
-			return false, p.problem(ctx, err)
-		}
+	err := p.writes.settle(ctx)
+	if err == nil {
+		p.writes.leave()
+		err = link.do(ctx, p.writes.lengthen)
 	}
-	small := int64(len(p.whole)) == p.offset
-	if small && len(p.whole) > 0 {
-		back, err := get(ctx, link, func() ([]byte, error) {
-			into := make([]byte, len(p.whole))
-			n, err := p.file.ReadAt(into, 0)
-			if err == io.EOF {
-				err = nil
-			}
-			return into[:n], err
-		})
-		if err != nil {
-			return false, p.remote.problem("read back", p.spec.Path, err)
-		}
-		if !bytes.Equal(back, p.whole) {
-			return false, mismatch(p.remote.name, p.spec.Path)
-		}
-	}
-	err := link.do(ctx, func() error { return p.end(times, !small || p.spec.Sync) })
 	if err != nil {
 		return false, p.problem(ctx, err)
 	}
+	small := p.isWhole()
+	if small {
+		if err := p.readBack(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := link.do(ctx, func() error { return p.end(times, !small || p.spec.Sync) }); err != nil {
+		return false, p.problem(ctx, err)
+	}
 	p.closed = true
-	return small, cmp.Or(link.in.sound(), p.synced(ctx))
+	return small, p.problem(ctx, cmp.Or(link.in.sound(), p.writes.early.wait(ctx)))
 }
 
-// lengthen makes the zeros at the end that were left out.
-func (p *remotePart) lengthen() error { return p.file.Truncate(p.offset) }
+// readBack compares what the server has of a small file with what was written.
+func (p *remotePart) readBack(ctx context.Context) error {
+	if len(p.whole) == 0 {
+		return nil
+	}
+	back, err := get(ctx, p.remote.link, func() ([]byte, error) {
+		into := make([]byte, len(p.whole))
+		n, err := p.file.ReadAt(into, 0)
+		if err == io.EOF {
+			err = nil
+		}
+		return into[:n], err
+	})
+	if err != nil {
+		return p.remote.problem("read back", p.spec.Path, err)
+	}
+	if !bytes.Equal(back, p.whole) {
+		return mismatch(p.remote.name, p.spec.Path)
+	}
+	return nil
+}
 
 // fsync is OpenSSH's; its PROTOCOL, section 4.6.
 const fsync = "fsync@openssh.com"
@@ -260,10 +177,10 @@ func (p *remotePart) Abandon(keep bool) (left bool) {
 	// Over a slow link this comes behind what was written last.
 	ctx, cancel := context.WithTimeout(context.Background(), Committing)
 	defer cancel()
-	p.lanes.leave(p.syncing)
+	p.writes.leave()
 	err := p.remote.link.do(ctx, func() error {
-		if keep && p.holes && !p.closed {
-			_ = p.lengthen()
+		if keep && !p.closed {
+			_ = p.writes.lengthen()
 		}
 		if !p.closed {
 			_ = p.file.Close()
