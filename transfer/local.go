@@ -14,7 +14,11 @@ import (
 
 // Local is the files of this machine. A relative path begins in the working
 // directory, or in Dir if it is set.
-type Local struct{ Name, Dir string }
+type Local struct {
+	Name, Dir string
+
+	stat func(*os.File) (fs.FileInfo, error) // how it is seen what a part has become; nil: by the file's own
+}
 
 // About implements [Machine].
 func (l *Local) About() About { return About{Name: l.Name, Via: viaLocal} }

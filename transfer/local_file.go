@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"io/fs"
 	"os"
-	"syscall"
 )
 
 // Open implements [Source].
@@ -70,33 +68,9 @@ func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
 	return p, nil
 }
 
-// localDisk is this machine's.
-type localDisk struct{ *Local }
-
-func (localDisk) make(path string, perm fs.FileMode) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, perm)
-}
-
-func (localDisk) begun(_ string, _ fs.FileMode, file *os.File) (fs.FileMode, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Mode().Perm(), nil
-}
-
-func (localDisk) reopen(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
-}
-
-func (d localDisk) Lstat(path string) (fs.FileInfo, error)    { return os.Lstat(d.at(path)) }
-func (d localDisk) Chmod(path string, perm fs.FileMode) error { return os.Chmod(d.at(path), perm) }
-func (d localDisk) Rename(from, to string) error              { return os.Rename(d.at(from), d.at(to)) }
-func (d localDisk) Remove(path string) error                  { return os.Remove(d.at(path)) }
-
 type localPart struct {
 	local *Local
-	file  *os.File
+	file  *localFile
 	path  string
 	spec  Spec
 	perms
@@ -120,7 +94,7 @@ func (p *localPart) Write(b []byte) (int, error) {
 		return 0, p.local.problem("write", p.spec.Path, err)
 	}
 	if p.dirty >= early {
-		writeOut(p.file)
+		writeOut(p.file.File)
 		p.dirty = 0
 	}
 	return len(b), nil

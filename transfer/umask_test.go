@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,6 +23,14 @@ func (f fixed) Filecmd(r *sftp.Request) error {
 	return f.FileCmder.Filecmd(r)
 }
 
+// fixedHere is such a disk of this machine, which takes a chmod and does nothing about it.
+func fixedHere(f *os.File) (fs.FileInfo, error) {
+	if err := f.Chmod(0o644); err != nil {
+		return nil, err
+	}
+	return f.Stat()
+}
+
 // TestFixedPermissions: where a file can't have other permissions than it has, it is copied
 // if they do: if nobody else reads or writes it who should not, and it can be run if it
 // should; or if it is to have just these, as what it replaces has.
@@ -30,6 +39,23 @@ func TestFixedPermissions(t *testing.T) {
 	memory := sftp.InMemHandler()
 	memory.FileCmd = fixed{memory.FileCmd}
 	r := over(t, memory)
+	t.Run("sftp", func(t *testing.T) {
+		testFixed(t, r, "")
+		if got := contents(t, r); strings.Contains(got, partSuffix) {
+			t.Errorf("left behind: %.300s", got)
+		}
+	})
+	t.Run("local", func(t *testing.T) {
+		there := t.TempDir()
+		testFixed(t, &Local{stat: fixedHere}, there)
+		if left, err := filepath.Glob(there + "/.*"); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+}
+
+func testFixed(t *testing.T, to Machine, there string) {
+	t.Helper()
 	from := t.TempDir()
 	for mode, code := range map[fs.FileMode]string{0o644: "", 0o664: "", 0o444: "", 0o600: codePermission, 0o640: codePermission, 0o755: codePermission} {
 		for _, size := range []int{1, Small + 1} {
@@ -40,7 +66,7 @@ func TestFixedPermissions(t *testing.T) {
 			if err := os.Chmod(from+name, mode); err != nil {
 				t.Fatal(err)
 			}
-			c := Copy{From: &Local{}, To: r, Paths: []string{from + name}, Into: name}
+			c := Copy{From: &Local{}, To: to, Paths: []string{from + name}, Into: there + name}
 			err := onlyProblem(t.Context(), &c)
 			if gateway.Code(err) != code || code != "" && !strings.Contains(gateway.Hint(err), "--mode 0644") {
 				t.Errorf("%s: %v, %s, want %q", name, err, gateway.Hint(err), code)
@@ -61,14 +87,10 @@ func TestFixedPermissions(t *testing.T) {
 			}
 		}
 	}
-	if err := Write(t.Context(), r, "/new", []byte("text"), nil); err != nil {
-		t.Error(err)
-	}
-	if err := Write(t.Context(), r, "/new", []byte("text"), nil); err != nil {
-		t.Error(err)
-	}
-	if got := contents(t, r); strings.Contains(got, partSuffix) {
-		t.Errorf("left behind: %.300s", got)
+	for range 2 {
+		if err := Write(t.Context(), to, there+"/new", []byte("text"), nil); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
