@@ -3,7 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,11 +44,11 @@ var errAny = errors.New("any error")
 func lines(n int) string { return tail(n, n) }
 
 func tail(n, last int) string {
-	var b strings.Builder
+	var b []byte
 	for i := n - last + 1; i <= n; i++ {
-		fmt.Fprintln(&b, i)
+		b = append(strconv.AppendInt(b, int64(i), 10), '\n')
 	}
-	return b.String()
+	return string(b)
 }
 
 func TestSameOutcomeEverywhere(t *testing.T) {

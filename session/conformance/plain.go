@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"gateway/session"
@@ -81,11 +82,11 @@ var plain = []Case{
 
 // numbers is what seq says.
 func numbers(first, last int) string {
-	var b strings.Builder
+	var b []byte
 	for i := first; i <= last; i++ {
-		fmt.Fprintln(&b, i)
+		b = append(strconv.AppendInt(b, int64(i), 10), '\n')
 	}
-	return b.String()
+	return string(b)
 }
 
 // octals returns bytes as printf takes them, span the bytes themselves.
