@@ -90,7 +90,7 @@ func (s *live) refresh() error {
 	case fresh != nil:
 		s.replace(fresh)
 		return nil
-	case s.closing != "": // meanwhile, which has ended the fresh shell, or its coming
+	case s.session.Reason != "": // meanwhile, which has ended the fresh shell, or its coming
 		return s.openLocked()
 	}
 	s.closeLocked(fmt.Sprintf("it could not be reset: %v", err))
@@ -100,7 +100,7 @@ func (s *live) refresh() error {
 // unlessClosing returns a fresh shell to go on with. Where the session is being closed
 // that one goes, too: close has the old one, and waits for its end.
 func (s *live) unlessClosing(fresh *session.Session) *session.Session {
-	if fresh == nil || s.closing == "" {
+	if fresh == nil || s.session.Reason == "" {
 		return fresh
 	}
 	s.unlocked(func() { fresh.Close() })

@@ -34,7 +34,7 @@ type live struct {
 	mu     sync.Mutex
 	engine *session.Session
 	current
-	session api.Session // idle or over: what runs is looked at by infoLocked
+	session api.Session // idle or over: what runs is looked at by infoLocked. With a Reason nothing begins any more
 	runs    bool        // a command is in the engine, or it is being replaced
 	resets  int         // how many are to put a fresh shell there
 	untaken int         // bytes that are typed to the command that runs and not taken yet, with their requests
@@ -49,7 +49,6 @@ type live struct {
 	client  string      // whose it is; empty: nobody's
 	holder  string      // the attachment that may run and type; empty: everybody
 	timer   *time.Timer // closes the transcript of an idle session, and at its TTL the session
-	closing string      // why it is being closed, or is over: nothing begins any more
 	ending  bool        // a command has ended the shell, and soon the session is over
 }
 
@@ -192,9 +191,9 @@ func (s *live) openLocked() error {
 	switch {
 	case s.session.State.Over():
 		return closedError(s.session)
-	case s.closing != "":
+	case s.session.Reason != "":
 		return &transport.Error{
-			Code: "session.closed", Message: fmt.Sprintf("daemon: session %s is closing: %s", s.session.Name, s.closing),
+			Code: "session.closed", Message: fmt.Sprintf("daemon: session %s is closing: %s", s.session.Name, s.session.Reason),
 			Hint: "open another session",
 		}
 	}

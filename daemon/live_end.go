@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,13 +25,14 @@ func (s *live) idle(ctx context.Context) {
 // another shell in its place by then.
 func (s *live) watch(engine *session.Session) {
 	<-engine.Done()
-	if !s.endsWith(engine) {
+	ends, closed := s.endsWith(engine)
+	if !ends {
 		return
 	}
 	exit, err := engine.Exit()
 	s.finish(engine, func(info *api.Session) string {
 		switch {
-		case info.Reason != "":
+		case closed:
 			info.State = api.Closed
 			return "closed"
 		case err != nil:
@@ -46,19 +48,18 @@ func (s *live) watch(engine *session.Session) {
 }
 
 // endsWith waits until nothing runs: a command ends with its shell. It reports
-// whether the session ends with it, too, and lets nothing begin then. A fresh
-// shell that somebody has asked for is waited for.
-func (s *live) endsWith(engine *session.Session) bool {
+// whether the session ends with it, too, and lets nothing begin then, and whether
+// somebody has closed it. A fresh shell that was asked for is waited for.
+func (s *live) endsWith(engine *session.Session) (ends, closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.until(context.Background(), func() bool { return s.engine != engine || !s.runs && s.resets == 0 }) // which never ends
 	if s.engine != engine {
-		return false
+		return false, false
 	}
-	if s.closing == "" {
-		s.closing = "its shell has ended"
-	}
-	return true
+	closed = s.session.Reason != ""
+	s.closeLocked("its shell has ended")
+	return true, closed
 }
 
 // settledLocked waits until it is known how the session ended, if a command has ended its
@@ -83,11 +84,7 @@ func (d *Daemon) settle(ctx context.Context) {
 }
 
 // closeLocked lets nothing begin any more. The first reason counts.
-func (s *live) closeLocked(reason string) {
-	if s.closing == "" {
-		s.closing, s.session.Reason = reason, reason
-	}
-}
+func (s *live) closeLocked(reason string) { s.session.Reason = cmp.Or(s.session.Reason, reason) }
 
 // close ends the session, and what runs in it. It may be called more than once,
 // and waits for the end.

@@ -213,7 +213,7 @@ func (s *live) expire() {
 func (s *live) notIdle() error {
 	left := time.Duration(s.session.TTL) - time.Since(s.used)
 	switch {
-	case s.runs || s.holder != "" || s.closing != "": // their ends set the timer
+	case s.runs || s.holder != "" || s.session.Reason != "": // their ends set the timer
 	case left > 0:
 		s.timer.Reset(left)
 	default:
