@@ -34,7 +34,7 @@ type live struct {
 	mu     sync.Mutex
 	engine *session.Session
 	current
-	session api.Session // idle or over: what runs is looked at by infoLocked. With a Reason nothing begins any more
+	session api.Session // idle or over, see infoLocked; with a Reason nothing begins any more
 	runs    bool        // a command is in the engine, or it is being replaced
 	resets  int         // how many are to put a fresh shell there
 	untaken int         // bytes that are typed to the command that runs and not taken yet, with their requests

@@ -89,12 +89,11 @@ func (s *live) work(ctx context.Context, c *api.Command, r api.Run) {
 		}
 	}
 	done := s.outcome(c, result, fresh != nil)
-	s.save(done) // before anybody is told, and without the lock, as above
+	s.save(done) // before anybody is told, and without the lock: a disk may hang
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fresh = s.unlessClosing(fresh)
-	done.Result.Reopened = fresh != nil
-	done.Ended = s.endsLocked(result, fresh != nil)
+	s.settle(&done, fresh != nil) // it may be closed by now, or reset
 	s.runs, s.ending = false, done.Ended
 	*c = done
 	s.ended(c)
@@ -121,10 +120,9 @@ func (s *live) outcome(c *api.Command, result gateway.Result, reopened bool) api
 	defer s.mu.Unlock()
 	s.stop()
 	s.asks = nil
-	result.Reopened = reopened
 	done := *c
 	done.Result, done.State, done.Prompt, done.To = &result, string(result.Verdict), nil, int64(s.log.End())
-	done.Ended = s.endsLocked(result, reopened)
+	s.settle(&done, reopened)
 	if result.ExitCode >= 0 {
 		done.ExitCode = &result.ExitCode
 	}
@@ -132,9 +130,10 @@ func (s *live) outcome(c *api.Command, result gateway.Result, reopened bool) api
 	return done
 }
 
-// endsLocked reports whether a command's end is the session's.
-func (s *live) endsLocked(result gateway.Result, reopened bool) bool {
-	return result.Ended && !reopened && s.resets == 0
+// settle says what its end makes of the session. That is locked.
+func (s *live) settle(c *api.Command, reopened bool) {
+	c.Result.Reopened = reopened
+	c.Ended = c.Result.Ended && !reopened && s.resets == 0
 }
 
 // ended tells of a command's result. The session is locked.
