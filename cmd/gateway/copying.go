@@ -10,7 +10,6 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
-	"gateway/runs"
 	"gateway/transfer"
 )
 
@@ -26,27 +25,30 @@ type copying struct {
 	fromMany, toMany bool
 	names            []string // of the hosts
 	source           transfer.Machine
+	sourceless       error // why there is no source
 	view             cpView
-	journal          *runs.Journal
 }
 
-// run copies for all hosts, and says how it went.
+// run copies for all hosts, and says how it went. A single source is connected to
+// once for all.
 func (c *copying) run(ctx context.Context, selector string, args []string) error {
 	a := c.app
 	c.view = a.newCPView(c)
 	defer c.boundMemory()()
-	if !c.flags.dryRun {
-		c.journal = a.beginRun("cp", selector, strings.Join(args, " "), c.names, nil)
+	all := fleetRun[*cpResult]{
+		app: a, names: c.names, plan: c.flags.plan, dry: c.flags.dryRun,
+		task:   fleet.Task[*cpResult]{Run: c.host, Outcome: cpOutcome, Without: c.failed, Done: c.done},
+		record: (*cpResult).remembered, end: c.view.end,
 	}
-	begun := time.Now()
-	results, why := c.all(ctx)
-	s := &cpSummary{conclude(begun, results, cpOutcome, why), results}
-	s.status = a.out.status(statusOf(ctx, results, cpOutcome, why))
-	if c.journal != nil {
-		s.run = a.endRun(c.journal, s.status)
+	all.begin("cp", selector, strings.Join(args, " "), nil)
+	if !c.fromMany {
+		if c.source, c.sourceless = c.machine(ctx, c.from.Selector); c.sourceless != nil {
+			all.plan = fleet.Plan{Forks: 1} // there is nothing to try
+		} else {
+			defer c.source.Close()
+		}
 	}
-	c.view.end(s)
-	return a.parted(c.journal, s.status)
+	return all.run(ctx)
 }
 
 func cpOutcome(r *cpResult) fleet.Outcome { return r.Outcome }
@@ -82,38 +84,8 @@ func limitMemory(least int64) {
 	debug.SetMemoryLimit(max(least, 2*int64(live[0].Value.Uint64())))
 }
 
-// all copies for all hosts. A single source is connected to once for all.
-func (c *copying) all(ctx context.Context) ([]*cpResult, error) {
-	if !c.fromMany {
-		var err error
-		if c.source, err = c.machine(ctx, c.from.Selector); err != nil {
-			var results []*cpResult
-			for host := range c.names {
-				results = append(results, c.done(host, c.unreached(ctx, host, err)))
-			}
-			return results, context.Cause(ctx)
-		}
-		defer c.source.Close()
-	}
-	return fleet.Run(ctx, len(c.names), c.flags.plan, fleet.Task[*cpResult]{
-		Run: func(ctx context.Context, host int) *cpResult {
-			if c.journal != nil {
-				c.journal.Started(host)
-			}
-			return c.host(ctx, host)
-		},
-		Outcome: cpOutcome,
-		Without: c.failed,
-		Done:    c.done,
-	})
-}
-
-// done remembers and shows what became of a host.
+// done shows what became of a host.
 func (c *copying) done(host int, r *cpResult) *cpResult {
-	if c.journal != nil {
-		c.app.began(r.Outcome)
-		c.journal.Done(host, r.remembered())
-	}
 	c.view.done(host, r)
 	c.app.log.Info("cp", "host", r.Host, "outcome", r.Outcome, "code", gateway.Code(r.err()), "files", r.Files, "bytes", r.Bytes, "duration", r.Duration)
 	return r
@@ -135,7 +107,7 @@ func (c *copying) machine(ctx context.Context, name string) (transfer.Machine, e
 func (c *copying) host(ctx context.Context, host int) *cpResult {
 	name := c.names[host]
 	begun := time.Now()
-	var err error
+	err := c.sourceless
 	from, to := c.source, transfer.Machine(nil)
 	target := c.to.Selector
 	if c.toMany {

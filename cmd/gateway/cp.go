@@ -119,9 +119,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 			return err
 		}
 	}
-	for _, host := range selected {
-		c.names = append(c.names, host.Name)
-	}
+	c.names = namesOf(selected)
 	a.patience.Store(int64(transfer.Committing + 3*time.Second)) // what is unfinished is to be removed
 	return c.run(cmd.Context(), selector, args)
 }

@@ -71,7 +71,7 @@ func (v *cpEvents) done(_ int, r *cpResult) {
 	v.emit("result", r.Host, func(e *cpEvent) { e.Result = r })
 }
 
-func (v *cpEvents) end(s *cpSummary) { s.emit(&v.sequence) }
+func (v *cpEvents) end(s *summary[*cpResult]) { s.emit(&v.sequence) }
 
 // cpFileEvents are the events of one host.
 type cpFileEvents struct {

@@ -16,13 +16,7 @@ type cpView interface {
 	started(host int)
 	watcher(host int) transfer.Watcher
 	done(host int, r *cpResult)
-	end(s *cpSummary)
-}
-
-// A cpSummary is what is left to say when all is done.
-type cpSummary struct {
-	conclusion
-	results []*cpResult
+	end(s *summary[*cpResult])
 }
 
 func (a *app) newCPView(c *copying) cpView {
@@ -48,7 +42,7 @@ type cpArray struct {
 	out *output
 }
 
-func (v *cpArray) end(s *cpSummary) { _ = list(v.out, s.results) } // the output remembers
+func (v *cpArray) end(s *summary[*cpResult]) { _ = list(v.out, s.results) } // the output remembers
 
 // cpText shows what went wrong as soon as a host is done, and a summary, on
 // stderr. Nothing is on stdout, but for a dry run.
@@ -109,25 +103,23 @@ func (v *cpText) done(host int, r *cpResult) {
 	}
 }
 
-func (v *cpText) end(s *cpSummary) {
+func (v *cpText) end(s *summary[*cpResult]) {
 	v.bars.end()
-	out := v.app.out
-	if v.app.config.Quiet || out.failed() != nil {
-		return
-	}
-	var text []string
 	if v.several() {
-		text = s.begin("")
+		var text []string
 		for _, r := range s.results {
 			text = append(text, "  "+r.Host+"  "+v.line(r))
 		}
-	} else if r := s.results[0]; r.Outcome == fleet.OK || r.Files+r.Dirs+r.Links+r.Unchanged+r.Bytes+r.Failed > 0 {
-		text = []string{"gateway: " + v.summary(r)}
-	} else {
+		s.say("", text)
 		return
 	}
-	text[0] = out.paintHead(s.status == 0, text[0])
-	out.say(strings.Join(text, "\n"))
+	out, r := v.app.out, s.results[0]
+	if v.app.config.Quiet || out.failed() != nil {
+		return
+	}
+	if r.Outcome == fleet.OK || r.Files+r.Dirs+r.Links+r.Unchanged+r.Bytes+r.Failed > 0 {
+		out.say(out.paintHead(s.status == 0, "gateway: "+v.summary(r)))
+	}
 }
 
 // line says how the copy of one host among many has ended.

@@ -104,6 +104,15 @@ func (a *app) choose(ctx context.Context, ask asker, policy, selector string) (*
 	return g, selected, nil
 }
 
+// namesOf returns the names of hosts.
+func namesOf(selected []hosts.Host) []string {
+	var list []string
+	for _, host := range selected {
+		list = append(list, host.Name)
+	}
+	return list
+}
+
 // allHosts returns the whole inventory, also localhost, which the selector all
 // does not mean.
 func allHosts(inv *hosts.Inventory) ([]hosts.Host, error) {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -67,9 +65,8 @@ type manyRun struct {
 	names   []string
 	view    view
 	out     *outDir
-	journal *runs.Journal
-	line    *progress
 	input   *input // nil: no stdin
+	unread  *unread
 }
 
 // execMany runs a command on many hosts.
@@ -82,10 +79,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 		return err
 	}
 	defer g.Close()
-	m := &manyRun{app: a, gateway: g, command: c}
-	for _, host := range selected {
-		m.names = append(m.names, host.Name)
-	}
+	m := &manyRun{app: a, gateway: g, command: c, names: namesOf(selected), unread: a.unread(f)}
 	if m.out, err = a.openOut(f.many.out); err != nil {
 		return err
 	}
@@ -96,18 +90,14 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	if c.Stdin != nil {
 		m.input = newInput(c.Stdin, stop)
 	}
-	unread := a.unread(f)
-	unread.warn()
-	m.journal = a.beginRun("exec", selector, c.Text, m.names, redact.New(passedOn(f.env)...))
-	begun := time.Now()
-	m.line = a.showProgress(m.names)
-	task := fleet.Exec(m.names, c.Text, m.exec)
-	task.Done = m.done
-	results, why := fleet.Run(ctx, len(m.names), f.many.plan, task)
-	m.line.stop()
-	unkept := m.view.end()
-	unread.warn()
-	return m.finish(ctx, &summary{conclude(begun, results, fleet.OutcomeOf, why), m.names, results}, unkept)
+	m.unread.warn()
+	all := fleetRun[gateway.Result]{
+		app: a, names: m.names, plan: f.many.plan, task: fleet.Exec(m.names, c.Text, m.exec),
+		record: remembered, counts: commandOutcome, end: m.end, line: a.showProgress(m.names),
+	}
+	all.task.Done = m.done
+	all.begin("exec", selector, c.Text, redact.New(passedOn(f.env)...))
+	return all.run(ctx)
 }
 
 // passedOn returns what --env NAME takes from gateway's environment, which is
@@ -124,8 +114,6 @@ func passedOn(list []string) []string {
 
 // exec runs the command on one host.
 func (m *manyRun) exec(ctx context.Context, host int) gateway.Result {
-	m.journal.Started(host)
-	m.line.begin(host)
 	c := m.command
 	c.Limit, c.Spool = m.view.limit(), m.app.config.Output != "text"
 	if m.out != nil {
@@ -144,16 +132,19 @@ func (m *manyRun) exec(ctx context.Context, host int) gateway.Result {
 	return m.gateway.Exec(ctx, m.names[host], c)
 }
 
-// done shows a result and remembers it.
+// done shows a result, and returns what is kept of it.
 func (m *manyRun) done(host int, r gateway.Result) gateway.Result {
-	outcome := fleet.OutcomeOf(r)
-	m.app.began(outcome)
-	m.line.end(host, outcome)
-	m.journal.Done(host, remembered(r))
 	m.out.result(m.names[host], r)
 	m.view.done(host, r)
-	m.app.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "outcome", outcome, "code", gateway.Code(r.Err), "connect", r.Connect, "duration", r.Duration)
+	m.app.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "outcome", fleet.OutcomeOf(r), "code", gateway.Code(r.Err), "connect", r.Connect, "duration", r.Duration)
 	return withoutOutput(r)
+}
+
+// end shows the rest. What the view could not keep is an error, as it is of --out.
+func (m *manyRun) end(s *summary[gateway.Result]) {
+	m.unread.warn()
+	s.unwritten(m.out.close())
+	s.unwritten(m.view.end(s))
 }
 
 // remembered is what a record says about a result.
@@ -170,84 +161,4 @@ func remembered(r gateway.Result) runs.Host {
 		h.Signal = &r.Signal
 	}
 	return h
-}
-
-// recorded is an error as a record has it; nil for nil.
-func recorded(err error) *runs.Error {
-	if err == nil {
-		return nil
-	}
-	return &runs.Error{Code: gateway.Code(err), Message: err.Error()}
-}
-
-// finish says how it ended, and returns the status for it. What the view could not
-// keep is an error, as it is of --out.
-func (m *manyRun) finish(ctx context.Context, s *summary, unkept error) error {
-	a := m.app
-	s.status = a.out.status(statusOf(ctx, s.results, commandOutcome, s.why))
-	s.unwritten(a.out, unkept, m.out.close())
-	s.run = a.endRun(m.journal, s.status)
-	if v, ok := m.view.(*eventsView); ok {
-		s.emit(v.seq)
-	} else if a.config.Output == "text" && !a.config.Quiet && a.out.failed() == nil {
-		s.say(a.out)
-	}
-	return a.parted(m.journal, s.status)
-}
-
-// began notes that something was begun, where it was.
-func (a *app) began(outcome fleet.Outcome) {
-	a.ran = a.ran || outcome != fleet.NotStarted && outcome != fleet.Skipped
-}
-
-// runs returns where runs are remembered.
-func (a *app) runs() runs.Store {
-	return runs.Store{Dir: stateDir("runs")}
-}
-
-// beginRun begins the record of a run, which is also closed when a signal leaves
-// no time for more. What is for one host by its name is not remembered, whatever
-// the verb: it would take the place of the run that run:last is about.
-func (a *app) beginRun(verb, selector, command string, names []string, secrets *redact.Set) *runs.Journal {
-	var store runs.Store
-	if several, err := many(selector); err != nil || several {
-		store = a.runs()
-	}
-	journal, err := store.Begin(verb, selector, command, names, secrets.String)
-	if err != nil {
-		a.forgotten(err)
-	}
-	leave := func(status int) { // there is no time left to tell
-		_ = journal.Close(status)
-		_ = journal.Correct(status) // it may be closed, with what the status would have been
-	}
-	a.leaving.Store(&leave)
-	return journal
-}
-
-// forgotten warns once that a run is not remembered.
-func (a *app) forgotten(err error) {
-	a.forgetting.Do(func() { a.warn(fmt.Sprintf("the run is not remembered: %v", err)) })
-}
-
-// endRun closes the record and returns the run's id; empty if it is not
-// remembered.
-func (a *app) endRun(journal *runs.Journal, status int) (id string) {
-	if err := journal.Close(status); err != nil {
-		a.forgotten(err)
-		return ""
-	}
-	return journal.ID()
-}
-
-// parted returns what a run ends with once all is said. Where the last of it
-// could not be written, the record says so as well, if there is one.
-func (a *app) parted(journal *runs.Journal, status int) error {
-	status = a.out.status(status)
-	if journal != nil {
-		if err := journal.Correct(status); err != nil {
-			a.forgotten(err)
-		}
-	}
-	return ended(status)
 }

@@ -108,7 +108,7 @@ func (v *arrayView) fail(err error) error {
 	return err
 }
 
-func (v *arrayView) end() error {
+func (v *arrayView) end(*summary[gateway.Result]) error {
 	_, _ = v.out.Write([]byte("]\n")) // the output remembers
 	v.mu.Lock()
 	defer v.mu.Unlock()

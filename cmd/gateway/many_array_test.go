@@ -51,7 +51,7 @@ func (v *arrayOf) one(host int) {
 func (v *arrayOf) results() ([]gateway.Result, error) {
 	v.t.Helper()
 	v.one(0)
-	failed := v.end()
+	failed := v.end(nil)
 	text, err := os.ReadFile(v.out.Name())
 	if err != nil {
 		v.t.Fatal(err)

@@ -52,52 +52,45 @@ func commandOutcome(r gateway.Result) fleet.Outcome {
 	return outcome
 }
 
-// A conclusion is what exec, run and cp all say when the hosts are done.
-type conclusion struct {
-	run    string // its id; empty if it is not remembered
-	took   time.Duration
-	why    error // what kept hosts from being tried, or ended them
-	status int
-	hosts  int
-	counts map[string]int // of the hosts, by outcome
+// A summary is what is left to say when all hosts are done. R is what came of one.
+type summary[R any] struct {
+	app     *app
+	run     string // its id; empty if it is not remembered
+	took    time.Duration
+	why     error // what kept hosts from being tried, or ended them
+	status  int
+	results []R
+	counts  map[string]int // of the hosts, by outcome
 }
-
-// conclude sums up what became of hosts on which something was begun at a time.
-func conclude[R any](begun time.Time, results []R, outcome func(R) fleet.Outcome, why error) conclusion {
-	c := conclusion{took: time.Since(begun), why: why, hosts: len(results), counts: make(map[string]int)}
-	for _, r := range results {
-		c.counts[string(outcome(r))]++
-	}
-	return c
-}
-
-// ok is how many hosts went well.
-func (c *conclusion) ok() int { return c.counts[string(fleet.OK)] }
 
 // unwritten tells what could not be written in the end, which is no success.
-func (c *conclusion) unwritten(out *output, errs ...error) {
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		out.fail(err)
-		if c.status == 0 {
-			c.status = statusFailed
-		}
+func (s *summary[R]) unwritten(err error) {
+	if err == nil {
+		return
+	}
+	s.app.out.fail(err)
+	if s.status == 0 {
+		s.status = statusFailed
 	}
 }
 
-// begin is how a summary begins for people: how many are ok, and what kept the others from
-// being tried.
-func (c *conclusion) begin(of string) []string {
-	head := fmt.Sprintf("gateway: %d of %d%s ok in %s", c.ok(), c.hosts, of, lasted(c.took))
-	if c.run != "" {
-		head += ", run " + c.run
+// say tells people, on stderr: how many are ok, what kept the others from being
+// tried, and lines about them.
+func (s *summary[R]) say(of string, lines []string) {
+	out := s.app.out
+	if s.app.config.Quiet || out.failed() != nil {
+		return
 	}
-	if c.why == nil {
-		return []string{head}
+	ok, all := s.counts[string(fleet.OK)], len(s.results)
+	head := fmt.Sprintf("gateway: %d of %d%s ok in %s", ok, all, of, lasted(s.took))
+	if s.run != "" {
+		head += ", run " + s.run
 	}
-	return []string{head, "  " + visible(c.why.Error())}
+	text := []string{out.paintHead(ok == all, head)}
+	if s.why != nil {
+		text = append(text, "  "+visible(s.why.Error()))
+	}
+	out.say(strings.Join(append(text, lines...), "\n"))
 }
 
 // A summaryEvent is the last event of a run.
@@ -114,31 +107,22 @@ type summaryEvent struct {
 }
 
 // emit writes it as an event.
-func (c *conclusion) emit(to *sequence) {
+func (s *summary[R]) emit(to *sequence) {
 	to.write(func(seq int, now time.Time) any {
-		return summaryEvent{eventSchema, "summary", seq, now, c.run, c.hosts, c.counts, c.status, c.took.Milliseconds()}
+		return summaryEvent{eventSchema, "summary", seq, now, s.run, len(s.results), s.counts, s.status, s.took.Milliseconds()}
 	})
 }
 
-// A summary is what is left to say when all hosts are done.
-type summary struct {
-	conclusion
-	names   []string
-	results []gateway.Result
-}
-
-// say writes the summary for people, on stderr: what is not ok by its outcome,
-// with the hosts folded.
-func (s *summary) say(out *output) {
-	text := s.begin("")
-	text[0] = out.paintHead(s.ok() == s.hosts, text[0])
+// sayCommands says how a command went: what is not ok by its outcome, with the hosts
+// folded.
+func sayCommands(s *summary[gateway.Result]) {
 	type line struct {
 		outcome fleet.Outcome
 		ending  string
 	}
 	var order []line
 	groups := make(map[line][]string)
-	for i, r := range s.results {
+	for _, r := range s.results {
 		outcome := fleet.OutcomeOf(r)
 		if outcome == fleet.OK {
 			continue
@@ -147,7 +131,7 @@ func (s *summary) say(out *output) {
 		if groups[l] == nil {
 			order = append(order, l)
 		}
-		groups[l] = append(groups[l], s.names[i])
+		groups[l] = append(groups[l], r.Host)
 	}
 	slices.SortStableFunc(order, func(a, b line) int {
 		return slices.Index(fleet.Outcomes, a.outcome) - slices.Index(fleet.Outcomes, b.outcome)
@@ -156,11 +140,12 @@ func (s *summary) say(out *output) {
 	for _, l := range order {
 		width = max(width, len(l.ending))
 	}
+	var text []string
 	for _, l := range order {
 		entry := fmt.Sprintf("  %4d  %-*s  %s", len(groups[l]), width, l.ending, hosts.FoldNames(groups[l]))
 		text = append(text, entry)
 	}
-	out.say(strings.Join(text, "\n"))
+	s.say("", text)
 }
 
 // withoutOutput is what is kept of a result once it has been shown.

@@ -228,9 +228,9 @@ func newCopyEvents(out *output, host string) *copyEvents {
 
 func (v *copyEvents) output(int, session.Stream, []byte) { v.watch.End(transfer.Event{Done: "copied"}) }
 
-func (v *copyEvents) done(host int, r gateway.Result) { v.cpView.done(host, &cpResult{Host: r.Host}) }
-func (v *copyEvents) end() error                      { return nil }
-func (v *copyEvents) limit() int                      { return 0 }
+func (v *copyEvents) done(host int, r gateway.Result)    { v.cpView.done(host, &cpResult{Host: r.Host}) }
+func (v *copyEvents) end(*summary[gateway.Result]) error { return nil }
+func (v *copyEvents) limit() int                         { return 0 }
 
 // slowly reads a few bytes at a time and counts how often it is asked.
 type slowly struct {
@@ -414,11 +414,12 @@ func TestManyInterrupted(t *testing.T) {
 func TestRecordOfOneLeftAtItsEnd(t *testing.T) {
 	a := newApp(nil)
 	a.source.Environ = []string{"HOME=" + t.TempDir()}
-	journal := a.beginRun("exec", "web*", "true", []string{"web01"}, nil)
-	journal.Done(0, runs.Host{Host: "web01", Outcome: "ok"})
-	a.endRun(journal, 0)
+	all := fleetRun[gateway.Result]{app: a, names: []string{"web01"}}
+	all.begin("exec", "web*", "true", nil)
+	all.journal.Done(0, runs.Host{Host: "web01", Outcome: "ok"})
+	id := all.close(0)
 	(*a.leaving.Load())(130)
-	record, err := a.runs().Load(journal.ID())
+	record, err := a.runs().Load(id)
 	if err != nil || record.Status == nil || *record.Status != 130 {
 		t.Errorf("the record is %+v, %v, want the status 130", record, err)
 	}

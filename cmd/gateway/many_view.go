@@ -21,7 +21,7 @@ type view interface {
 	started(host int)
 	output(host int, from session.Stream, b []byte)
 	done(host int, r gateway.Result)
-	end() error
+	end(s *summary[gateway.Result]) error
 	// limit is how many bytes of each stream are kept; 0 means all that a result has
 	// by itself.
 	limit() int
@@ -130,7 +130,10 @@ func (v *liveView) done(host int, r gateway.Result) {
 	h.done = true
 }
 
-func (v *liveView) end() error { return nil }
+func (v *liveView) end(s *summary[gateway.Result]) error {
+	sayCommands(s)
+	return nil
+}
 
 // failure says what went wrong on a host, and what can be done about it.
 func failure(r gateway.Result) string {
@@ -172,4 +175,7 @@ func (v *eventsView) output(host int, from session.Stream, b []byte) {
 
 func (v *eventsView) done(host int, r gateway.Result) { v.events[host].result(r) }
 
-func (v *eventsView) end() error { return nil }
+func (v *eventsView) end(s *summary[gateway.Result]) error {
+	s.emit(v.seq)
+	return nil
+}

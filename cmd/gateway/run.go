@@ -14,7 +14,6 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/redact"
-	"gateway/runs"
 	"gateway/script"
 )
 
@@ -98,7 +97,6 @@ type scriptRun struct {
 	names    []string
 	view     scriptView
 	reports  *reports
-	journal  *runs.Journal
 }
 
 func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
@@ -136,11 +134,8 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	}
 	defer g.Close()
 	r := &scriptRun{
-		app: a, gateway: g, file: file, selector: f.on,
+		app: a, gateway: g, file: file, selector: f.on, names: namesOf(selected),
 		runner: &script.Runner{Script: s, Open: g.Open, Given: given, Mask: redact.New(), StartAt: f.startAt},
-	}
-	for _, host := range selected {
-		r.names = append(r.names, host.Name)
 	}
 	if err := r.checkStart(cmd); err != nil {
 		return err
@@ -208,33 +203,20 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	if r.reports.events != nil {
 		r.runner.Observe = append(r.runner.Observe, r.reports.events.observer())
 	}
-	r.journal = a.beginRun("run", r.selector, r.file, r.names, r.runner.Mask)
 	a.hangUp(ctx, r.limit())
 	a.tellMasks(r.runner.Secrets)
-	begun := time.Now()
-	line := a.showProgress(r.names)
-	results, why := fleet.Run(ctx, len(r.names), f.plan, fleet.Task[script.Result]{
-		Run: func(ctx context.Context, host int) script.Result {
-			r.journal.Started(host)
-			line.begin(host)
-			return r.runner.Host(ctx, r.names[host])
+	all := fleetRun[script.Result]{
+		app: a, names: r.names, plan: f.plan,
+		task: fleet.Task[script.Result]{
+			Run:     func(ctx context.Context, host int) script.Result { return r.runner.Host(ctx, r.names[host]) },
+			Outcome: scriptOutcome,
+			Without: r.without,
+			Done:    r.done,
 		},
-		Outcome: scriptOutcome,
-		Without: r.without,
-		Done: func(host int, result script.Result) script.Result {
-			a.began(result.Outcome)
-			r.journal.Done(host, rememberedScript(&result))
-			line.end(host, result.Outcome)
-			r.view.done(&result)
-			if r.reports.events != nil {
-				r.reports.events.done(&result)
-			}
-			a.log.Info("run", "host", result.Host, "outcome", result.Outcome, "code", gateway.Code(result.Err), "connect", result.Connect, "duration", result.Duration)
-			return r.kept(result)
-		},
-	})
-	line.stop()
-	return r.finish(ctx, &scriptSummary{conclude(begun, results, scriptOutcome, why), results})
+		record: rememberedScript, end: r.end, line: a.showProgress(r.names),
+	}
+	all.begin("run", r.selector, r.file, r.runner.Mask)
+	return all.run(ctx)
 }
 
 // unhurried is how long what is under always may take after a signal. A second

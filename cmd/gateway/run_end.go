@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-
 	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/runs"
@@ -22,18 +20,24 @@ func (r *scriptRun) kept(result script.Result) script.Result {
 	return result
 }
 
-// finish shows what is left to show, and returns the status.
-func (r *scriptRun) finish(ctx context.Context, s *scriptSummary) error {
-	a := r.app
-	s.status = a.out.status(statusOf(ctx, s.results, scriptOutcome, s.why))
-	s.unwritten(a.out, r.reports.write(s.results))
-	s.run = a.endRun(r.journal, s.status)
+// done shows a result, and returns what is kept of it.
+func (r *scriptRun) done(_ int, result script.Result) script.Result {
+	r.view.done(&result)
+	if r.reports.events != nil {
+		r.reports.events.done(&result)
+	}
+	r.app.log.Info("run", "host", result.Host, "outcome", result.Outcome, "code", gateway.Code(result.Err), "connect", result.Connect, "duration", result.Duration)
+	return r.kept(result)
+}
+
+// end writes the reports, and shows what is left to show.
+func (r *scriptRun) end(s *summary[script.Result]) {
+	s.unwritten(r.reports.write(s.results))
 	if r.reports.events != nil {
 		r.reports.events.end(s)
 	}
-	s.unwritten(a.out, r.reports.close())
+	s.unwritten(r.reports.close())
 	r.view.end(s) // the summary says the status
-	return a.parted(r.journal, s.status)
 }
 
 // without is the result of a host on which the script has not come to its end.
@@ -44,7 +48,7 @@ func (r *scriptRun) without(host int, outcome fleet.Outcome, why error) script.R
 func scriptOutcome(r script.Result) fleet.Outcome { return r.Outcome }
 
 // rememberedScript is what a record says about a host.
-func rememberedScript(r *script.Result) runs.Host {
+func rememberedScript(r script.Result) runs.Host {
 	h := runs.Host{
 		Host: r.Host, Outcome: string(r.Outcome), Verdict: "not_started",
 		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),

@@ -91,12 +91,6 @@ func (e *scriptEvents) done(r *script.Result) {
 	e.write(scriptEvent{Event: "result", Host: r.Host, Result: r})
 }
 
-func (e *scriptEvents) end(s *scriptSummary) {
-	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: s.hosts, Counts: s.counts, Status: &s.status, DurationMS: s.took.Milliseconds()})
-}
-
-// A scriptSummary is what is left to say when all hosts are done.
-type scriptSummary struct {
-	conclusion
-	results []script.Result
+func (e *scriptEvents) end(s *summary[script.Result]) {
+	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: len(s.results), Counts: s.counts, Status: &s.status, DurationMS: s.took.Milliseconds()})
 }

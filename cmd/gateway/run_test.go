@@ -80,7 +80,7 @@ func TestRememberedScript(t *testing.T) {
 		{"not reached", first, []script.StepResult{skipped}, "not_started - first"},
 		{"interrupted between two", first, []script.StepResult{ran(fleet.OK, 0, nil), skipped, ran(fleet.Failed, 7, later)}, "exited 7 first"},
 	} {
-		got := rememberedScript(&script.Result{Err: test.err, Steps: test.steps})
+		got := rememberedScript(script.Result{Err: test.err, Steps: test.steps})
 		exit, why := "-", ""
 		if got.ExitCode != nil {
 			exit = fmt.Sprint(*got.ExitCode)

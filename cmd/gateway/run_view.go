@@ -23,7 +23,7 @@ import (
 type scriptView interface {
 	observer() script.Observer
 	done(r *script.Result)
-	end(s *scriptSummary)
+	end(s *summary[script.Result])
 }
 
 func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
@@ -46,9 +46,9 @@ func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
 // scriptList shows one array at the end.
 type scriptList struct{ out *output }
 
-func (*scriptList) observer() script.Observer { return script.Observer{} }
-func (*scriptList) done(*script.Result)       {}
-func (l *scriptList) end(s *scriptSummary)    { _ = list(l.out, s.results) } // the output remembers
+func (*scriptList) observer() script.Observer       { return script.Observer{} }
+func (*scriptList) done(*script.Result)             {}
+func (l *scriptList) end(s *summary[script.Result]) { _ = list(l.out, s.results) } // the output remembers
 
 // scriptText shows a line per step and host, and in full what a step wrote that
 // failed.
@@ -189,13 +189,8 @@ func (v *scriptText) done(r *script.Result) {
 }
 
 // end writes the summary on stderr: what did not go well, and where.
-func (v *scriptText) end(s *scriptSummary) {
-	out := v.app.out
-	if v.app.config.Quiet || out.failed() != nil {
-		return
-	}
-	text := s.begin(" hosts")
-	text[0] = out.paintHead(s.ok() == s.hosts, text[0])
+func (v *scriptText) end(s *summary[script.Result]) {
+	var text []string
 	order := slices.Clone(s.results)
 	slices.SortStableFunc(order, func(a, b script.Result) int {
 		return cmp.Compare(slices.Index(fleet.Outcomes, a.Outcome), slices.Index(fleet.Outcomes, b.Outcome))
@@ -217,5 +212,5 @@ func (v *scriptText) end(s *scriptSummary) {
 		}
 		text = append(text, strings.TrimRight(fmt.Sprintf("  %s  %-11s  %s", runewidth.FillRight(r.Host, v.width), spelled(r.Outcome), what), " "))
 	}
-	out.say(strings.Join(text, "\n"))
+	s.say(" hosts", text)
 }

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gateway/fleet"
+	"gateway/gateway"
+	"gateway/internal/redact"
+	"gateway/runs"
+)
+
+// A fleetRun is what exec, run or cp does on many hosts. R is what comes of one.
+type fleetRun[R any] struct {
+	app   *app
+	names []string
+	plan  fleet.Plan
+	task  fleet.Task[R] // its Done shows what came of a host
+	line  *progress
+	dry   bool // it only says what would be done, and is not remembered
+
+	// record is what is remembered of a host.
+	record func(R) runs.Host
+	// counts is a host's outcome as the status goes by it; nil: as it is.
+	counts func(R) fleet.Outcome
+	// end writes what is known only when all hosts are done, and says how it went.
+	end func(*summary[R])
+
+	journal *runs.Journal
+	begun   time.Time
+}
+
+// begin begins the record of the run, which is also closed when a signal leaves
+// no time for more. What is for one host by its name is not remembered, whatever
+// the verb: it would take the place of the run that run:last is about.
+func (f *fleetRun[R]) begin(verb, selector, command string, secrets *redact.Set) {
+	var store runs.Store
+	if several, err := many(selector); (err != nil || several) && !f.dry {
+		store = f.app.runs()
+	}
+	journal, err := store.Begin(verb, selector, command, f.names, secrets.String)
+	if err != nil {
+		f.app.forgotten(err)
+	}
+	leave := func(status int) { // there is no time left to tell
+		_ = journal.Close(status)
+		_ = journal.Correct(status) // it may be closed, with what the status would have been
+	}
+	f.app.leaving.Store(&leave)
+	f.journal, f.begun = journal, time.Now()
+}
+
+// run does it on all hosts, says how it went, and returns the status for it.
+func (f *fleetRun[R]) run(ctx context.Context) error {
+	task := f.task
+	task.Run = func(ctx context.Context, host int) R {
+		f.journal.Started(host)
+		f.line.begin(host)
+		return f.task.Run(ctx, host)
+	}
+	task.Done = func(host int, r R) R {
+		outcome := f.task.Outcome(r)
+		f.app.ran = f.app.ran || !f.dry && outcome != fleet.NotStarted && outcome != fleet.Skipped
+		f.line.end(host, outcome)
+		f.journal.Done(host, f.record(r))
+		return f.task.Done(host, r)
+	}
+	results, why := fleet.Run(ctx, len(f.names), f.plan, task)
+	f.line.stop()
+	s := f.conclude(ctx, results, why)
+	s.run = f.close(s.status)
+	f.end(s)
+	return f.part(s)
+}
+
+// conclude sums up what became of the hosts.
+func (f *fleetRun[R]) conclude(ctx context.Context, results []R, why error) *summary[R] {
+	s := &summary[R]{app: f.app, took: time.Since(f.begun), why: why, results: results, counts: make(map[string]int)}
+	for _, r := range results {
+		s.counts[string(f.task.Outcome(r))]++
+	}
+	counts := f.counts
+	if counts == nil {
+		counts = f.task.Outcome
+	}
+	s.status = f.app.out.status(statusOf(ctx, results, counts, why))
+	return s
+}
+
+// close closes the record and returns the run's id; empty if it is not
+// remembered.
+func (f *fleetRun[R]) close(status int) (id string) {
+	if err := f.journal.Close(status); err != nil {
+		f.app.forgotten(err)
+		return ""
+	}
+	return f.journal.ID()
+}
+
+// part returns what a run ends with once all is said. Where the last of it could
+// not be written, the record says so as well.
+func (f *fleetRun[R]) part(s *summary[R]) error {
+	status := f.app.out.status(s.status)
+	if err := f.journal.Correct(status); err != nil {
+		f.app.forgotten(err)
+	}
+	return ended(status)
+}
+
+// recorded is an error as a record has it; nil for nil.
+func recorded(err error) *runs.Error {
+	if err == nil {
+		return nil
+	}
+	return &runs.Error{Code: gateway.Code(err), Message: err.Error()}
+}
+
+// runs returns where runs are remembered.
+func (a *app) runs() runs.Store {
+	return runs.Store{Dir: stateDir("runs")}
+}
+
+// forgotten warns once that a run is not remembered.
+func (a *app) forgotten(err error) {
+	a.forgetting.Do(func() { a.warn(fmt.Sprintf("the run is not remembered: %v", err)) })
+}
