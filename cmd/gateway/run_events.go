@@ -23,11 +23,6 @@ type scriptEvent struct {
 	DataBase64 *string            `json:"data_base64,omitempty"`
 	StepResult *script.StepResult `json:"step_result,omitempty"`
 	Result     *script.Result     `json:"result,omitempty"`
-	Run        string             `json:"run,omitempty"`
-	Hosts      int                `json:"hosts,omitempty"`
-	Counts     map[string]int     `json:"counts,omitempty"`
-	Status     *int               `json:"status,omitempty"`
-	DurationMS int64              `json:"duration_ms,omitempty"`
 }
 
 // scriptEvents writes what happens as it happens.
@@ -91,6 +86,4 @@ func (e *scriptEvents) done(r *script.Result) {
 	e.write(scriptEvent{Event: "result", Host: r.Host, Result: r})
 }
 
-func (e *scriptEvents) end(s *summary[script.Result]) {
-	e.write(scriptEvent{Event: "summary", Run: s.run, Hosts: len(s.results), Counts: s.counts, Status: &s.status, DurationMS: s.took.Milliseconds()})
-}
+func (e *scriptEvents) end(s *summary[script.Result]) { s.emit(&e.sequence) }
