@@ -24,7 +24,7 @@ func (a *app) newCPView(c *copying) cpView {
 	case "json":
 		return &cpArray{out: a.out}
 	case "jsonl":
-		return &cpEvents{sequence: sequence{w: a.out}, copying: c, over: make(map[string]bool)}
+		return &cpEvents{newEventLog(a.out), c}
 	}
 	return &cpText{app: a, copying: c, bars: a.newBars(c)}
 }

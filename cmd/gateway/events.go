@@ -8,21 +8,37 @@ import (
 
 	"gateway/gateway"
 	"gateway/internal/phrase"
+	"gateway/script"
 	"gateway/session"
 )
 
 const eventSchema = "gateway.event/v1"
 
-// An event is one line of gateway.event/v1, in the order of the contract.
+// An event is one line of gateway.event/v1, in the order of the contract. It has what
+// its name is about, and nothing else.
 type event struct {
-	Schema     string          `json:"schema"`
-	Event      string          `json:"event"`
-	Host       string          `json:"host"`
-	Seq        int             `json:"seq"`
-	Time       time.Time       `json:"time"`
-	Data       *string         `json:"data,omitempty"`
-	DataBase64 *string         `json:"data_base64,omitempty"`
-	Result     *gateway.Result `json:"result,omitempty"`
+	Schema     string    `json:"schema"`
+	Event      string    `json:"event"`
+	Host       *string   `json:"host,omitempty"` // nil: it is about all of them
+	Step       string    `json:"step,omitempty"` // of a script
+	Seq        int       `json:"seq"`
+	Time       time.Time `json:"time"`
+	Data       *string   `json:"data,omitempty"`
+	DataBase64 *string   `json:"data_base64,omitempty"`
+	*fileEvent
+	*progressEvent
+	StepResult *script.StepResult `json:"step_result,omitempty"`
+	Result     any                `json:"result,omitempty"`
+	*summaryEvent
+	DurationMS *int64 `json:"duration_ms,omitempty"` // of a file, or of all
+}
+
+// A summaryEvent is how a run on many hosts has ended.
+type summaryEvent struct {
+	Run    string         `json:"run"`
+	Hosts  int            `json:"hosts"`
+	Counts map[string]int `json:"counts"`
+	Status int            `json:"status"`
 }
 
 // A sequence writes the events of a run, numbered in the order in which they are
@@ -35,12 +51,12 @@ type sequence struct {
 	err error // the first; guarded by mu
 }
 
-// write writes what number makes of the next number and of the time.
-func (s *sequence) write(number func(seq int, now time.Time) any) {
+func (s *sequence) write(ev event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
-	if err := writeJSON(s.w, number(s.n, time.Now().UTC().Truncate(time.Microsecond))); s.err == nil {
+	ev.Schema, ev.Seq, ev.Time = eventSchema, s.n, time.Now().UTC().Truncate(time.Microsecond)
+	if err := writeJSON(s.w, ev); s.err == nil {
 		s.err = err
 	}
 }
@@ -70,12 +86,13 @@ func (c *characters) rest() []byte {
 	return tail
 }
 
-// events writes what happens as it happens.
+// events writes what happens on a host as it happens.
 type events struct {
 	sequence *sequence
 
 	mu      sync.Mutex
 	host    string        // guarded by mu
+	step    string        // of a script, while it runs; guarded by mu
 	done    bool          // what comes behind the result is not told; guarded by mu
 	streams [3]characters // guarded by mu
 }
@@ -91,10 +108,8 @@ func (e *events) write(ev event) {
 	if e.done {
 		return
 	}
-	e.sequence.write(func(seq int, now time.Time) any {
-		ev.Schema, ev.Host, ev.Seq, ev.Time = eventSchema, e.host, seq, now
-		return ev
-	})
+	ev.Host, ev.Step = &e.host, e.step
+	e.sequence.write(ev)
 }
 
 // data needs mu. Nothing is no event.
@@ -134,9 +149,36 @@ func (e *events) result(r gateway.Result) {
 	if errors.Is(r.Err, session.ErrNeedsInput) {
 		e.prompt(r.Prompt)
 	}
+	e.end(&r)
+}
+
+// end writes the last event of a host.
+func (e *events) end(result any) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.flush()
-	e.write(event{Event: "result", Result: &r})
+	e.write(event{Event: "result", Result: result})
 	e.done = true
+}
+
+// An eventLog writes the events of many hosts.
+type eventLog struct {
+	sequence
+
+	mu    sync.Mutex
+	hosts map[string]*events // guarded by mu
+}
+
+func newEventLog(w io.Writer) *eventLog {
+	return &eventLog{sequence: sequence{w: w}, hosts: make(map[string]*events)}
+}
+
+// of returns the events of a host.
+func (l *eventLog) of(host string) *events {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hosts[host] == nil {
+		l.hosts[host] = &events{host: host, sequence: &l.sequence}
+	}
+	return l.hosts[host]
 }

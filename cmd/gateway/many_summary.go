@@ -93,23 +93,11 @@ func (s *summary[R]) say(of string, lines []string) {
 	out.say(strings.Join(append(text, lines...), "\n"))
 }
 
-// A summaryEvent is the last event of a run.
-type summaryEvent struct {
-	Schema     string         `json:"schema"`
-	Event      string         `json:"event"`
-	Seq        int            `json:"seq"`
-	Time       time.Time      `json:"time"`
-	Run        string         `json:"run"`
-	Hosts      int            `json:"hosts"`
-	Counts     map[string]int `json:"counts"`
-	Status     int            `json:"status"`
-	DurationMS int64          `json:"duration_ms"`
-}
-
-// emit writes it as an event.
-func (s *summary[R]) emit(to *sequence) {
-	to.write(func(seq int, now time.Time) any {
-		return summaryEvent{eventSchema, "summary", seq, now, s.run, len(s.results), s.counts, s.status, s.took.Milliseconds()}
+// emit writes it as the last event.
+func (s *summary[R]) emit(to *eventLog) {
+	to.write(event{
+		Event: "summary", summaryEvent: &summaryEvent{s.run, len(s.results), s.counts, s.status},
+		DurationMS: new(s.took.Milliseconds()),
 	})
 }
 

@@ -187,7 +187,7 @@ func TestShownAfterTheEnd(t *testing.T) {
 		last string
 	}{
 		{"lines", func(out *output) view { return newLiveView(out, []string{"web1"}) }, "web1 | in time\n"},
-		{"events", func(out *output) view { return newEventsView(out, []string{"web1"}) }, `"event":"result"`},
+		{"events", func(out *output) view { return &eventsView{newEventLog(out), []string{"web1"}} }, `"event":"result"`},
 		{"events of a copy", func(out *output) view { return newCopyEvents(out, "web1") }, `"event":"result"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {

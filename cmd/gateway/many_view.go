@@ -31,7 +31,7 @@ type view interface {
 func (a *app) newView(names []string, f *manyFlags) view {
 	switch {
 	case a.config.Output == "jsonl":
-		return newEventsView(a.out, names)
+		return &eventsView{newEventLog(a.out), names}
 	case a.config.Output == "json":
 		return newArrayView(a.out)
 	case f.gather || f.diff:
@@ -153,29 +153,21 @@ func failure(r gateway.Result) string {
 
 // eventsView writes every event as a line of its own.
 type eventsView struct {
-	seq    *sequence
-	events []*events
-}
-
-func newEventsView(out *output, names []string) *eventsView {
-	v := &eventsView{seq: &sequence{w: out}}
-	for _, name := range names {
-		v.events = append(v.events, &events{host: name, sequence: v.seq})
-	}
-	return v
+	log   *eventLog
+	names []string
 }
 
 func (v *eventsView) limit() int { return 0 }
 
-func (v *eventsView) started(host int) { v.events[host].emit(event{Event: "start"}) }
+func (v *eventsView) started(host int) { v.log.of(v.names[host]).emit(event{Event: "start"}) }
 
 func (v *eventsView) output(host int, from session.Stream, b []byte) {
-	v.events[host].stream(from, b)
+	v.log.of(v.names[host]).stream(from, b)
 }
 
-func (v *eventsView) done(host int, r gateway.Result) { v.events[host].result(r) }
+func (v *eventsView) done(host int, r gateway.Result) { v.log.of(v.names[host]).result(r) }
 
 func (v *eventsView) end(s *summary[gateway.Result]) error {
-	s.emit(v.seq)
+	s.emit(v.log)
 	return nil
 }

@@ -56,7 +56,7 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 		}
 		r.files = append(r.files, reportFile{e.kind, f})
 		if e.kind == "jsonl" {
-			r.events = newScriptEvents(f)
+			r.events = &scriptEvents{newEventLog(f)}
 		}
 	}
 	if wanted {
@@ -187,7 +187,7 @@ func (r *reports) close() error {
 		all = append(all, wrap(f.Close()))
 	}
 	if r.events != nil {
-		all = append(all, wrap(r.events.sequence.failed()))
+		all = append(all, wrap(r.events.failed()))
 	}
 	return errors.Join(all...)
 }

@@ -31,7 +31,7 @@ func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
 	case "json":
 		return &scriptList{out: a.out}
 	case "jsonl":
-		return newScriptEvents(a.out)
+		return scriptEvents{newEventLog(a.out)}
 	}
 	v := &scriptText{app: a, verbose: verbose, github: r.reports.github != nil}
 	v.agent = v.github || os.Getenv("TF_BUILD") != "" || os.Getenv("TEAMCITY_VERSION") != ""
