@@ -50,7 +50,7 @@ type fileBar struct {
 
 // newBars shows bars where a person can see them.
 func (a *app) newBars(c *copying) *bars {
-	if a.config.Quiet || a.config.CI || c.flags.dryRun || os.Getenv("TERM") == "dumb" || !isTerminal(os.Stderr) {
+	if c.flags.dryRun || !a.watched() {
 		return nil
 	}
 	b := &bars{

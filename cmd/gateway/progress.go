@@ -36,7 +36,7 @@ const eraseLine = "\r\x1b[K"
 // showProgress shows a line where a person can see it; else it returns nil, on
 // which all methods do nothing.
 func (a *app) showProgress(names []string) *progress {
-	if a.config.Output != "text" || a.config.Quiet || a.config.CI || os.Getenv("TERM") == "dumb" || !isTerminal(os.Stderr) {
+	if a.config.Output != "text" || !a.watched() {
 		return nil
 	}
 	p := &progress{
@@ -47,6 +47,11 @@ func (a *app) showProgress(names []string) *progress {
 	a.out.drawn.Store(true)
 	go p.draw() // ends with stop
 	return p
+}
+
+// watched reports whether a person sees what is drawn on stderr, and wants it.
+func (a *app) watched() bool {
+	return !a.config.Quiet && !a.config.CI && os.Getenv("TERM") != "dumb" && isTerminal(os.Stderr)
 }
 
 func (p *progress) draw() {
