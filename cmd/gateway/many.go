@@ -140,11 +140,11 @@ func (m *manyRun) done(host int, r gateway.Result) gateway.Result {
 	return withoutOutput(r)
 }
 
-// end shows the rest. What the view could not keep is an error, as it is of --out.
+// end shows the rest.
 func (m *manyRun) end(s *summary[gateway.Result]) {
 	m.unread.warn()
 	s.unwritten(m.out.close())
-	s.unwritten(m.view.end(s))
+	m.view.end(s) // the summary says the status
 }
 
 // remembered is what a record says about a result.

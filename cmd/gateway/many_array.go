@@ -108,11 +108,11 @@ func (v *arrayView) fail(err error) error {
 	return err
 }
 
-func (v *arrayView) end(*summary[gateway.Result]) error {
+func (v *arrayView) end(s *summary[gateway.Result]) {
 	_, _ = v.out.Write([]byte("]\n")) // the output remembers
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.failed
+	s.unwritten(v.failed)
 }
 
 // encoded returns a result as JSON.

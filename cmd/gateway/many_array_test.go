@@ -47,11 +47,21 @@ func (v *arrayOf) one(host int) {
 	v.done(host, gateway.Result{Host: fmt.Sprint(host), Result: session.Result{Verdict: session.Exited, Stdout: text, StdoutBytes: volume}})
 }
 
-// results has the first host done, and returns the array and what end returned.
+// results has the first host done, and returns the array and what went wrong.
 func (v *arrayOf) results() ([]gateway.Result, error) {
 	v.t.Helper()
 	v.one(0)
-	failed := v.end(nil)
+	array := v.view.(*arrayView)
+	errs, err := os.Create(filepath.Join(v.t.TempDir(), "errs"))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer errs.Close()
+	s := &summary[gateway.Result]{app: &app{out: newOutput(v.out, errs, &console{}, nil)}}
+	v.end(s)
+	if (s.status != 0) != (array.failed != nil) {
+		v.t.Errorf("the status is %d, with %v", s.status, array.failed)
+	}
 	text, err := os.ReadFile(v.out.Name())
 	if err != nil {
 		v.t.Fatal(err)
@@ -60,7 +70,7 @@ func (v *arrayOf) results() ([]gateway.Result, error) {
 	if err := json.Unmarshal(text, &results); err != nil || len(results) != v.hosts {
 		v.t.Fatalf("%d results in %d bytes, %v, want %d", len(results), len(text), err, v.hosts)
 	}
-	return results, failed
+	return results, array.failed
 }
 
 // whole looks whether a result is that of a host, with all its output.

@@ -129,7 +129,7 @@ func (v *gatherView) done(host int, r gateway.Result) {
 }
 
 // end shows the groups, the largest first.
-func (v *gatherView) end(s *summary[gateway.Result]) error {
+func (v *gatherView) end(s *summary[gateway.Result]) {
 	var groups []*outcome
 	for _, g := range v.groups {
 		g.settle()
@@ -159,7 +159,6 @@ func (v *gatherView) end(s *summary[gateway.Result]) error {
 		_, _ = v.out.Write(slices.Concat([]byte(v.out.paint(color, "=== "+title)+"\n"), text)) // the output remembers
 	}
 	sayCommands(s)
-	return nil
 }
 
 // difference says how the output of g differs from that of base.

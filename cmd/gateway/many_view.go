@@ -15,13 +15,12 @@ import (
 
 // A view shows a command on many hosts, which it knows by their place. The
 // methods for one host are called in order, those for different ones at the
-// same time; done is called for one host at a time, and end after all, which
-// returns what went wrong beside the output.
+// same time; done is called for one host at a time, and end after all.
 type view interface {
 	started(host int)
 	output(host int, from session.Stream, b []byte)
 	done(host int, r gateway.Result)
-	end(s *summary[gateway.Result]) error
+	end(s *summary[gateway.Result])
 	// limit is how many bytes of each stream are kept; 0 means all that a result has
 	// by itself.
 	limit() int
@@ -130,10 +129,7 @@ func (v *liveView) done(host int, r gateway.Result) {
 	h.done = true
 }
 
-func (v *liveView) end(s *summary[gateway.Result]) error {
-	sayCommands(s)
-	return nil
-}
+func (v *liveView) end(s *summary[gateway.Result]) { sayCommands(s) }
 
 // failure says what went wrong on a host, and what can be done about it.
 func failure(r gateway.Result) string {
@@ -167,7 +163,4 @@ func (v *eventsView) output(host int, from session.Stream, b []byte) {
 
 func (v *eventsView) done(host int, r gateway.Result) { v.log.of(v.names[host]).result(r) }
 
-func (v *eventsView) end(s *summary[gateway.Result]) error {
-	s.emit(v.log)
-	return nil
-}
+func (v *eventsView) end(s *summary[gateway.Result]) { s.emit(v.log) }
