@@ -109,10 +109,7 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 	begun := time.Now()
 	err := c.sourceless
 	from, to := c.source, transfer.Machine(nil)
-	target := c.to.Selector
-	if c.toMany {
-		target = name
-	}
+	_, target := c.ends(name)
 	if c.fromMany {
 		if from, err = c.machine(ctx, name); err == nil {
 			defer from.Close()
@@ -160,12 +157,22 @@ func (c *copying) unreached(ctx context.Context, host int, err error) *cpResult 
 // failed is the result of a host for which nothing was copied.
 func (c *copying) failed(host int, outcome fleet.Outcome, err error) *cpResult {
 	r := &cpResult{Host: c.names[host], Outcome: outcome, Report: transfer.Report{Err: err}}
-	r.From.Name, r.To.Name = c.from.Selector, c.to.Selector
-	if c.fromMany {
-		r.From.Name = r.Host
-	}
-	if c.toMany {
-		r.To.Name = r.Host
-	}
+	r.From.Name, r.To.Name = c.ends(r.Host)
 	return r
 }
+
+// ends names the two ends of what is copied for a host; one on this machine has no
+// name.
+func (c *copying) ends(host string) (from, to string) {
+	from, to = c.from.Selector, c.to.Selector
+	if c.fromMany {
+		from = host
+	}
+	if c.toMany {
+		to = host
+	}
+	return from, to
+}
+
+// several reports whether there may be many hosts.
+func (c *copying) several() bool { return c.fromMany || c.toMany }

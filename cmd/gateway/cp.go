@@ -101,7 +101,7 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	}
 	// Of several hosts at once nobody knows which one asks.
 	ask, policy := a.asker(), policyAsk
-	if c.fromMany || c.toMany {
+	if c.several() {
 		ask, policy = nil, policyStrict
 	}
 	a.borrow(f.noDaemon, ask != nil)

@@ -52,9 +52,6 @@ type cpText struct {
 	bars    *bars
 }
 
-// several reports whether there is a summary with a line for each host.
-func (v *cpText) several() bool { return v.copying.fromMany || v.copying.toMany }
-
 func (v *cpText) started(host int) { v.bars.add(host) }
 
 func (v *cpText) watcher(host int) transfer.Watcher {
@@ -70,7 +67,7 @@ const maxShown = 20
 
 func (v *cpText) done(host int, r *cpResult) {
 	v.bars.done(host)
-	if r.Outcome == fleet.Skipped && v.several() {
+	if r.Outcome == fleet.Skipped && v.copying.several() {
 		return // the summary says why
 	}
 	label := r.Host + " ! " // also of one: the output of cp is that for many
@@ -105,7 +102,7 @@ func (v *cpText) done(host int, r *cpResult) {
 
 func (v *cpText) end(s *summary[*cpResult]) {
 	v.bars.end()
-	if v.several() {
+	if v.copying.several() {
 		var text []string
 		for _, r := range s.results {
 			text = append(text, "  "+r.Host+"  "+v.line(r))
@@ -208,12 +205,6 @@ func (w *dryWatcher) End(e transfer.Event) {
 	if e.Done != transfer.Would {
 		return
 	}
-	from, to := w.view.copying.from.Selector, w.view.copying.to.Selector
-	if w.view.copying.fromMany {
-		from = w.host
-	}
-	if w.view.copying.toMany {
-		to = w.host
-	}
+	from, to := w.view.copying.ends(w.host)
 	_ = w.view.app.out.printf("%s -> %s\n", transfer.Show(from, e.Path), transfer.Show(to, e.Target)) // the output remembers
 }
