@@ -73,9 +73,8 @@ func (v *cpText) done(host int, r *cpResult) {
 	label := r.Host + " ! " // also of one: the output of cp is that for many
 	var lines []string
 	say := func(err error) {
-		lines = append(lines, label+"gateway: "+gateway.Code(err)+": "+indent(visible(err.Error())))
-		if hint := gateway.Hint(err); hint != "" {
-			lines = append(lines, label+"hint: "+indent(visible(hint)))
+		for _, line := range complaint(err) {
+			lines = append(lines, label+line)
 		}
 	}
 	left, told := r.Failed, false

@@ -265,14 +265,17 @@ func (o *output) printf(format string, args ...any) error {
 	return err
 }
 
-// fail says why something was not done: one line with the error code, and one
-// with the remedy if there is one.
-func (o *output) fail(err error) {
-	lines := "gateway: " + gateway.Code(err) + ": " + indent(visible(err.Error()))
+// fail says why something was not done.
+func (o *output) fail(err error) { o.say(strings.Join(complaint(err), "\n")) }
+
+// complaint is an error for people: one line with its code, and one with the remedy if
+// there is one.
+func complaint(err error) []string {
+	lines := []string{"gateway: " + gateway.Code(err) + ": " + indent(visible(err.Error()))}
 	if hint := gateway.Hint(err); hint != "" {
-		lines += "\nhint: " + indent(visible(hint))
+		lines = append(lines, "hint: "+indent(visible(hint)))
 	}
-	o.say(lines)
+	return lines
 }
 
 // warn says something that stopped nothing.
