@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,26 +135,17 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 		return nil, s.problem("write", spec.Path, s.explain(ctx, spec.Path, err))
 	}
 	script := "umask 077; set -C; " + p.begin + "exec cat " + p.into()
-	if spec.Old == "" && spec.Size <= Small { // it goes with the first request
-		p.grow = func() (*feed, error) { return s.launch(ctx, script, true) }
-		return p, nil
-	}
 	if spec.Old != "" {
-		ours, err := s.run(ctx, "[ ! -O "+word(spec.Old)+" ] || echo ours")
-		if err == nil && len(ours) == 0 {
-			err = foreignPart(s.name, spec.Old)
-		}
-		if err != nil {
-			return nil, s.problem("take over", spec.Old, err)
-		}
-		// Under a name of one's own it is nobody else's to go on with.
-		_, err = s.run(ctx, fmt.Sprintf("{ mv -f %s %s && chmod 600 %[2]s && dd bs=%d seek=%d count=0 of=%[2]s; } 2>&1", word(spec.Old), word(p.path), step, spec.At/step))
-		if err != nil {
+		if err := p.takeOver(ctx); err != nil {
 			return nil, s.problem("take over", spec.Old, err)
 		}
 		script = "exec cat >>" + word(p.path)
 	}
-	if p.feed, err = s.launch(ctx, script, true); err == nil {
+	p.grow = func() (*feed, error) { return s.launch(ctx, script, true) }
+	if spec.Old == "" && spec.Size <= Small { // it goes with the first request
+		return p, nil
+	}
+	if p.feed, err = p.grow(); err == nil {
 		return p, nil
 	}
 	err = s.problem("write", spec.Path, err)
@@ -162,6 +154,24 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 	}
 	return nil, err
 }
+
+// takeOver puts the old part in the place of the new one: under a name of one's own it is
+// nobody else's to go on with.
+func (p *shellPart) takeOver(ctx context.Context) error {
+	old, path := word(p.spec.Old), word(p.path)
+	ours, err := p.shell.run(ctx, "[ ! -O "+old+" ] || echo ours")
+	if err == nil && len(ours) == 0 {
+		err = foreignPart(p.shell.name, p.spec.Old)
+	}
+	if err == nil {
+		_, err = p.shell.run(ctx, fmt.Sprintf("{ mv -f %s %s && %s && dd bs=%d seek=%d count=0 of=%[2]s; } 2>&1", old, path, private(path), step, p.spec.At/step))
+	}
+	return err
+}
+
+// private is a command that closes a file to others. Where that can't be done, it is seen
+// in the end whether it has to be.
+func private(word string) string { return "{ chmod 600 " + word + " 2>/dev/null || :; }" }
 
 type shellPart struct {
 	shell *Shell
@@ -260,17 +270,24 @@ func (p *shellPart) Finish(ctx context.Context, times Times) (bool, error) {
 
 // store runs a script that makes the file what it is to be, and has it written to the disk.
 // Where the file can't have other permissions than it has, the rest is done all the same.
+// Linux says yes to a chmod on FAT: where the umask does nothing, that is looked at.
 func (p *shellPart) store(ctx context.Context, script string, attr Attr) error {
 	_, err := p.shell.run(ctx, "{ "+script+p.sync()+"; } 2>&1")
-	if attr.Perm == nil || !errors.Is(err, fs.ErrPermission) {
+	refused := errors.Is(err, fs.ErrPermission)
+	if attr.Perm == nil || !refused && (err != nil || p.begin == "") {
 		return p.shell.explain(ctx, p.spec.Path, err)
 	}
 	info, failed := p.shell.Stat(ctx, p.path, false)
 	if failed != nil {
-		return err
+		return cmp.Or(err, failed)
 	}
-	if err := p.spec.kept(p.shell.name, info.Mode.Perm(), err); err != nil {
-		return err
+	if has := info.Mode.Perm(); has != *attr.Perm {
+		if err := p.spec.kept(p.shell.name, has, cmp.Or(err, fs.ErrPermission)); err != nil {
+			return err
+		}
+	}
+	if !refused {
+		return nil
 	}
 	attr.Perm = nil
 	return p.store(ctx, chattr(p.path, attr), attr)

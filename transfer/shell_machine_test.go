@@ -155,35 +155,59 @@ func TestPlace(t *testing.T) {
 }
 
 // TestShellFixedPermissions: where a file can't have other permissions than it has, it is
-// written if these do.
+// written if these do, and so is one that goes on with a part. Linux says yes to the chmod on
+// such a disk.
 func TestShellFixedPermissions(t *testing.T) {
-	tools, dir := t.TempDir(), t.TempDir()
-	script(t, tools+"/chmod", "echo chmod: $2: Operation not permitted >&2; exit 1")
-	s := shellHere(t, "stat")
-	s.feeds = make(chan struct{}, 1)
-	if _, err := s.run(t.Context(), "PATH="+tools+":$PATH"); err != nil {
-		t.Fatal(err)
+	for name, test := range map[string]struct{ chmod, stat string }{
+		"a chmod is refused":   {"echo chmod: $2: Operation not permitted >&2; exit 1", "exec stat \"$@\""},
+		"a chmod does nothing": {"exit 0", "stat \"$@\" | sed 's/^[^:]*/81a4/'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools := t.TempDir()
+			script(t, tools+"/chmod", test.chmod)
+			s := shellHere(t, script(t, tools+"/fixed-stat", test.stat))
+			s.feeds = make(chan struct{}, 1)
+			if _, err := s.run(t.Context(), "PATH="+tools+":$PATH"); err != nil {
+				t.Fatal(err)
+			}
+			for mode, refused := range map[fs.FileMode]bool{0o644: false, 0o755: true} {
+				for _, size := range []int{1, Small + 1} {
+					testShellFixed(t, s, Spec{Perm: mode, Size: int64(size)}, refused)
+				}
+				testShellFixed(t, s, Spec{Perm: mode, Size: 2 * step, Old: ".old", At: step}, refused)
+			}
+		})
 	}
-	for mode, refused := range map[fs.FileMode]bool{0o644: false, 0o755: true} {
-		for _, size := range []int{1, Small + 1} {
-			part, err := s.Create(t.Context(), Spec{Path: dir + "/f", Perm: mode, Size: int64(size)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := part.Write(make([]byte, size)); err != nil {
-				t.Fatal(err)
-			}
-			old := time.Unix(1e9, 0)
-			_, err = part.Finish(t.Context(), Times{Modified: old})
-			if (err != nil) != refused || refused && !strings.Contains(gateway.Hint(err), "--mode") {
-				t.Errorf("%v, %d bytes: %v, %q, refused %v", mode, size, err, gateway.Hint(err), refused)
-			}
-			if info, failed := os.Stat(part.Path()); failed != nil || info.Size() != int64(size) || err == nil && !info.ModTime().Equal(old) {
-				t.Errorf("%v, %d bytes: %v, %v", mode, size, info, failed)
-			}
-			part.Abandon(false)
+}
+
+// testShellFixed writes a part, in a directory of its own.
+func testShellFixed(t *testing.T, s *Shell, spec Spec, refused bool) {
+	t.Helper()
+	dir := t.TempDir()
+	spec.Path = dir + "/f"
+	if spec.Old != "" {
+		spec.Old = dir + "/" + spec.Old
+		if err := os.WriteFile(spec.Old, make([]byte, spec.At+1), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
+	part, err := s.Create(t.Context(), spec)
+	if err != nil {
+		t.Errorf("%+v: %v", spec, err)
+		return
+	}
+	if _, err := part.Write(make([]byte, spec.Size-spec.At)); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Unix(1e9, 0)
+	_, err = part.Finish(t.Context(), Times{Modified: old})
+	if (err != nil) != refused || refused && !strings.Contains(gateway.Hint(err), "--mode") {
+		t.Errorf("%+v: %v, %q, refused %v", spec, err, gateway.Hint(err), refused)
+	}
+	if info, failed := os.Stat(part.Path()); failed != nil || info.Size() != spec.Size || err == nil && !info.ModTime().Equal(old) {
+		t.Errorf("%+v: %v, %v", spec, info, failed)
+	}
+	part.Abandon(false)
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

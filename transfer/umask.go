@@ -61,7 +61,7 @@ func (s *Shell) begin(ctx context.Context, path string) (script string, err erro
 	if ok || err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("printf '' >%s && { chmod 600 %[1]s 2>/dev/null || :; } && ", word(path)), nil
+	return fmt.Sprintf("printf '' >%s && %s && ", word(path), private(word(path))), nil
 }
 
 // in looks at the directory of a path. Who comes meanwhile gets the same answer; an error is
