@@ -321,9 +321,11 @@ func (s *Shell) Settle(ctx context.Context, dir string) error {
 	return s.problem(settling, dir, s.hasher.settle(ctx, dir))
 }
 
-// Mkdir implements [Target].
+// Mkdir implements [Target]. What is made in a group's directory is the group's: the mkdir of
+// busybox takes that from it.
 func (s *Shell) Mkdir(ctx context.Context, path string, perm fs.FileMode) error {
-	_, err := s.run(ctx, fmt.Sprintf("mkdir -m %o %s 2>&1", perm&^s.umask, word(path)))
+	dir, _ := split(strings.TrimRight(path, "/"))
+	_, err := s.run(ctx, fmt.Sprintf("mkdir -m %o %s 2>&1 && { [ ! -g %s ] || [ -g %[2]s ] || chmod g+s %[2]s 2>/dev/null || :; }", perm&^s.umask, word(path), word(dir)))
 	return s.problem("make the directory", path, err)
 }
 

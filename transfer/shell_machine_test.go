@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -210,6 +211,33 @@ func testShellFixed(t *testing.T, s *Shell, spec Spec, refused bool) {
 	part.Abandon(false)
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestShellGroupDirectory: what is made in a group's directory is the group's, also where
+// mkdir gives a directory the permissions that it is told and nothing else, as busybox's does.
+func TestShellGroupDirectory(t *testing.T) {
+	mkdir, err := exec.LookPath("mkdir")
+	if err != nil {
+		t.Skip(err)
+	}
+	tools, dir := t.TempDir(), t.TempDir()
+	script(t, tools+"/mkdir", mkdir+` "$3" && chmod g-s "$3" && chmod "$2" "$3"`)
+	s := shellHere(t, "stat")
+	if _, err := s.run(t.Context(), "PATH="+tools+":$PATH"); err != nil {
+		t.Fatal(err)
+	}
+	for group, want := range map[fs.FileMode]fs.FileMode{0: fs.ModeDir | 0o750, fs.ModeSetgid: fs.ModeDir | fs.ModeSetgid | 0o750} {
+		if err := os.Chmod(dir, 0o700|group); err != nil {
+			t.Fatal(err)
+		}
+		path := fmt.Sprintf("%s/d-%d", dir, group)
+		if err := s.Mkdir(t.Context(), path, 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != want {
+			t.Errorf("%v, %v, want %v", info.Mode(), err, want)
+		}
 	}
 }
 
