@@ -613,16 +613,18 @@ func TestTransferDirectoryMode(t *testing.T) {
 // What is made in a group's directory is the group's, whatever permissions it gets.
 func TestTransferGroupDirectory(t *testing.T) {
 	onAll(t, func(t *testing.T, m transfer.Machine) {
-		from, there := t.TempDir(), t.TempDir()
-		write(t, from+"/d/f", "f", 0o644)
-		for dir, mode := range map[string]os.FileMode{from + "/d": 0o750, there: 0o755 | os.ModeSetgid} {
-			if err := os.Chmod(dir, mode); err != nil {
-				t.Fatal(err)
+		for _, perm := range []os.FileMode{0o750, 0o550} { // nobody may write to the latter once it is filled
+			from, there := t.TempDir(), t.TempDir()
+			write(t, from+"/d/f", "f", 0o644)
+			for dir, mode := range map[string]os.FileMode{from + "/d": perm, there: 0o755 | os.ModeSetgid} {
+				if err := os.Chmod(dir, mode); err != nil {
+					t.Fatal(err)
+				}
 			}
-		}
-		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d"}, Into: there, Recursive: true})
-		if info, err := os.Stat(there + "/d"); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o750 {
-			t.Errorf("%v, %v", info.Mode(), err)
+			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d"}, Into: there, Recursive: true})
+			if info, err := os.Stat(there + "/d"); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|perm {
+				t.Errorf("%v, %v", info.Mode(), err)
+			}
 		}
 	})
 }

@@ -35,7 +35,7 @@ func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		end = new(perm & made.Mode.Perm())
+		end = new(perm&made.Mode.Perm() | made.Mode&fs.ModeSetgid) // of a group's directory
 	}
 	w.dirEnd(t, end)
 	return true, nil

@@ -357,7 +357,11 @@ func (s *Shell) Chattr(ctx context.Context, path string, attr Attr) error {
 func chattr(path string, attr Attr) string {
 	commands := []string{":"}
 	if attr.Perm != nil {
-		commands = append(commands, fmt.Sprintf("chmod %o %s", attr.Perm.Perm(), word(path)))
+		mode := attr.Perm.Perm()
+		if *attr.Perm&fs.ModeSetgid != 0 {
+			mode |= 0o2000
+		}
+		commands = append(commands, fmt.Sprintf("chmod %o %s", mode, word(path)))
 	}
 	if !attr.Modified.IsZero() {
 		for flag, t := range map[string]time.Time{"-a": cmp.Or(attr.Accessed, attr.Modified), "-m": attr.Modified} {
