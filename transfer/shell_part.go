@@ -6,126 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
-	"time"
 )
-
-// Open implements [Source]. A small file comes with the answer of a shell; for
-// another one a cat is started. Before it comes what stat says of it.
-func (s *Shell) Open(ctx context.Context, path string, info Info, at int64) (Content, error) {
-	c := &shellContent{shell: s, path: path}
-	if info.Size <= Small && at == 0 {
-		out, err := s.run(ctx, fmt.Sprintf("{ { %s && head -c %d; } <%s; } 2>&1", s.statOpen(path), Small+1, word(path)))
-		line, out, _ := bytes.Cut(out, []byte("\n"))
-		if err == nil {
-			c.info, err = parseStat(string(line))
-		}
-		if err != nil {
-			return nil, s.problem("read", path, err)
-		}
-		if len(out) <= Small {
-			c.Reader = bytes.NewReader(out)
-			return c, nil
-		}
-	}
-	script := "exec cat"
-	if at > 0 {
-		script = fmt.Sprintf("exec tail -c +%d", at+1)
-	}
-	f, err := s.launch(ctx, fmt.Sprintf("{ %s && %s; } <%s || exit 1", s.statOpen(path), script, word(path)), false)
-	if err != nil {
-		return nil, s.problem("read", path, err)
-	}
-	c.Reader, c.feed = f.pipe.Stdout, f
-	line, err := readLine(f.pipe.Stdout)
-	if err == nil {
-		c.info, err = parseStat(line)
-	} else if failed := f.ended(); failed != nil {
-		err = failed
-	}
-	if err != nil {
-		f.close()
-		return nil, s.problem("read", path, ended(ctx, err))
-	}
-	c.stalls = time.AfterFunc(s.stalled, f.leave)
-	return c, nil
-}
-
-// statOpen is a command that looks at its stdin, which is the file of a path, or
-// where it can't, at what has that path.
-func (s *Shell) statOpen(path string) string {
-	stat, stdin := s.statBehind(), " /dev/stdin"
-	if strings.HasPrefix(s.stat, "stat -f") { // BSD's looks at its stdin by itself
-		stdin = ""
-	}
-	return "{ " + stat + stdin + " || " + stat + " " + word(path) + "; } 2>/dev/null"
-}
-
-// readLine reads a short line and no further.
-func readLine(r io.Reader) (string, error) {
-	var line []byte
-	b := make([]byte, 1)
-	for len(line) < 200 {
-		if _, err := io.ReadFull(r, b); err != nil {
-			return "", err
-		}
-		if b[0] == '\n' {
-			break
-		}
-		line = append(line, b[0])
-	}
-	return string(line), nil
-}
-
-type shellContent struct {
-	io.Reader
-	shell *Shell
-	path  string
-	info  Info
-	feed  *feed // nil: all of it is here
-	// stalls has the feed leave its place when nobody reads it for a while: of many
-	// targets one that hangs is not to keep the others from reading. nil: there is none.
-	stalls *time.Timer
-}
-
-func (c *shellContent) Read(b []byte) (int, error) {
-	if c.stalls != nil {
-		c.stalls.Stop()
-		defer c.stalls.Reset(c.shell.stalled)
-	}
-	n, err := c.Reader.Read(b)
-	if err == io.EOF && c.feed != nil {
-		if failed := c.feed.ended(); failed != nil {
-			err = failed
-		}
-	}
-	if err != nil && err != io.EOF {
-		err = c.shell.problem("read", c.path, err)
-	}
-	return n, err
-}
-
-// Opened implements [Content].
-func (c *shellContent) Opened(context.Context) (Info, error) { return c.info, nil }
-
-// Changed implements [Content]. Nothing is read behind it, and hashing what was
-// read may need the place of the cat.
-func (c *shellContent) Changed(ctx context.Context) (bool, error) {
-	_ = c.Close()
-	info, err := c.shell.Stat(ctx, c.path, true)
-	return err == nil && differs(info, c.info), err
-}
-
-// Close implements [io.Closer].
-func (c *shellContent) Close() error {
-	if c.feed != nil {
-		c.stalls.Stop()
-		c.feed.close()
-	}
-	return nil
-}
 
 // Create implements [Target].
 func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
@@ -240,25 +123,14 @@ const maxText = 100 << 10
 // Finish implements [Part].
 func (p *shellPart) Finish(ctx context.Context, times Times) (bool, error) {
 	attr := Attr{&p.ends, times}
-	text := escape(p.small.Bytes())
-	if len(text) > maxText {
+	if p.feed == nil {
+		text := escape(p.small.Bytes())
+		if len(text) <= maxText {
+			return false, p.problem(p.print(ctx, text, attr))
+		}
 		if err := p.enlarge(); err != nil {
 			return false, err
 		}
-	}
-	if p.feed == nil {
-		p.begun = true
-		// All of it is done by the shell itself: a process for a file takes longer
-		// than the file.
-		mask := 0o777 &^ (*attr.Perm & 0o666)
-		script := fmt.Sprintf("umask %03o; set -C; %sprintf '%s' %s", mask, p.begin, text, p.into())
-		if *attr.Perm&0o666 == *attr.Perm && p.begin == "" {
-			attr.Perm = nil
-		}
-		if !attr.empty() {
-			script += " && " + chattr(p.path, attr)
-		}
-		return false, p.problem(p.store(ctx, script, attr))
 	}
 	err := p.feed.ended()
 	p.feed.close()
@@ -266,6 +138,21 @@ func (p *shellPart) Finish(ctx context.Context, times Times) (bool, error) {
 		return false, p.problem(p.shell.explain(ctx, p.spec.Path, err))
 	}
 	return false, p.shell.problem("write", p.spec.Path, p.store(ctx, chattr(p.path, attr), attr))
+}
+
+// print has the shell itself make a small file and write it: a process for a file takes
+// longer than the file.
+func (p *shellPart) print(ctx context.Context, text string, attr Attr) error {
+	p.begun = true
+	printed := p.ends & 0o666
+	script := fmt.Sprintf("umask %03o; set -C; %sprintf '%s' %s", 0o777&^printed, p.begin, text, p.into())
+	if printed == p.ends && p.begin == "" {
+		attr.Perm = nil
+	}
+	if !attr.empty() {
+		script += " && " + chattr(p.path, attr)
+	}
+	return p.store(ctx, script, attr)
 }
 
 // store runs a script that makes the file what it is to be, and has it written to the disk.
