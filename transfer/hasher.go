@@ -223,50 +223,57 @@ func (h *hasher) collect(script string) (answer, error) {
 	return h.shell.collect(h.ctx, script, maxNoise)
 }
 
-// answer has the scripts run one by one, and then one program hash all files.
+// answer gives each question its answer.
 func (h *hasher) answer(batch []*question) {
-	err := h.find()
-	var lines []string
-	scripts := 0
-	if err == nil {
-		var script, files strings.Builder
-		for _, q := range batch {
-			if q.path != "" {
-				files.WriteString(" " + quote(q.path))
-				continue
-			}
-			script.WriteString(q.script(h.tool))
-			scripts++
-		}
-		if files.Len() > 0 {
-			script.WriteString("exec " + h.tool + files.String() + " 2>/dev/null & attend $!\n")
-		}
-		var found answer
-		found, err = h.collect(script.String())
-		lines = strings.Split(string(found.out), "\n")
-	}
-	if err == nil && len(lines) < scripts { // each prints at least the end of a line
-		err = fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), scripts)
-	}
+	lines, sums, err := h.run(batch)
 	if err != nil {
 		h.forget()
-		for _, q := range batch {
-			q.err = err
-		}
-		return
 	}
-	sums := make(map[string]string)
+	for _, q := range batch {
+		switch {
+		case err != nil:
+			q.err = err
+		case q.path != "":
+			q.line = sums[q.path]
+		default:
+			q.line, lines = lines[0], lines[1:]
+		}
+	}
+}
+
+// run has the scripts run one by one, each of which prints at least the end of a line, and
+// then one program hash all files.
+func (h *hasher) run(batch []*question) (lines []string, sums map[string]string, err error) {
+	if err := h.find(); err != nil {
+		return nil, nil, err
+	}
+	var script, files strings.Builder
+	scripts := 0
+	for _, q := range batch {
+		if q.path != "" {
+			files.WriteString(" " + quote(q.path))
+			continue
+		}
+		script.WriteString(q.script(h.tool))
+		scripts++
+	}
+	if files.Len() > 0 {
+		script.WriteString("exec " + h.tool + files.String() + " 2>/dev/null & attend $!\n")
+	}
+	found, err := h.collect(script.String())
+	if err != nil {
+		return nil, nil, err
+	}
+	lines = strings.Split(string(found.out), "\n")
+	if len(lines) < scripts {
+		return nil, nil, fmt.Errorf("%s gives %d answers to %d questions", h.tool, len(lines), scripts)
+	}
+	sums = make(map[string]string)
 	for _, line := range lines[scripts:] {
 		digits, path, _ := strings.Cut(line, " ")
 		sums[strings.TrimLeft(path, " *")] = digits
 	}
-	for _, q := range batch {
-		if q.path != "" {
-			q.line = sums[q.path]
-			continue
-		}
-		q.line, lines = lines[0], lines[1:]
-	}
+	return lines[:scripts], sums, nil
 }
 
 // close ends the shell.
