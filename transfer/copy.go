@@ -2,37 +2,11 @@ package transfer
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 )
-
-// Links says what becomes of symlinks that are found in a directory. Those that
-// are named as a source are always followed.
-type Links int
-
-const (
-	KeepLinks   Links = iota // a symlink becomes a symlink, wherever it points
-	FollowLinks              // what it points to is copied
-	SkipLinks                // it is left out
-)
-
-// LinkWords are the words for Links, by their values.
-var LinkWords = []string{KeepLinks: "keep", FollowLinks: "follow", SkipLinks: "skip"}
-
-func (l Links) String() string { return LinkWords[l] }
-
-// ParseLinks returns what a word stands for.
-func ParseLinks(word string) (Links, error) {
-	i := slices.Index(LinkWords, word)
-	if i < 0 {
-		return KeepLinks, fmt.Errorf("%q is none of keep, follow and skip", word)
-	}
-	return Links(i), nil
-}
 
 // A Copy is what to copy from one machine to another.
 type Copy struct {
