@@ -216,7 +216,7 @@ func (f frame) marks() string {
 	switch {
 	case f.cuts():
 		return f.cut() + unmask + "\n" + f.dialect.eval + " " + quote(f.ends("$_gws"))
-	case unmask == "" && !(f.traced && f.dialect.debugs):
+	case unmask == "" && !f.dialect.debugs:
 		return checked + f.ends(f.textStatus())
 	}
 	return checked + "_gws=" + f.textStatus() + ";" + unmask + f.ends("$_gws")

@@ -171,3 +171,28 @@ func TestSignalOfALongText(t *testing.T) {
 		want(t, run(t, s, "echo $? \"$A\"\nreturn 5"), 5, "4 a\nb\n", "")
 	})
 }
+
+// What a file or a profile sets, no text shows: a trap on DEBUG does not take a status away.
+func TestStatusBehindATrapOfAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit")
+	if err := os.WriteFile(file, []byte("trap : DEBUG\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if _, err := s.Run(t.Context(), session.Command{Text: ". " + file}); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []session.Command{
+			{Text: "(exit 3)"},
+			{Text: "(exit 3)", Cwd: "/"},
+			{Text: "(exit 3)", TTY: true},
+			{Text: "(exit 3)", Stdin: strings.NewReader("")},
+			{Text: "# " + strings.Repeat("long ", 1000) + "\n(exit 3)"},
+		} {
+			if r := runCommand(t, s, command); r.ExitCode != 3 {
+				t.Errorf("%.10q in %q: got %d, want 3", command.Text, command.Cwd, r.ExitCode)
+			}
+		}
+	})
+}
