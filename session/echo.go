@@ -18,6 +18,7 @@ type echo struct {
 	traced bool   // the shell may show what it runs
 	seen   bool   // the frame's first line has been shown, which has a nonce in it
 	drawn  bool   // something of it has, in a form that is not known: by a shell that edits lines
+	traces bool   // the shell has shown what it runs of it
 	held   []byte // what may be the beginning of that line, or of a trace
 }
 
@@ -42,7 +43,8 @@ func (e *echo) without(b []byte) []byte {
 	e.held = bytes.Clone(b[len(b)-keep:])
 	b = b[:len(b)-keep]
 	if ours := bytes.Contains(b, []byte("_gw")); e.traced || ours {
-		e.drawn = e.drawn || ours && !e.traced
+		e.traces = e.traces || ours && tracesFrame.Match(b)
+		e.drawn = e.drawn || ours && !e.traced && !e.traces
 		return withoutTraces(b)
 	}
 	return b
@@ -108,6 +110,9 @@ func (e *echo) follow(b []byte) int {
 // traceOfFrame matches the lines that a frame leaves on the terminal under set
 // -x and set -v.
 var traceOfFrame = regexp.MustCompile(`_gw[ns]?=|\\036[A-Z][0-9a-f]{16}:|^\+.* (PS2|PROMPT_COMMAND)=('')?\s*$|^\++ ?(:|/dev/null)?\s*$|^\+ 1>\| /dev/null 2>& 1\s*$`)
+
+// tracesFrame matches what a shell shows of a frame that it runs.
+var tracesFrame = regexp.MustCompile(`(?m)^\+.*(_gw|\\036[A-Z][0-9a-f]{16})`)
 
 // beginsTrace matches what may become such a line.
 var beginsTrace = regexp.MustCompile(`(?m)^\+\S{0,40} ?((PS2|PROMPT_COMMAND|1>|:|/dev)[^\n]{0,40})?\z`)

@@ -85,6 +85,7 @@ func (s *Session) awaitLooks(r *run) {
 func (s *Session) learn(r *run, p progress, result Result) {
 	// A frame that is echoed: a program has left its own modes behind.
 	s.modes = !s.traced && r.veil.echoed()
+	s.traced = s.traced || r.veil.traces() // a file or a function has set it
 	if p.cwd != "" && r.command.Cwd == "" {
 		s.cwd = p.cwd
 	}

@@ -2,6 +2,8 @@ package session_test
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -76,6 +78,26 @@ func TestTraceOnTheTerminal(t *testing.T) {
 // tracesRedirected reports whether a shell shows a command, as an eval, where that has its
 // stderr.
 func tracesRedirected(s *session.Session) bool { return strings.HasSuffix(s.Shell(), "yash") }
+
+// What a file sets, no text shows: the trace of the frame does.
+func TestTraceThatAFileBegins(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "debug")
+	if err := os.WriteFile(file, []byte("set -x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if tracesRedirected(s) || strings.HasSuffix(s.Shell(), "mksh") { // which traces to the command's stderr
+			return
+		}
+		run(t, s, ". "+file)
+		run(t, s, "echo a")
+		r := runCommand(t, s, session.Command{Text: "echo shown"})
+		if err := string(r.Stderr); !strings.Contains(err, "echo shown") || strings.Contains(err, "_gw") || strings.Contains(err, "eval '") || len(r.Terminal) > 0 {
+			t.Errorf("stderr %q, terminal %q, want the trace of the text", err, r.Terminal)
+		}
+	})
+}
 
 // Who asks a shell that traces where it is, behind an interrupt, is not seen.
 func TestTraceOfWhatIsInterrupted(t *testing.T) {

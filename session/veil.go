@@ -138,6 +138,13 @@ func (v *veil) echoed() bool {
 	return v.echo.seen || v.echo.drawn
 }
 
+// traces reports whether the terminal has shown what the shell runs of a frame.
+func (v *veil) traces() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.echo.traces
+}
+
 // due returns the echo of which the end is yet to come.
 func (v *veil) due() echo {
 	v.mu.Lock()
