@@ -143,6 +143,10 @@ func TestHTTPIsGuarded(t *testing.T) {
 			if response.StatusCode != c.status {
 				t.Errorf("status %d, want %d", response.StatusCode, c.status)
 			}
+			// RFC 9110, section 11.6.1; RFC 6750, section 3.
+			if says := response.Header.Get("WWW-Authenticate"); (says == `Bearer realm="gateway"`) != (c.status == 401) {
+				t.Errorf("status %d with the challenge %q", response.StatusCode, says)
+			}
 		})
 	}
 	if o := h.gateway(t, "mcp", "--http", ":0"); o.status != 2 || !strings.Contains(o.stderr, "--token") {

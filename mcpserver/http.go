@@ -21,6 +21,9 @@ const (
 	// clients need a session.
 	statelessEra    = "2026-07-28"
 	protocolVersion = "Mcp-Protocol-Version"
+	// challenge says with what a request that was refused can come in. RFC 9110,
+	// section 11.6.1, wants it of a 401.
+	challenge = "WWW-Authenticate"
 
 	maxBody = 16 << 20
 	// sendTime is how long a client may take to read what it is sent, and to send the
@@ -77,6 +80,7 @@ func Handler(config Config, tokens []Token) (http.Handler, []*Server, error) {
 	stateless := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: maxBody, Logger: config.Log})
 	stateful := mcp.NewStreamableHTTPHandler(serverOf, &mcp.StreamableHTTPOptions{SessionTimeout: config.Absent, MaxRequestBodyBytes: maxBody, Logger: config.Log})
 	byEra := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Del(challenge)
 		if r.Header.Get(protocolVersion) >= statelessEra {
 			stateless.ServeHTTP(w, r)
 			return
@@ -84,7 +88,11 @@ func Handler(config Config, tokens []Token) (http.Handler, []*Server, error) {
 		stateful.ServeHTTP(w, r)
 	})
 	guarded := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true})(byEra)
-	return impatient(sameOrigin(http.NewCrossOriginProtection().Handler(guarded))), all, nil
+	challenging := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(challenge, `Bearer realm="gateway"`) // what is guarded takes it away
+		guarded.ServeHTTP(w, r)
+	})
+	return impatient(sameOrigin(http.NewCrossOriginProtection().Handler(challenging))), all, nil
 }
 
 // sameOrigin refuses what a page of another origin has a browser send, whatever
