@@ -265,7 +265,7 @@ func (d *doctor) daemon(ctx context.Context) {
 	case socket.Absent(err) && stateDir("daemon.lock") == "":
 		d.note("daemon", warning, "set HOME or XDG_STATE_HOME", "none can be started: no place for the records of sessions")
 	case socket.Absent(err):
-		d.note("daemon", fine, "", "none runs; one is started when it is needed (%s)", path)
+		d.startable(path)
 	case err != nil:
 		d.wrong("daemon", err)
 	default:

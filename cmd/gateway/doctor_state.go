@@ -15,6 +15,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/internal/phrase"
+	"gateway/internal/socket"
 )
 
 // state looks whether what outlives a call has a place: the records of runs and of
@@ -27,6 +28,15 @@ func (d *doctor) state() {
 	if at, err := writable(dir); err != nil {
 		d.note("state", failed, "make it a directory that you can write to, or set XDG_STATE_HOME to one", "%s: %v", at, phrase.WithoutPath(err))
 	}
+}
+
+// startable looks whether a daemon that is started gets the records of sessions.
+func (d *doctor) startable(path string) {
+	if pid := socket.Daemon(stateDir("daemon")); pid != 0 {
+		d.note("daemon", warning, hintElsewhere, "none can be started on %s: process %d is a daemon that has the records of sessions", path, pid)
+		return
+	}
+	d.note("daemon", fine, "", "none runs; one is started when it is needed (%s)", path)
 }
 
 // writable reports why a directory can't be written to, or can't be made, and where.

@@ -196,6 +196,9 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	})
 }
 
+// hintElsewhere is about a daemon that has the records of sessions, and another socket.
+const hintElsewhere = "it listens elsewhere, since XDG_RUNTIME_DIR or TMPDIR differ: name its socket with GATEWAY_SOCKET; or its socket was removed, as at a logout: end it with kill, which closes its sessions"
+
 // listen makes the socket, and takes the records of sessions for this daemon. One that
 // listens elsewhere would take ours for those of a dead one.
 func (a *app) listen(ctx context.Context, path string) (*socket.Listener, error) {
@@ -210,7 +213,7 @@ func (a *app) listen(ctx context.Context, path string) (*socket.Listener, error)
 	if errors.Is(err, socket.ErrHeld) {
 		return nil, &transport.Error{
 			Code: "daemon.unreachable", Message: fmt.Sprintf("the records of sessions are another daemon's: %v", err), Err: err,
-			Hint: "it listens elsewhere, since XDG_RUNTIME_DIR or TMPDIR differ: name its socket with GATEWAY_SOCKET; or its socket was removed, as at a logout: end it with kill, which closes its sessions",
+			Hint: hintElsewhere,
 		}
 	}
 	return l, err
