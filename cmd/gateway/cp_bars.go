@@ -18,14 +18,17 @@ const (
 	barFrom = 4 << 20
 	// barHosts is how many hosts have bars of their own; more share one.
 	barHosts = 8
-	// barName is how wide the names are.
-	barName = 28
+	// barName is how wide the names are, and minBarName where there is less room than
+	// barFigures take beside them.
+	barName, minBarName = 28, 10
+	barFigures          = 52
 )
 
 // bars show a person how far a copy is. On nil all methods do nothing but say.
 type bars struct {
 	copying  *copying
 	progress *mpb.Progress
+	name     int // how wide the names are
 	stopped  chan struct{}
 	over     chan struct{}
 
@@ -53,9 +56,11 @@ func (a *app) newBars(c *copying) *bars {
 	if c.flags.dryRun || !a.watched() {
 		return nil
 	}
+	cols := a.console.size().Cols
 	b := &bars{
 		copying: c, hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{}),
-		progress: mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(a.console.size().Cols), mpb.WithRefreshRate(redraw)),
+		progress: mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(cols), mpb.WithRefreshRate(redraw)),
+		name:     min(max(cols-barFigures, minBarName), barName),
 	}
 	a.out.drawn.Store(true)
 	go b.draw() // ends with end
@@ -92,7 +97,7 @@ func (b *bars) add(host int) {
 // newBar shows a bar. Behind the end, which a copy that is given up does not wait
 // for, there are none.
 func (b *bars) newBar(name string, size int64) (*mpb.Bar, error) {
-	name = runewidth.FillRight(runewidth.Truncate(visible(name), barName, "…"), barName)
+	name = runewidth.FillRight(runewidth.Truncate(visible(name), b.name, "…"), b.name)
 	name = "\r" + name // mpb goes up, but stays in the column behind a ^C that the terminal shows
 	return b.progress.Add(
 		size, mpb.BarStyle().Build(), mpb.BarRemoveOnComplete(),

@@ -18,7 +18,7 @@ import (
 // A ^C takes the bars away, and what is said then begins a line, however wide the
 // terminal is: it shows the ^C itself, where the bars are about to be erased.
 func TestInterruptAmidBars(t *testing.T) {
-	for _, cols := range []int{80, 60} {
+	for _, cols := range []int{80, 60, 40} {
 		t.Run(fmt.Sprint(cols), func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "big"), "")
@@ -31,7 +31,8 @@ func TestInterruptAmidBars(t *testing.T) {
 			}
 			p.press("go\r")
 			p.expect("  big ")
-			p.expect("  big ") // drawn twice: the first one has been erased
+			p.expect("  big ")   // drawn twice: the first one has been erased
+			p.expect("iB / 1.0") // how far it is
 			p.press("\x03")
 			p.expect("^C")
 			p.expect("gateway: copied 0 files")
