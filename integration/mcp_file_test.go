@@ -171,6 +171,7 @@ func testFiles(t *testing.T, a *agent, host, dir string) {
 	a.refused("file.is_directory", "", "file", with("write", dir, args{"content": "x"}))
 	a.refused("file.not_directory", "", "file", with("list", name, nil))
 	a.refused("file.not_found", "mkdir -p", "file", with("write", dir+"/none/x", args{"content": "x"}))
+	a.refused("file.permission", "a copy is made", "file", with("write", "/proc/sys/none", args{"content": "x"})) // the directory is there
 	a.refused("file.not_found", "did you mean "+dir+"/large?", "file", with("read", dir+"/lrge", nil))
 	a.refused("file.not_directory", "", "file", with("read", name+"/x", nil))
 

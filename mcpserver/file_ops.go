@@ -89,6 +89,9 @@ func (f *fileCall) write() (any, error) {
 	}
 	err := transfer.Write(f.ctx, f.m, f.at.Path, f.bytes, f.perm)
 	if gateway.Code(err) == "file.not_found" {
+		if info, looked := f.m.Stat(f.ctx, dir, true); looked == nil && info.Mode.IsDir() { // below /proc
+			return nil, f.refuse("file.permission", "a copy is made there and then gets its name: write into what is there with exec", "no file can be made beside %s")
+		}
 		return nil, &transport.Error{Code: "file.not_found", Message: fmt.Sprintf("file: there is no directory %s to write into", transfer.Show(f.host.Name, dir)), Hint: "make it with exec: mkdir -p", Err: err}
 	}
 	if err != nil {
