@@ -50,10 +50,16 @@ func (inv *Inventory) Unknown(name string, others []string) *Error {
 	hint := DidYouMean(name, "", append(inv.Names(), others...))
 	if _, ok := inv.groupIndex[name]; ok {
 		hint = "did you mean the group @" + name + "?"
-	} else if hint == "" && len(inv.members) == 1 {
-		hint = "the inventory has only localhost: gateway doctor says which file it is to be"
 	}
-	return unknownHost(name, hint)
+	return unknownHost(name, cmp.Or(hint, inv.list()))
+}
+
+// list is the hint for a word that nothing is near to.
+func (inv *Inventory) list() string {
+	if len(inv.members) == 1 {
+		return "the inventory has only localhost: gateway doctor says which file it is to be"
+	}
+	return hintList
 }
 
 func unknownHost(name, hint string) *Error {

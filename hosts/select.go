@@ -56,7 +56,7 @@ func (inv *Inventory) Select(s Selector, with Lookup) ([]Host, error) {
 		}
 	}
 	if len(chosen) == 0 {
-		return nil, emptySelector(hintList, "selector %s matches no host", brief(s.String()))
+		return nil, emptySelector(inv.list(), "selector %s matches no host", brief(s.String()))
 	}
 	var hosts []Host
 	for _, i := range slices.Sorted(maps.Keys(chosen)) {
@@ -117,12 +117,12 @@ func (p *picker) find(t term) ([]int, error) {
 		hint = DidYouMean(t.text, "tag:", p.inv.Tags())
 	}
 	if len(found) == 0 {
-		return nil, emptySelector(cmp.Or(hint, hintList), "%s matches no host", t.pattern())
+		return nil, emptySelector(cmp.Or(hint, p.inv.list()), "%s matches no host", t.pattern())
 	}
 	return found, nil
 }
 
-// hintList is for a pattern without a near name.
+// hintList is what [Inventory.list] says of an inventory that has hosts.
 const hintList = "gateway hosts list shows what there is"
 
 func (p *picker) suggestGroup(name string) string {
@@ -135,7 +135,7 @@ func (p *picker) suggestGroup(name string) string {
 	if slices.Contains(p.inv.Tags(), name) {
 		return "did you mean tag:" + name + "?"
 	}
-	return cmp.Or(DidYouMean(name, "@", p.inv.Groups()), hintList)
+	return cmp.Or(DidYouMean(name, "@", p.inv.Groups()), p.inv.list())
 }
 
 // matching returns the hosts but localhost for which match holds.
@@ -163,7 +163,7 @@ func (p *picker) glob(t term) ([]int, error) {
 		if phrase.Match(t.text, localhost) {
 			hint = "patterns do not match localhost: name it"
 		}
-		return nil, emptySelector(cmp.Or(hint, hintList), "pattern %s matches no host", brief(t.text))
+		return nil, emptySelector(cmp.Or(hint, p.inv.list()), "pattern %s matches no host", brief(t.text))
 	}
 	return found, nil
 }

@@ -200,3 +200,17 @@ func TestSelectHints(t *testing.T) {
 		}
 	}
 }
+
+// Where there is nothing to list, the list is no help.
+func TestSelectWithoutInventory(t *testing.T) {
+	for _, selector := range []string{"all", "web*", "@web", "tag:eu", "web1"} {
+		s, err := hosts.ParseSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = hosts.New().Select(s, hosts.Lookup{})
+		if e, ok := errors.AsType[*hosts.Error](err); !ok || !strings.HasPrefix(e.Hint, "the inventory has only localhost: ") {
+			t.Errorf("Select(%q) = %v, want the hint that there is no inventory", selector, err)
+		}
+	}
+}
