@@ -27,7 +27,8 @@ const maxSecret = 64 << 10
 
 // Secret resolves a reference: env:NAME, file:PATH or cmd:COMMAND. A file is a
 // regular one, or what the process has open (/dev/fd/N). One newline at the end
-// is taken off. No error ever holds the secret, nor what a command wrote beside
+// is taken off. An empty one is an error: as a password it would be refused, and
+// counted. No error ever holds the secret, nor what a command wrote beside
 // it.
 func Secret(ctx context.Context, reference string) (string, error) {
 	kind, rest, err := hosts.ParseReference(reference)
@@ -35,6 +36,7 @@ func Secret(ctx context.Context, reference string) (string, error) {
 		return "", err
 	}
 	var value []byte
+	shown := reference
 	switch kind {
 	case "env":
 		text, ok := os.LookupEnv(rest)
@@ -51,14 +53,19 @@ func Secret(ctx context.Context, reference string) (string, error) {
 			return "", unreadable(reference, phrase.WithoutPath(err).Error(), hint)
 		}
 	case "cmd":
+		shown = "cmd:…"
 		if value, err = secretFromCommand(ctx, rest); err != nil {
-			return "", unreadable("cmd:…", err.Error(), hintReference)
+			return "", unreadable(shown, err.Error(), hintReference)
 		}
 	}
 	if len(value) > maxSecret {
 		return "", unreadable(kind+":…", "longer than 64 KiB", hintReference)
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r"), nil
+	secret := strings.TrimSuffix(strings.TrimSuffix(string(value), "\n"), "\r")
+	if secret == "" { // a job that was not given it has an empty variable
+		return "", unreadable(shown, "it is empty", hintReference)
+	}
+	return secret, nil
 }
 
 // secretFromFile reads no more than shows that it is too long, and waits no

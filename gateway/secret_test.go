@@ -69,6 +69,16 @@ func TestSecretFile(t *testing.T) {
 	}
 }
 
+// An empty variable is what a job has that was given no secret.
+func TestSecretIsEmpty(t *testing.T) {
+	t.Setenv("GATEWAY_TEST_EMPTY", "")
+	for reference, shown := range map[string]string{"env:GATEWAY_TEST_EMPTY": "env:GATEWAY_TEST_EMPTY", "cmd:echo": "cmd:…"} {
+		if got, err := gateway.Secret(t.Context(), reference); gateway.Code(err) != "secret.unreadable" || err.Error() != "gateway: secret "+shown+": it is empty" {
+			t.Errorf("Secret(%q) = %q, %v, want an error that it is empty", reference, got, err)
+		}
+	}
+}
+
 // Who writes into a pipe may never end; the caller's patience does.
 func TestSecretOfAnOpenPipe(t *testing.T) {
 	from, to, err := os.Pipe()
