@@ -729,6 +729,13 @@ func TestTransferIntoItselfByAnotherName(t *testing.T) {
 					t.Fatalf("%s to %s: %+v", what, into, r)
 				}
 			}
+			if what == "back" {
+				c.To, c.Into = &transfer.Local{Dir: dir}, "d/new" // where this machine's relative paths begin
+				if r := run(t, c); codes(r) != "file.failed" {
+					t.Fatalf("%s to d/new: %+v", what, r)
+				}
+				c.To = local
+			}
 			c.Into = dir // the directory onto itself
 			if r := run(t, c); codes(r) != "file.failed" {
 				t.Errorf("%s onto itself: %+v", what, r)

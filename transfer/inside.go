@@ -32,8 +32,8 @@ func (r *run) insideUnderAnotherName(ctx context.Context, t task) error {
 	if !t.info.Mode.IsDir() || r.DryRun {
 		return nil
 	}
-	from := path.Clean(t.from)
-	for dir := path.Clean(t.to); within(dir, from); dir = path.Dir(dir) {
+	from := path.Clean(rooted(ctx, r.From, t.from))
+	for dir := path.Clean(rooted(ctx, r.To, t.to)); within(dir, from); dir = path.Dir(dir) {
 		part, err := r.probe(ctx, Join(dir, base(t.from)))
 		switch {
 		case err != nil && dir == from: // as "/" and ".", it may be its own parent
@@ -72,13 +72,22 @@ func within(name, dir string) bool {
 // leads returns where a path of a machine leads behind its symlinks, as far as
 // that can be looked at.
 func leads(ctx context.Context, m Machine, name string) string {
-	if !path.IsAbs(name) {
-		home, err := m.Home(ctx)
-		if err != nil {
-			return path.Clean(name)
-		}
-		name = home + "/" + name
+	if name = rooted(ctx, m, name); !path.IsAbs(name) {
+		return path.Clean(name)
 	}
 	real, _ := Resolve(ctx, m, name, true) // the rest of the path is as it was written
 	return real.Path
+}
+
+// rooted returns a path of a machine from its root on, if the machine says where a
+// relative one begins.
+func rooted(ctx context.Context, m Machine, name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	home, err := m.Home(ctx)
+	if err != nil {
+		return name
+	}
+	return home + "/" + name
 }
