@@ -34,7 +34,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.settledLocked(ctx); err != nil {
+	if err := s.awaitEndLocked(ctx); err != nil {
 		return nil, nil, err
 	}
 	if err := s.freeLocked(r.Attachment); err != nil {

@@ -62,15 +62,15 @@ func (s *live) endsWith(engine *session.Session) (ends, closed bool) {
 	return true, closed
 }
 
-// settledLocked waits until it is known how the session ended, if a command has ended its
+// awaitEndLocked waits until it is known how the session ended, if a command has ended its
 // shell. The session is locked.
-func (s *live) settledLocked(ctx context.Context) error {
+func (s *live) awaitEndLocked(ctx context.Context) error {
 	return s.until(ctx, func() bool { return !s.ending })
 }
 
-// settle waits for the sessions whose shell a command has just ended: who has been told
+// awaitEnds waits for the sessions whose shell a command has just ended: who has been told
 // so finds none of them idle.
-func (d *Daemon) settle(ctx context.Context) {
+func (d *Daemon) awaitEnds(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is slow to end holds up nobody
 	defer cancel()
 	d.mu.Lock()
@@ -78,7 +78,7 @@ func (d *Daemon) settle(ctx context.Context) {
 	d.mu.Unlock()
 	for _, s := range open {
 		s.mu.Lock()
-		_ = s.settledLocked(ctx)
+		_ = s.awaitEndLocked(ctx)
 		s.mu.Unlock()
 	}
 }

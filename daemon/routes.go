@@ -173,7 +173,7 @@ func (d *Daemon) listSessions(q *request) error {
 	if err := d.known(); err != nil {
 		return err
 	}
-	d.settle(q.context())
+	d.awaitEnds(q.context())
 	return q.reply(d.list(q.scope, q.r.URL.Query().Get("all") != ""))
 }
 
