@@ -80,7 +80,7 @@ func (o *output) Write(b []byte) (int, error) {
 		if o.broken == nil {
 			o.broken = err
 		}
-		o.cancel(err)
+		o.cancel(&transport.Error{Code: "cmd.interrupted", Message: err.Error(), Err: err}) // as by a signal
 	}
 	return n, err
 }
