@@ -318,7 +318,7 @@ func TestAgentFileInput(t *testing.T) {
 	a, _ := h.stdio(t, eras[0], "--hosts", "web1,new")
 	a.refused("inventory.unknown_host", "", "file", args{"host": "db1", "op": "list", "path": "/"})
 	a.refused("inventory.unknown_host", "", "file", args{"host": "localhost", "op": "list", "path": "/"})
-	a.refused("hostkey.unknown", "", "file", args{"host": "new", "op": "list", "path": "/"})
+	a.refused("hostkey.unknown", "ask a person: compare", "file", args{"host": "new", "op": "list", "path": "/"})
 	for _, c := range []struct {
 		words string
 		more  args

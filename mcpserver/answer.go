@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -75,7 +76,16 @@ func newError(err error) *jsonError {
 	if err == nil {
 		return nil
 	}
-	return &jsonError{Code: gateway.Code(err), Message: plain(err.Error()), Hint: plain(gateway.Hint(err))}
+	return &jsonError{Code: gateway.Code(err), Message: plain(err.Error()), Hint: plain(advice(gateway.Hint(err)))}
+}
+
+// advice is a hint for an agent. What it says to do with the command line is for a
+// person to decide: to trust a host's key, or to end the daemon.
+func advice(hint string) string {
+	if strings.Contains(hint, "gateway ") && !strings.Contains(hint, "person") {
+		return "ask a person: " + hint
+	}
+	return hint
 }
 
 // A busyError is an error with the answer of the command that is in the way.
