@@ -22,7 +22,11 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := s.awaitTyped(ctx); err != nil {
 		return nil, err
 	}
-	if command.TTY && s.tty == "" {
+	switch {
+	case !command.TTY || s.tty != "":
+	case s.config.NoTerminal:
+		return nil, failure(codePTYRefused, nil, "open one with a terminal, or run the command without", "the session was opened without a terminal")
+	default:
 		return nil, failure(codePTYRefused, nil, "run the command without a terminal", "the account gets no terminal")
 	}
 	joins, before := s.joins(command), s.keeper
