@@ -57,7 +57,7 @@ which sends "Host: localhost": a request to this machine by another name is
 refused. An address without a host is this machine only.`,
 		Example: `  gateway mcp
   gateway mcp --hosts '@staging,!db1'
-  gateway mcp --http :8765 --token env:GATEWAY_MCP_TOKEN
+  gateway mcp --http :8765 --token env:MCP_TOKEN
   gateway mcp install claude`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -145,13 +145,14 @@ func (l *loader) file(file File) error {
 // Prefix is what the names of all variables start with.
 const Prefix = "GATEWAY_"
 
-// environment adds the variables. One that is empty counts as not set.
+// environment adds the variables. One that is empty counts as not set, and the
+// session's id is in every session that gateway itself may run in.
 func (l *loader) environment() error {
 	var failed error
 	transform := func(name, text string) (string, any) {
 		k, known := keys[strings.ToLower(strings.TrimPrefix(name, Prefix))]
 		switch {
-		case name == Prefix+"CONFIG" || known && text == "":
+		case name == Prefix+"CONFIG" || name == Prefix+"SESSION" || known && text == "":
 			return "", nil
 		case !known || name != k.variable():
 			l.ignored = append(l.ignored, name)

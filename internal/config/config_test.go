@@ -189,7 +189,7 @@ func TestEmptyFile(t *testing.T) {
 }
 
 func TestIgnoredVariables(t *testing.T) {
-	c := must(newPlace(t).load([]string{"GATEWAY_SERVICE_HOST=10.0.0.1", "GATEWAY_output=json", "GATEWAY_CONFIG=", "GATEWAY_=", "OTHER=1"}))
+	c := must(newPlace(t).load([]string{"GATEWAY_SERVICE_HOST=10.0.0.1", "GATEWAY_output=json", "GATEWAY_CONFIG=", "GATEWAY_=", "GATEWAY_SESSION=s-d3kv440gy7", "OTHER=1"}))
 	want := []string{"GATEWAY_", "GATEWAY_SERVICE_HOST", "GATEWAY_output"}
 	if got := c.Ignored(); !reflect.DeepEqual(got, want) || c.Output != "text" {
 		t.Errorf("Ignored = %q with output %s, want %q with text", got, c.Output, want)
