@@ -151,10 +151,11 @@ func (r nameRange) spell(prefix string, at int, yield func(string) bool) bool {
 	return true
 }
 
-// brief quotes what a person wrote for an error message.
+// brief quotes what a person wrote for an error message, where it would not be seen
+// as it is.
 func brief(s string) string {
 	s = phrase.Brief(s, 60)
-	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
+	if quoted := strconv.Quote(s); s == "" || quoted != `"`+s+`"` {
 		return quoted
 	}
 	return s

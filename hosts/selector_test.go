@@ -47,7 +47,7 @@ func TestParseSelector(t *testing.T) {
 
 func TestParseSelectorErrors(t *testing.T) {
 	tests := []struct{ text, want, hint string }{
-		{"", `empty term in selector`, "quote"},
+		{"", `empty term in selector ""`, "quote"},
 		{"@staging,", `empty term in selector @staging,`, "quote"},
 		{"a,,b", `empty term in selector a,,b`, "quote"},
 		{"a,!", "nothing after !", "quote"},
@@ -58,9 +58,9 @@ func TestParseSelectorErrors(t *testing.T) {
 		{"me@web1", "me@web1 is not a host name", "--user"},
 		{"web1:22", "web1:22 is not a host, a pattern or a tag", "colon"},
 		{"@", "@ is not a group's name", ""},
-		{"tag:", " is not a tag", ""},
-		{"run:", " is not the id of a run", ""},
-		{"run:last/", " is not an outcome", "failed"},
+		{"tag:", `"" is not a tag`, ""},
+		{"run:", `"" is not the id of a run`, ""},
+		{"run:last/", `"" is not an outcome`, "failed"},
 		{"run:last/faild", "faild is not an outcome", "did you mean failed?"},
 		{"web[1-", "web[1-: a [ without ]", ""},
 		{"web]", "web]: a ] without [", ""},
