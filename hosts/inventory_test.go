@@ -93,7 +93,7 @@ groups:
   super:  {groups: [sub], user: super}
 hosts:
   a: {shell: own, env: {Z: own}, tags: [own]}
-  b: {login: false}
+  b: {login: false, shell: busybox ash}
   c: {jump: [], sudo: {user: root}}
   d: {proxy_command: "nc %h %p"}
   e: {transport: local}
@@ -112,8 +112,8 @@ defaults: {user: defaults, login: true, jump: x.example.com, sudo: {user: app, f
 		t.Errorf("a.Tags = %v, want %v", a.Tags, want)
 	}
 	b := host(t, inv, "b")
-	if b.User != "sub" || b.Login || b.Origin("login") != "hosts.yaml:11" {
-		t.Errorf("b = user %s, login %v (%s)", b.User, b.Login, b.Origin("login"))
+	if b.User != "sub" || b.Shell != "busybox ash" || b.Login || b.Origin("login") != "hosts.yaml:11" {
+		t.Errorf("b = user %s, shell %s, login %v (%s)", b.User, b.Shell, b.Login, b.Origin("login"))
 	}
 	c := host(t, inv, "c")
 	if len(c.Jump) != 0 || c.Sudo.User != "root" || !slices.Equal(c.Sudo.Flags, []string{"-H", "-n"}) {

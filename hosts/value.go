@@ -230,11 +230,12 @@ func (r *reader) fingerprint(n *yaml.Node) (string, bool) {
 	return s, true
 }
 
-// shell reads a program: a path or a name to be found in PATH.
+// shell reads a program: a path or a name to be found in PATH. It may be one of
+// several in one, as in "busybox ash".
 func (r *reader) shell(n *yaml.Node) (string, bool) {
 	s, ok := r.text(n)
-	if ok && (strings.ContainsAny(s, " \t'\"$`\\;&|<>(){}*?") || s[0] == '-' || strings.Contains(s, "/") && s[0] != '/') {
-		return "", r.fail(n, "a name or an absolute path, without arguments", "%s is not a shell", brief(s))
+	if ok && (strings.ContainsAny(s, "\t'\"$`\\;&|<>(){}*?") || s[0] == '-' || strings.Contains(s, "/") && s[0] != '/') {
+		return "", r.fail(n, "a name or an absolute path, without options", "%s is not a shell", brief(s))
 	}
 	return s, ok
 }
