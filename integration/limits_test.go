@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -69,12 +68,8 @@ func status(t *testing.T, pid int, name string) int {
 
 // written returns how many bytes the programs that have the tag have written.
 func written(tag string) (bytes int64, programs int) {
-	for _, file := range sshdtest.ProcFiles("environ") {
-		env, err := os.ReadFile(file)
-		if err != nil || !slices.Contains(strings.Split(string(env), "\x00"), tag) {
-			continue
-		}
-		text, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "io"))
+	for _, dir := range sshdtest.WithEnv(tag) {
+		text, _ := os.ReadFile(filepath.Join(dir, "io"))
 		for line := range strings.Lines(string(text)) {
 			if n, ok := strings.CutPrefix(line, "wchar: "); ok {
 				count, _ := strconv.ParseInt(strings.TrimSpace(n), 10, 64)

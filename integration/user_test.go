@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,16 +162,7 @@ func tag(t *testing.T) string {
 }
 
 // tagged counts the processes that have the tag.
-func tagged(tag string) int { return len(withTag(tag)) }
-
-// withTag finds them, by their directory in /proc.
-func withTag(tag string) []string {
-	files := sshdtest.ProcFiles("environ")
-	return slices.DeleteFunc(files, func(file string) bool {
-		env, err := os.ReadFile(file)
-		return err != nil || !slices.Contains(strings.Split(string(env), "\x00"), tag)
-	})
-}
+func tagged(tag string) int { return len(sshdtest.WithEnv(tag)) }
 
 // gone waits until no process has the tag. Between two processes of a loop there
 // may be none, so what a tag is for has to last.
@@ -181,8 +171,8 @@ func gone(t *testing.T, tag string) {
 	for deadline := time.Now().Add(5 * time.Second); tagged(tag) > 0; <-time.After(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Errorf("%d processes of the command are left after five seconds", tagged(tag))
-			for _, file := range withTag(tag) {
-				t.Log(describe(filepath.Dir(file)))
+			for _, dir := range sshdtest.WithEnv(tag) {
+				t.Log(describe(dir))
 			}
 			return
 		}

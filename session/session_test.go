@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -83,12 +82,9 @@ func openIn(t *testing.T, config session.Config) (s *session.Session, runtime st
 
 // processes returns the pids of what carries the session's name.
 func processes(id string) []string {
-	files := sshdtest.ProcFiles("environ")
-	var pids []string
-	for _, file := range files {
-		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte("GATEWAY_SESSION="+id)) {
-			pids = append(pids, filepath.Base(filepath.Dir(file)))
-		}
+	pids := sshdtest.WithEnv("GATEWAY_SESSION=" + id)
+	for i, dir := range pids {
+		pids[i] = filepath.Base(dir)
 	}
 	return pids
 }

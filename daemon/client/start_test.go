@@ -106,12 +106,9 @@ func newDir(t *testing.T) string {
 
 // marked lists the processes of a test.
 func marked(dir string) (pids []int) {
-	for _, file := range sshdtest.ProcFiles("environ") {
-		env, _ := os.ReadFile(file)
-		if slices.Contains(strings.Split(string(env), "\x00"), mark+"="+dir) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-			pids = append(pids, pid)
-		}
+	for _, proc := range sshdtest.WithEnv(mark + "=" + dir) {
+		pid, _ := strconv.Atoi(filepath.Base(proc))
+		pids = append(pids, pid)
 	}
 	return pids
 }

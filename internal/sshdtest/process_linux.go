@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 )
 
@@ -21,27 +20,29 @@ func descendants(pid, port int) []int {
 	mark := fmt.Appendf(nil, " 127.0.0.1 %d\x00", port)
 	parent := map[int]int{}
 	marked := map[int]bool{}
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range dirs {
+	for _, dir := range procDirs() {
 		p, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
 			continue
 		}
-		stat, err := os.ReadFile(filepath.Join(dir, "stat"))
-		if err != nil {
+		lives := false
+		readProc(dir+"/stat", func(stat []byte) {
+			// proc_pid_stat(5): the name in parentheses may hold anything; state and ppid follow it.
+			after := stat[bytes.LastIndexByte(stat, ')')+1:]
+			fields := bytes.Fields(after[:min(len(after), len(" S 4194304 "))])
+			if lives = len(fields) >= 2 && fields[0][0] != 'Z' && fields[0][0] != 'X'; lives {
+				parent[p], _ = strconv.Atoi(string(fields[1]))
+			}
+		})
+		if !lives {
 			continue
 		}
-		// proc_pid_stat(5): the name in parentheses may hold anything; state and ppid follow it.
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) < 2 || fields[0] == "Z" || fields[0] == "X" {
-			continue
-		}
-		parent[p], _ = strconv.Atoi(fields[1])
-		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
-		if i := bytes.Index(env, []byte("SSH_CONNECTION=127.0.0.1 ")); i >= 0 {
-			end := bytes.IndexByte(env[i:], 0)
-			marked[p] = end >= 0 && bytes.HasSuffix(env[i:i+end+1], mark)
-		}
+		readProc(dir+"/environ", func(env []byte) {
+			if i := bytes.Index(env, []byte("SSH_CONNECTION=127.0.0.1 ")); i >= 0 {
+				end := bytes.IndexByte(env[i:], 0)
+				marked[p] = end >= 0 && bytes.HasSuffix(env[i:i+end+1], mark)
+			}
+		})
 	}
 	found := below(pid, parent)
 	for p, yes := range marked {
