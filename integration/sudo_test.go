@@ -220,8 +220,8 @@ func TestSudoWithoutATerminal(t *testing.T) {
 // it ends, and says so.
 func TestSudoKeeperIsKilled(t *testing.T) {
 	t.Parallel()
-	const find = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
-		[ "$(readlink $p/fd/4 2>&1)" = "$e" ] && case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && read k <"${d%/r}/p";; esac
+	const find = `e=$(readlink /proc/self/fd/2); for p in $(ls -l /proc/[0-9]*/fd/4 2>/dev/null | grep -F -e "-> $e" | grep -o '/proc/[0-9]*'); do
+		case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && read k <"${d%/r}/p";; esac
 	done; `
 	for name, kill := range map[string]string{"the relay": "kill -9 $r", "the keeper": "kill -9 $k"} {
 		t.Run(name, func(t *testing.T) {

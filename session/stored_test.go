@@ -51,8 +51,8 @@ func TestDirectoryOfTheSessionIsEmptied(t *testing.T) {
 
 // keeperOf is a command that finds the process on the other side of its
 // stderr.
-const keeperOf = `e=$(readlink /proc/self/fd/2); for p in /proc/[0-9]*; do
-	[ "$(readlink $p/fd/4 2>&1)" = "$e" ] && [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && cat "${d%/r}/p" && break
+const keeperOf = `e=$(readlink /proc/self/fd/2); for p in $(ls -l /proc/[0-9]*/fd/4 2>/dev/null | grep -F -e "-> $e" | grep -o '/proc/[0-9]*'); do
+	[ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && cat "${d%/r}/p" && break
 done`
 
 func TestKeeperIsKilled(t *testing.T) {
