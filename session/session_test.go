@@ -273,7 +273,11 @@ func TestUnsetIsTakenOver(t *testing.T) {
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		for _, size := range []int{500, 899, 900, 901, 3000, 4095, 4096, 20_000, 200_000, 1 << 20} {
+		sizes := []int{500, 899, 900, 901, 3000, 4095, 4096, 20_000, 200_000}
+		if filepath.Base(s.Shell()) == "bash" { // as much to the engine in any shell
+			sizes = append(sizes, 1<<20)
+		}
+		for _, size := range sizes {
 			word := strings.Repeat("x", size)
 			r := run(t, s, "v='"+word+"'; echo ${#v}; A=1; cd /tmp; # comment")
 			want(t, r, 0, fmt.Sprintln(size), "")
