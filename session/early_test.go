@@ -45,7 +45,7 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 				t.Run(shell, func(t *testing.T) {
 					t.Parallel()
 					s := open(t, session.Config{Shell: shell, NoTerminal: test.plain})
-					for i := range 5 {
+					for i := range 2 {
 						var refused error
 						begun := time.Now()
 						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

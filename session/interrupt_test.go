@@ -435,7 +435,7 @@ func TestInterruptMissesNoChild(t *testing.T) {
 	for _, level := range []session.Level{session.Term, session.Kill, deadline} {
 		t.Run(string(level), func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
-				for range 3 {
+				for range 2 {
 					var up atomic.Int64
 					after := rand.Int64N(20)
 					want, timeout := session.Interrupted, 10*time.Second
