@@ -243,11 +243,11 @@ func TestSessionsAtOnce(t *testing.T) {
 		connections int // at most; 0: one per session
 		connect     func() (transport.Transport, error)
 	}{
-		{"this machine", 200, 1, func() (transport.Transport, error) {
+		{"this machine", long(50, 200), 1, func() (transport.Transport, error) {
 			return local.New(local.Config{Env: []string{"XDG_RUNTIME_DIR=" + dir}}), nil
 		}},
-		{"a connection each", 100, 0, remote},
-		{"shared connections", 100, 30, remote},
+		{"a connection each", long(40, 100), 0, remote},
+		{"shared connections", long(40, 100), long(12, 30), remote},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before, begun := link.Conns(), time.Now()
