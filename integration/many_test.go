@@ -27,7 +27,9 @@ type crowd struct {
 
 const (
 	crowdSize = 100
-	sound     = "web[001-009,011-019,021-029,031-039,041-049,051-059,061-069,071-100]"
+	// some are the seven and twenty-three others, where not all are needed: those that are.
+	some  = "web*0,web*1,web*2"
+	sound = "web[001-002,011-012,021-022,031-032,041-042,051-052,061-062,071-072,080-082,090-092,100]"
 	// What goes wrong, and where.
 	mishaps = `case $RIGGED in exit) exit 3;; slow) sleep 60;; kill) kill -9 $$;; cut) touch $MARKER; sleep 60;; esac; echo same`
 )
@@ -109,10 +111,20 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
+// someNames are the names of some.
+func someNames() (names []string) {
+	for i := 1; i <= crowdSize; i++ {
+		if i%10 <= 2 {
+			names = append(names, fmt.Sprintf("web%03d", i))
+		}
+	}
+	return names
+}
+
 // run runs the mishaps as a command.
-func (c *crowd) run(t *testing.T, args ...string) outcome {
+func (c *crowd) run(t *testing.T, hosts string, args ...string) outcome {
 	t.Helper()
-	return c.call(t, append(append([]string{"exec", "web*", "--timeout", "5s"}, args...), "--", mishaps)...)
+	return c.call(t, append(append([]string{"exec", hosts, "--timeout", "5s"}, args...), "--", mishaps)...)
 }
 
 // call calls gateway, and cuts the link of the host that has said that it runs.
@@ -144,12 +156,12 @@ func (c *crowd) call(t *testing.T, args ...string) outcome {
 	return o
 }
 
-// A hundred hosts, seven of which fail in seven ways: every view says so, and
-// just so.
+// A hundred hosts, or thirty, seven of which fail in seven ways: every view says
+// so, and just so.
 func TestCrowd(t *testing.T) {
 	c := newCrowd(t)
 	t.Run("live", func(t *testing.T) {
-		o := c.run(t)
+		o := c.run(t, "web*")
 		lines := strings.Split(strings.TrimSuffix(o.stdout, "\n"), "\n")
 		slices.Sort(lines)
 		var want []string
@@ -176,8 +188,8 @@ func TestCrowd(t *testing.T) {
 	})
 	t.Run("selector", func(t *testing.T) { c.selectsRigged(t) })
 	t.Run("gather", func(t *testing.T) {
-		o := c.run(t, "-b", "-q")
-		if o.status != 5 || !strings.HasPrefix(o.stdout, "=== "+sound+" (93): exit status 0\nsame\n=== ") || strings.Count(o.stdout, "\n=== ") != len(rigged) {
+		o := c.run(t, some, "-b", "-q")
+		if o.status != 5 || !strings.HasPrefix(o.stdout, "=== "+sound+" (23): exit status 0\nsame\n=== ") || strings.Count(o.stdout, "\n=== ") != len(rigged) {
 			t.Errorf("status %d:\n%s", o.status, o.stdout)
 		}
 		for _, r := range rigged {
@@ -187,18 +199,18 @@ func TestCrowd(t *testing.T) {
 		}
 	})
 	t.Run("json", func(t *testing.T) {
-		o := c.run(t, "-o", "json")
+		o := c.run(t, some, "-o", "json")
 		var results []struct {
 			Host, Verdict, Stdout string
 			ExitCode              *int `json:"exit_code"`
 			Error                 *struct{ Code string }
 		}
-		if err := json.Unmarshal([]byte(o.stdout), &results); err != nil || len(results) != crowdSize || o.status != 5 {
+		if err := json.Unmarshal([]byte(o.stdout), &results); err != nil || len(results) != len(someNames()) || o.status != 5 {
 			t.Fatalf("status %d, %v, %d results", o.status, err, len(results))
 		}
 		seven := rigged
 		for i, r := range results {
-			if want := fmt.Sprintf("web%03d", i+1); r.Host != want {
+			if want := someNames()[i]; r.Host != want {
 				t.Fatalf("%s in the place of %s", r.Host, want)
 			}
 			if len(seven) == 0 || r.Host != seven[0].host {
