@@ -56,6 +56,16 @@ func machines(t testing.TB, runtime string) []machine {
 	}
 }
 
+// telling returns the shells that tell something on this machine beside the others: all,
+// with a terminal and without one, and where only the way to it is another one, the first.
+// The conformance cases have all pairs.
+func (m machine) telling(shells []string) []string {
+	if m.name == "openssh" || !m.tty {
+		return shells
+	}
+	return shells[:1]
+}
+
 // dial connects to a test server, or to a proxy in front of it.
 func dial(t testing.TB, server *sshdtest.Server, port int) transport.Transport {
 	t.Helper()

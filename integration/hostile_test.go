@@ -60,7 +60,7 @@ const (
 // writes is lost.
 func TestForgedMarks(t *testing.T) {
 	for _, machine := range machines(t, t.TempDir()) {
-		for _, shell := range allShells {
+		for _, shell := range machine.telling(allShells) {
 			t.Run(machine.name+"/"+shell, func(t *testing.T) { forges(t, machine.open(t), shell) })
 		}
 	}

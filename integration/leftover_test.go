@@ -62,12 +62,15 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 func TestNextSessionEndsWhatASilentLinkLeft(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	for _, f := range farMachines(t) {
-		for _, text := range []string{
+		for i, text := range []string{
 			"sleep 1000",
 			"trap : HUP; while :; do sleep 1000; done", // the shell does not listen
 			"seq 1 1000000000",                         // the keeper's pipe is full
 			"# " + strings.Repeat("x", 1<<20) + "\nsleep 1000",
 		} {
+			if i > 0 && f.name == "dropbear" { // what it runs is openssh's
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%.20q", f.name, text), func(t *testing.T) { f.clearsUp(t, text) })
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"gateway/transport"
 )
 
-// table is run on every shell of every machine, with the same outcome on all.
+// table is run on the shells of every machine, with the same outcome on all.
 var table = []struct {
 	name           string
 	command        session.Command
@@ -57,7 +57,7 @@ func TestSameOutcomeEverywhere(t *testing.T) {
 	for _, machine := range machines(t, runtime) {
 		t.Run(machine.name, func(t *testing.T) {
 			tr := machine.open(t)
-			sameOutcome(t, tr, shells, machine.tty)
+			sameOutcome(t, tr, machine.telling(shells), machine.tty)
 		})
 	}
 	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
