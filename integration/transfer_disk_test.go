@@ -75,7 +75,7 @@ func TestTransferHole(t *testing.T) {
 func TestTransferWrittenEarly(t *testing.T) {
 	var log string
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp " + logging(t, &log)}})
-	path, there := largeFile(t, 128<<20), t.TempDir()
+	path, there := largeFile(t, 80<<20), t.TempDir()
 	for range 5 { // a busy machine may take the server for one that is far away
 		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{path}, Into: there})
 		sameFiles(t, path, there+"/large")
