@@ -66,7 +66,9 @@ func (s Spec) chmod(machine string, file partFile, perm fs.FileMode) (fs.FileMod
 // kept is the error of a file that can't get other permissions than it has: none where
 // these are as good. A disk such as FAT has the same ones for all files.
 func (s Spec) kept(machine string, has fs.FileMode, err error) error {
-	fine := has&^s.Perm&0o066 == 0 && s.Perm&^has&0o100 == 0 // nobody else reads it or writes to it, and it can be run
+	// Nobody else reads it who should not, and it can be run. Who may write to it is the
+	// disk's matter, which says so of all files: those of Windows are 0777 in WSL.
+	fine := has&^s.Perm&0o044 == 0 && s.Perm&^has&0o100 == 0
 	if s.Final != nil {
 		fine = has == *s.Final
 	}

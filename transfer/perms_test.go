@@ -51,3 +51,31 @@ func TestPermissions(t *testing.T) {
 		}
 	}
 }
+
+// TestKeptPermissions: what a file may have where a disk gives it no other ones.
+func TestKeptPermissions(t *testing.T) {
+	for _, test := range []struct {
+		perm, final, has fs.FileMode
+		fine             bool
+	}{
+		{perm: 0o644, has: 0o644, fine: true},
+		{perm: 0o664, has: 0o644, fine: true},
+		{perm: 0o600, has: 0o644},
+		{perm: 0o640, has: 0o644},
+		{perm: 0o755, has: 0o644},
+		{perm: 0o644, has: 0o777, fine: true}, // as all of Windows in WSL
+		{perm: 0o755, has: 0o777, fine: true},
+		{perm: 0o600, has: 0o777},
+		{perm: 0o640, has: 0o770, fine: true},
+		{perm: 0o600, final: 0o644, has: 0o644, fine: true},
+		{perm: 0o644, final: 0o644, has: 0o777},
+	} {
+		s := Spec{Path: "/f", Perm: test.perm}
+		if test.final != 0 {
+			s.Final = &test.final
+		}
+		if err := s.kept("m", test.has, fs.ErrPermission); err == nil != test.fine {
+			t.Errorf("%03o, exactly %03o, in place of which it has %03o: %v", test.perm, test.final, test.has, err)
+		}
+	}
+}

@@ -32,8 +32,8 @@ func fixedHere(f *os.File) (fs.FileInfo, error) {
 }
 
 // TestFixedPermissions: where a file can't have other permissions than it has, it is copied
-// if they do: if nobody else reads or writes it who should not, and it can be run if it
-// should; or if it is to have just these, as what it replaces has.
+// if they do: if nobody else reads it who should not, and it can be run if it should; or if
+// it is to have just these, as what it replaces has.
 func TestFixedPermissions(t *testing.T) {
 	withoutPosixRename(t)
 	memory := sftp.InMemHandler()
