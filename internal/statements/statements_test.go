@@ -131,7 +131,7 @@ func TestSplitDeep(t *testing.T) {
 		fill("a|"), fill("a&&"), fill("a;"), fill("a&"), "((" + fill("-")[2:], "((" + fill("a=")[2:], "((" + fill("a?")[2:], "((" + fill("a**")[3:], "[[" + fill(" a &&")[5:],
 		fill("<<a "), fill("a\\\n"), fill("$$"), fill("a=b "), fill("'"), fill(`"`), fill("\\"),
 	} {
-		for _, shell := range []string{"bash", "dash", "zsh", "mksh"} {
+		for _, shell := range []string{"bash", "zsh"} { // what others have, bash has
 			_, _ = Split(text, shell) // any answer will do
 		}
 	}
