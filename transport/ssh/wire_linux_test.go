@@ -92,6 +92,9 @@ func TestPacketInOneSegment(t *testing.T) {
 			go gossh.DiscardRequests(answers)
 			defer time.AfterFunc(time.Minute, func() { mux.Close() }).Stop() // a packet that waits is never answered
 			for size := 3900; size < 8400; size++ {
+				if size == 4300 {
+					size = 8000 // buffers are of 4096, and paddings of 16 bytes
+				}
 				said := bytes.Repeat([]byte{byte(size)}, size)
 				before := segments(t, under.(*net.TCPConn))
 				if _, err := channel.Write(said); err != nil {
