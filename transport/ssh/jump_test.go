@@ -233,7 +233,7 @@ func TestJumpCancelled(t *testing.T) {
 // while ten are at its door. All get in, and nobody logs in twice.
 func TestManyBehindOneBastion(t *testing.T) {
 	t.Parallel()
-	const hosts = 500
+	const hosts = 300
 	bastion := sshdtest.Start(t, sshdtest.Options{})
 	s := sshdtest.Start(t, sshdtest.Options{Addresses: 16, Config: []string{"MaxStartups 10:30:100"}})
 	var dialling sync.WaitGroup
