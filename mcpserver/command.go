@@ -32,12 +32,21 @@ func (c *call) dial(host string, o api.Open) (api.Session, error) {
 	defer c.progress("", openTime)()
 	s, err := c.daemon.OpenHost(ctx, c.config.Gateway, h.Name, "", o)
 	if errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil {
-		return s, &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no session after %v", h.Name, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
+		return s, c.unopened(h.Name, err)
 	}
 	if gateway.Code(err) == "session.limit" && strings.Contains(gateway.Hint(err), "gateway ") { // that is the command line's
 		return s, &transport.Error{Code: "session.limit", Message: err.Error(), Hint: "close some with sessions; what others have open is theirs, or a person's to close", Err: err}
 	}
 	return s, err
+}
+
+// unopened says why no session was opened in time. Where the daemon does not even greet,
+// that is no machine's doing.
+func (c *call) unopened(host string, err error) error {
+	if _, stuck := c.daemon.Hello(c.ctx); stuck != nil {
+		return stuck
+	}
+	return &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no session after %v", host, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
 }
 
 // soon is when most commands have ended: those cost one request.

@@ -52,3 +52,18 @@ func TestPresenceOfSilentDaemon(t *testing.T) {
 		}
 	})
 }
+
+// A session that is not opened in time because the daemon hangs is not the host's fault.
+func TestUnopenedByStuckDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, far) // ends with far
+		defer far.Close()
+		c := client.New(func(context.Context) (net.Conn, error) { return near, nil }, "")
+		defer c.Release()
+		f := &call{Server: &Server{daemon: c}, ctx: t.Context()}
+		if err := f.unopened("web1", context.DeadlineExceeded); gateway.Code(err) != "daemon.unreachable" {
+			t.Errorf("%v, want daemon.unreachable", err)
+		}
+	})
+}
