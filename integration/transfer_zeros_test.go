@@ -28,7 +28,7 @@ func (e *enough) Moved(_ string, bytes int) {
 func TestTransferInterruptedZeros(t *testing.T) {
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		path, there := write(t, t.TempDir()+"/zeros", "", 0o600), t.TempDir()
-		if err := os.Truncate(path, 256<<20); err != nil {
+		if err := os.Truncate(path, 96<<20); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
