@@ -42,9 +42,12 @@ func (e *echo) without(b []byte) []byte {
 	}
 	e.held = bytes.Clone(b[len(b)-keep:])
 	b = b[:len(b)-keep]
-	if ours := bytes.Contains(b, []byte("_gw")); e.traced || ours {
-		e.traces = e.traces || ours && tracesFrame.Match(b)
-		e.drawn = e.drawn || ours && !e.traced && !e.traces
+	ours := bytes.Contains(b, []byte("_gw"))
+	if ours && tracesFrame.Match(b) {
+		e.traces, e.traced = true, true // what is yet to come of the trace may name nothing of ours
+	}
+	e.drawn = e.drawn || ours && !e.traced
+	if e.traced || ours {
 		return withoutTraces(b)
 	}
 	return b

@@ -77,3 +77,21 @@ func TestEchoCutShort(t *testing.T) {
 		}
 	}
 }
+
+// TestTraceThatShowsItself: once the terminal has shown that the shell traces the frame,
+// nothing else of that trace is the command's, in whatever pieces a shell writes a line.
+func TestTraceThatShowsItself(t *testing.T) {
+	for _, pieces := range [][]string{
+		{"+ _gwn=0123456789abcdef\n", "+ PS2=\n", "a\n"},
+		{"+ _gwn=0123456789abcdef\n", "+", " PS2=", "\n", "a\n"},
+	} {
+		var e echo
+		var got []byte
+		for _, piece := range pieces {
+			got = append(got, e.without([]byte(piece))...)
+		}
+		if string(got) != "a\n" || !e.traces {
+			t.Errorf("%q: got %q", pieces, got)
+		}
+	}
+}

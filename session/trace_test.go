@@ -91,7 +91,7 @@ func TestTraceThatAFileBegins(t *testing.T) {
 			return
 		}
 		run(t, s, ". "+file)
-		run(t, s, "echo a")
+		run(t, s, "echo a # tty") // a text that may write to the terminal is over when all that is written there is here
 		r := runCommand(t, s, session.Command{Text: "echo shown"})
 		if err := string(r.Stderr); !strings.Contains(err, "echo shown") || strings.Contains(err, "_gw") || strings.Contains(err, "eval '") || len(r.Terminal) > 0 {
 			t.Errorf("stderr %q, terminal %q, want the trace of the text", err, r.Terminal)
