@@ -231,6 +231,7 @@ func TestG28StartupFiles(t *testing.T) {
 
 // G28: an rc file that takes the session away is a start that failed, in time.
 func TestG28StartupFileThatTakesTheSession(t *testing.T) {
+	t.Parallel()
 	for name, rc := range map[string]string{"exit": "exit 3\n", "exec": "exec sleep 60\n", "question": "read -r x\n"} {
 		t.Run(name, func(t *testing.T) {
 			server := sshdtest.Start(t, sshdtest.Options{Account: &sshdtest.Account{Shell: "/bin/bash"}})

@@ -22,6 +22,7 @@ import (
 // H6, H7: an account whose login shell runs no commands, or other ones, is a
 // failed start with a reason, in time. A restricted bash may do either.
 func TestH6NoUsableLoginShell(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)

@@ -84,6 +84,7 @@ func checkScripted(t *testing.T, names []string, results []scriptedResult) {
 
 // A script says of a hundred hosts what a command does.
 func TestCrowdRunsScript(t *testing.T) {
+	t.Parallel()
 	c := newCrowd(t)
 	file := c.user.write(t, "crowd.yaml", crowdScript)
 	junit, report := c.user.write(t, "junit.xml", ""), c.user.write(t, "report.json", "")

@@ -159,6 +159,7 @@ func (c *crowd) call(t *testing.T, args ...string) outcome {
 // A hundred hosts, or thirty, seven of which fail in seven ways: every view says
 // so, and just so.
 func TestCrowd(t *testing.T) {
+	t.Parallel()
 	c := newCrowd(t)
 	t.Run("live", func(t *testing.T) {
 		o := c.run(t, "web*")

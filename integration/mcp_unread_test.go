@@ -12,6 +12,7 @@ import (
 // A program that does not read what an agent types holds up no call, and an
 // interrupt still reaches it; the session goes on.
 func TestAgentTypesToDeaf(t *testing.T) {
+	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	a.do("run", args{"session": "s", "command": "sleep 600", "tty": true, "wait_ms": 300})

@@ -278,6 +278,7 @@ func TestDeployment(t *testing.T) {
 }
 
 func TestScriptCheckLooksAtSudo(t *testing.T) {
+	t.Parallel()
 	d := newDeploy(t)
 	d.file("s.yaml", "secrets: {password: file:password}\nsteps:\n  - {name: a, sudo: true, run: touch /tmp/never, answer: [{prompt: '\\[sudo\\]', send: secret:password}]}\n")
 	if status, stdout, stderr := d.run("run", "s.yaml", "--on", "web1", "--check"); status != 0 || !strings.Contains(stdout, "web1  ok      deploy  bash") {

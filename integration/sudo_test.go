@@ -108,6 +108,7 @@ func (a *account) Pipe(ctx context.Context, command string) (*transport.Pipe, er
 }
 
 func TestSudo(t *testing.T) {
+	t.Parallel()
 	right := func(_ context.Context, attempt int) (string, error) {
 		if attempt > 1 {
 			return "", errors.New("asked again")
@@ -160,6 +161,7 @@ func TestSudo(t *testing.T) {
 }
 
 func TestSudoRefuses(t *testing.T) {
+	t.Parallel()
 	password := func(p string) func(context.Context, int) (string, error) {
 		return func(_ context.Context, attempt int) (string, error) {
 			if attempt > 1 {
