@@ -61,7 +61,7 @@ func TestStreamThatDoesNotBlock(t *testing.T) {
 					full.Do(func() { eventually(t, "the shell sleeps", func() bool { return sleeps(over) }) })
 				},
 			})
-			if r.Verdict != session.Exited || r.ExitCode != 5 || len(r.Terminal) > 0 || r.StdoutBytes+r.StderrBytes < 65536 {
+			if r.Verdict != session.Exited || r.ExitCode != 5 || len(r.Terminal) > 0 || r.StdoutBytes+r.StderrBytes < 32<<10 { // a pipe has 16 pages, some of which may not be read to their end
 				t.Errorf("descriptor %s: got %s %d, %d bytes, terminal %q", fd, r.Verdict, r.ExitCode, r.StdoutBytes+r.StderrBytes, r.Terminal)
 			}
 			want(t, run(t, s, "echo on"), 0, "on\n", "")
