@@ -60,6 +60,9 @@ func TestAgentMatchesLongLine(t *testing.T) {
 		if !w.Met || !strings.Contains(w.Line, "MARK") || len(w.Line) > 1024 {
 			t.Errorf("wait = met %v, a line of %d bytes", w.Met, len(w.Line))
 		}
+		if end == "" {
+			a.do("wait", args{"id": id, "until": "exit"})
+		}
 	}
 	a.do("interrupt", args{"session": "s"})
 }

@@ -83,9 +83,10 @@ var phases = []phase{
 	{"prelude, no prompt", atOpen, netsim.Down, func(c clean) int64 { return c.openDown / 2 }, "", notStarted, opening, append(silent, opening...), never, ""},
 
 	{"text, half uploaded", atRun, netsim.Up, only(20_000), "# " + strings.Repeat("x", 100_000) + "\n", notStarted, []string{"session.closed"}, nil, never, ""},
-	{"typing", atRun, netsim.Up, only(50), "", append(notStarted, unknown...), []string{"session.closed", "link.lost"}, nil, never, ""},
-	// What the opening still has under way may break the link before the typing.
-	{"typed, nothing seen", atRun, netsim.Down, only(0), "", append(notStarted, unknown...), []string{"session.closed", "link.lost"}, nil, []int{0, 1}, ""},
+	// What the opening still has under way may break the link before the typing, and be
+	// a further connection.
+	{"typing", atRun, netsim.Up, only(50), "", append(notStarted, unknown...), []string{"session.closed", "link.lost", "ssh.closed"}, nil, never, ""},
+	{"typed, nothing seen", atRun, netsim.Down, only(0), "", append(notStarted, unknown...), []string{"session.closed", "link.lost", "ssh.closed"}, nil, []int{0, 1}, ""},
 	{"before its first byte", atLine, 0, nil, "", unknown, lost, nil, once, ""},
 	{"in the middle of its output", atOutput, 0, nil, "", unknown, lost, nil, once, "up\n"},
 	{"before its marks", atEnd, 0, nil, "", unknown, lost, nil, once, "up\n"},

@@ -306,7 +306,7 @@ func TestSilentBastion(t *testing.T) {
 	bastion, target := sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})
 	p := netsim.Start(t, bastion.Addr, 0)
 	c := chain(bastion, target)
-	c.Jump.Port, c.ConnectTimeout = p.Port(), 2*time.Second
+	c.Jump.Port, c.ConnectTimeout = p.Port(), 4*time.Second
 	tr := dial(t, c)
 	p.Cut(netsim.Hang)
 	var others sync.WaitGroup
