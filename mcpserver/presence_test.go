@@ -12,15 +12,24 @@ import (
 	"gateway/gateway"
 )
 
+// silentDaemon returns a client of a daemon that takes what it is told and never answers.
+func silentDaemon(t *testing.T) *client.Client {
+	t.Helper()
+	near, far := net.Pipe()
+	go io.Copy(io.Discard, far) // ends with far
+	c := client.New(func(context.Context) (net.Conn, error) { return near, nil }, "")
+	t.Cleanup(func() {
+		c.Release()
+		far.Close()
+	})
+	return c
+}
+
 // Calls that need a daemon's word do not wait for it one after the other, and the
 // other calls of their client not at all.
 func TestPresenceOfSilentDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		go io.Copy(io.Discard, far) // ends with far
-		defer far.Close()
-		c := client.New(func(context.Context) (net.Conn, error) { return near, nil }, "")
-		defer c.Release()
+		c := silentDaemon(t)
 		here := &presence{}
 		here.ctx, here.cancel = context.WithCancel(t.Context())
 		defer here.cancel()
@@ -56,11 +65,7 @@ func TestPresenceOfSilentDaemon(t *testing.T) {
 // A session that is not opened in time because the daemon hangs is not the host's fault.
 func TestUnopenedByStuckDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		go io.Copy(io.Discard, far) // ends with far
-		defer far.Close()
-		c := client.New(func(context.Context) (net.Conn, error) { return near, nil }, "")
-		defer c.Release()
+		c := silentDaemon(t)
 		f := &call{Server: &Server{daemon: c}, ctx: t.Context()}
 		if err := f.unopened("web1", context.DeadlineExceeded); gateway.Code(err) != "daemon.unreachable" {
 			t.Errorf("%v, want daemon.unreachable", err)
