@@ -13,11 +13,14 @@ import (
 	"time"
 )
 
+// keeperShells may be the /bin/sh that a keeper is.
+var keeperShells = []string{"dash", "bash", "busybox sh", "ksh93", "mksh", "yash", "zsh --emulate sh"}
+
 // TestSignalsLeaveTheKeeperAsItIs: what a keeper holds for its life is in variables
 // of the shell that also looks for whom to signal.
 func TestSignalsLeaveTheKeeperAsItIs(t *testing.T) {
 	const held = `o=o; e=e; a=a; b=b; d=d; z=z; w=w; h=h; s=s; `
-	for _, sh := range []string{"dash", "bash", "busybox sh", "ksh93", "mksh", "yash", "zsh --emulate sh"} {
+	for _, sh := range keeperShells {
 		t.Run(sh, func(t *testing.T) {
 			in, out := talk(t, exec.Command("sh", "-c", "exec "+sh+` -c '`+held+`echo up; read -r x; eval "$x"; echo $o $e $a $b $d $z $w $h $s $j'`))
 			shell := exec.Command("bash", "-c", "set -m; sleep 100 | sleep 100 & echo up; wait")
@@ -31,6 +34,36 @@ func TestSignalsLeaveTheKeeperAsItIs(t *testing.T) {
 			}
 			if err := shell.Wait(); err != nil {
 				t.Errorf("the shell, whose job is to be gone: %v", err)
+			}
+		})
+	}
+}
+
+// TestYounger: process numbers tell of two processes of one tick which one is younger than
+// the keeper, also where they have begun again at 300 in between.
+func TestYounger(t *testing.T) {
+	for _, sh := range keeperShells {
+		t.Run(sh, func(t *testing.T) {
+			t0 := "t0=$((k0 - 9)); "
+			for process, want := range map[string]bool{
+				"$$ $((k0 + 1))":             true,
+				"$$ $((k0 - 1))":             false,
+				"$(($$ + 1)) $k0":            true,
+				"$(($$ - 1)) $k0":            false,
+				"$(($$ + 9000)) $k0":         true,
+				"$(($$ - 9000)) $k0":         false,
+				"$(($$ - 32000)) $k0":        true,
+				"$(($$ + 32000)) $k0":        false,
+				"$(($$ - 4000000)) $k0":      true,
+				"$(($$ + 4000000)) $k0":      false,
+				"$(($$ + 1)) $((k0 - 10))":   false,
+				"$(($$ - 32000)) $((t0-1))":  false,
+				"$(($$ - 1)) $((k0 + 1000))": true,
+			} {
+				out, err := exec.Command("sh", "-c", "exec "+sh+` -c '`+younger+"; "+t0+"younger "+process+` && echo yes || echo no'`).CombinedOutput()
+				if got := string(out) == "yes\n"; got != want || !got && string(out) != "no\n" {
+					t.Errorf("%s: %q, %v, want %v", process, out, err, want)
+				}
 			}
 		})
 	}

@@ -88,8 +88,10 @@ const tree = `c=; set -- $sh; while [ $# -gt 0 ]; do c="$c $1"; l=; ` +
 
 // younger defines a function that reports whether a process, started at that tick, is the
 // command's by its age; see [signalLine].
+// The kernel counts processes to pid_max and goes on from 300 (proc_sys_kernel(5)): of two
+// of one tick whose numbers are far apart, the smaller one is the younger.
 const younger = `read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}; ` +
-	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && [ $1 -gt $$ ]; }; }; }`
+	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && n=$(($1 - $$)) && { [ ${n#-} -lt 16384 ] || n=$((0 - n)); } && [ $n -gt 0 ]; }; }; }`
 
 // foregroundLine returns the control line that does what a key of the terminal does, whatever
 // that key is.
