@@ -256,7 +256,7 @@ func (k *keeper) arm(pid int, sid string) error {
 		`for i in ` + listed("[0-9]*/stat", ofSession("$s", ".")) + `; do i=${i%/*}; { read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && [ ${20} -ge ${j:-0} ] || continue; { [ $1 = Z ] && [ ${18} -lt 2 ]; } || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
 		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$f" ] || break; f=$y; ` +
-		`[ "$g" ] || { shell 0 || g=1; read -r u x </proc/uptime; t=${u%.*}${u#*.}; }; done; [ -z "$z" ] || shell KILL; }`)
+		`[ "$g" ] || { shell 0 || g=1; ` + now + `; t=$u; }; done; [ -z "$z" ] || shell KILL; }`)
 }
 
 // has defines a function that reports whether process $2 handles a signal (C),

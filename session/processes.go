@@ -99,10 +99,14 @@ func foregroundLine(sig string, pid int) string {
 	return fmt.Sprintf(`{ read -r l </proc/%d/stat; } 2>/dev/null && set -- ${l##*\) } && `, pid) + itself + ` && [ "$6" -gt 1 ] && kill -` + sig + ` -$6`
 }
 
+// now sets $u to the tick that it is, as field 22 of a process that has only just started. A
+// container has an uptime of its own (lxcfs(1)), and the kernel's ticks.
+const now = `set -- $(cat /proc/self/stat); u=${22}`
+
 // sinceLine sets $t0, the tick in which the command began; see [signalLine].
 func sinceLine(of scope) string {
 	return strings.Join([]string{
-		fmt.Sprintf(`read -r u x </proc/uptime; u=${u%%.*}${u#*.}; q=$((u - %d))`, of.age.Milliseconds()/10+1),
+		now, fmt.Sprintf(`q=$((u - %d))`, of.age.Milliseconds()/10+1),
 		`[ "$r0" = ` + of.run + ` ] && [ $t0 -le $q ] || t0=$q r0=` + of.run,
 	}, "; ")
 }
