@@ -132,9 +132,7 @@ func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, 
 		config.Password = func(ctx context.Context) (string, error) { return caller.Secret(ctx, target.Password) }
 	}
 	if caller.Ask != nil {
-		config.Ask = func(ctx context.Context, q ssh.Question) (string, error) {
-			return caller.Ask(ctx, Question{Kind: q.Kind, Host: q.Host, User: q.User, Prompt: q.Prompt, Instruction: q.Instruction, Echo: q.Echo})
-		}
+		config.Ask = func(ctx context.Context, q ssh.Question) (string, error) { return caller.Ask(ctx, Question(q)) }
 	}
 	for _, entry := range target.Identities {
 		identity, err := entry.load(ctx, target.Passphrase, caller)

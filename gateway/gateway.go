@@ -14,6 +14,7 @@ import (
 	"gateway/hosts"
 	"gateway/session"
 	"gateway/transport"
+	"gateway/transport/ssh"
 )
 
 // Config says which hosts there are and who can be asked. Its functions may be
@@ -45,15 +46,15 @@ type Config struct {
 
 // The kinds of [Question].
 const (
-	AskPassphrase = "passphrase" // of a key
-	AskPassword   = "password"   // of an account
-	AskChallenge  = "challenge"  // of keyboard-interactive authentication
-	AskHostKey    = "hostkey"    // answered "yes" or "no"
-	AskCommand    = "command"    // what a command that runs wants to know
+	AskPassphrase = ssh.AskPassphrase // of a key
+	AskPassword   = ssh.AskPassword   // of an account
+	AskChallenge  = ssh.AskChallenge  // of keyboard-interactive authentication
+	AskHostKey    = "hostkey"         // answered "yes" or "no"
+	AskCommand    = "command"         // what a command that runs wants to know
 )
 
-// A Question is something that only a person can answer. Except for a host
-// key's, every answer is a secret.
+// A Question is something that only a person can answer, with the fields of an
+// [ssh.Question]. Except for a host key's, every answer is a secret.
 type Question struct {
 	Kind       string
 	Host, User string
