@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"strings"
 
 	"gateway/hosts"
 	"gateway/transport"
@@ -157,17 +156,14 @@ func (id Identity) load(ctx context.Context, passphrase string, caller Caller) (
 	if passphrase != "" {
 		identity.Passphrase = func(ctx context.Context, _ string) (string, error) { return caller.Secret(ctx, passphrase) }
 	}
-	if !id.inMemory() {
+	if !hosts.IsKeyReference(id.Key) {
 		return identity, nil
 	}
 	key, err := caller.Secret(ctx, id.Key)
 	if err != nil {
 		return ssh.Identity{}, err
 	}
-	identity.Path, identity.PEM, identity.Name = "", []byte(key+"\n"), id.Key
-	if strings.HasPrefix(id.Key, "cmd:") {
-		identity.Name = "cmd:…"
-	}
+	identity.Path, identity.PEM, identity.Name = "", []byte(key+"\n"), hosts.ShowReference(id.Key)
 	return identity, nil
 }
 

@@ -36,12 +36,12 @@ func Secret(ctx context.Context, reference string) (string, error) {
 		return "", err
 	}
 	var value []byte
-	shown := reference
+	shown := hosts.ShowReference(reference)
 	switch kind {
 	case "env":
 		text, ok := os.LookupEnv(rest)
 		if !ok {
-			return "", unreadable(reference, "the variable is not set", hintReference)
+			return "", unreadable(shown, "the variable is not set", hintReference)
 		}
 		value = []byte(text)
 	case "file":
@@ -50,10 +50,9 @@ func Secret(ctx context.Context, reference string) (string, error) {
 			if errors.As(err, new(regular.Error)) {
 				hint = "file: is for regular files; cmd:cat PATH reads others, for two minutes at most"
 			}
-			return "", unreadable(reference, phrase.WithoutPath(err).Error(), hint)
+			return "", unreadable(shown, phrase.WithoutPath(err).Error(), hint)
 		}
 	case "cmd":
-		shown = "cmd:…"
 		if value, err = secretFromCommand(ctx, rest); err != nil {
 			return "", unreadable(shown, err.Error(), hintReference)
 		}

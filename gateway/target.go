@@ -12,7 +12,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"gateway/hosts"
@@ -245,9 +244,4 @@ func home(path ...string) string {
 		}
 	}
 	return filepath.Join(append([]string{dir}, path...)...)
-}
-
-// inMemory reports whether an identity is no file.
-func (id Identity) inMemory() bool {
-	return strings.HasPrefix(id.Key, "env:") || strings.HasPrefix(id.Key, "cmd:")
 }

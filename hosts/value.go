@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"encoding/base64"
-	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -134,7 +133,7 @@ func (r *reader) identity(n *yaml.Node) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	if strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "cmd:") {
+	if IsKeyReference(s) {
 		if _, _, err := ParseReference(s); err != nil {
 			return "", r.fail(n, "a path, env:NAME or cmd:COMMAND", "is not a reference to a key")
 		}
@@ -145,7 +144,7 @@ func (r *reader) identity(n *yaml.Node) (string, bool) {
 
 // reference never shows what it refuses: it may be the secret.
 func (r *reader) reference(n *yaml.Node) (string, bool) {
-	const hint = "write env:NAME, file:PATH or cmd:COMMAND"
+	const hint = "write " + ReferenceForms
 	node := r.resolve(n)
 	if node.Kind != yaml.ScalarNode || node.Value == "" {
 		return "", r.fail(n, hint, "must be a reference")
@@ -159,21 +158,6 @@ func (r *reader) reference(n *yaml.Node) (string, bool) {
 		return "file:" + path, ok
 	}
 	return node.Value, true
-}
-
-var errReference = errors.New("not a reference: env:NAME, file:PATH or cmd:COMMAND")
-
-// ParseReference takes a reference to a secret apart: kind is "env", "file" or
-// "cmd", rest the variable's name, the path or the command. The error does not
-// repeat the text, which may be the secret.
-func ParseReference(s string) (kind, rest string, err error) {
-	kind, rest, ok := strings.Cut(s, ":")
-	rest = strings.TrimSpace(rest)
-	known := kind == "env" || kind == "file" || kind == "cmd"
-	if !ok || !known || rest == "" || kind == "env" && !envNameForm.MatchString(rest) || strings.ContainsAny(rest, "\x00\r\n") {
-		return "", "", errReference
-	}
-	return kind, rest, nil
 }
 
 // agent reads true, false or a socket.

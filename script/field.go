@@ -2,6 +2,7 @@ package script
 
 import (
 	"regexp"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -34,7 +35,7 @@ func set[T, V any](key, about string, s schema, read func(*reader, *yaml.Node) (
 var scriptFields = []field[Script]{
 	set("name", "what reports call the script", oneLine, (*reader).text, func(s *Script) *string { return &s.Name }),
 	{"vars", "shell variables of every session; one without a value has to be given with --var", mapOf(nameForm, schema{"type": []string{"string", "number", "boolean", "null"}}), (*reader).vars},
-	{"secrets", "shell variables, never exported, that are masked wherever something is shown: env:NAME, file:PATH or cmd:COMMAND", mapOf(nameForm, pattern(`^(env|file|cmd):.*\S`)), (*reader).readSecrets},
+	{"secrets", "shell variables, never exported, that are masked wherever something is shown: " + hosts.ReferenceForms, mapOf(nameForm, pattern("^("+strings.Join(hosts.ReferenceKinds, "|")+`):.*\S`)), (*reader).readSecrets},
 	{"steps", "what runs, in order", listOf(ref("step")), func(r *reader, n *yaml.Node, s *Script) bool { return r.steps(n, &s.Steps, "step") }},
 	{"always", "steps that run after the others, also if one failed", listOf(ref("step")), func(r *reader, n *yaml.Node, s *Script) bool { return r.steps(n, &s.Always, "always") }},
 }
@@ -85,7 +86,7 @@ func (r *reader) vars(n *yaml.Node, s *Script) bool {
 
 // readSecrets never shows what it refuses: it may be the secret.
 func (r *reader) readSecrets(n *yaml.Node, s *Script) bool {
-	const hint = "write env:NAME, file:PATH or cmd:COMMAND"
+	const hint = "write " + hosts.ReferenceForms
 	entries, all := r.mapping(n, "")
 	for _, e := range entries {
 		all = r.declare(e.key, e.name) && all

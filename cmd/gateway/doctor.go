@@ -141,7 +141,7 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 		}
 		references[target.Password], references[target.Passphrase] = true, true
 		for _, key := range target.Identities {
-			if strings.HasPrefix(key.Key, "env:") || strings.HasPrefix(key.Key, "cmd:") {
+			if hosts.IsKeyReference(key.Key) {
 				references[key.Key] = true
 			} else {
 				users[key.Key] = users[key.Key] || !key.Optional

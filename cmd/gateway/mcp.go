@@ -91,7 +91,7 @@ refused. An address without a host is this machine only.`,
 	cmd.Flags().StringVar(&f.hosts, "hosts", "", "`SELECTOR` of the hosts that may be used (default: all of the inventory but localhost)")
 	cmd.Flags().IntVar(&f.output, "max-output", 16<<10, "`BYTES` of each stream in an answer, unless the call says it")
 	cmd.Flags().StringVar(&f.http, "http", "", "listen for HTTP on `ADDRESS` in place of stdio, as in :8765")
-	cmd.Flags().StringArrayVar(&f.tokens, "token", nil, "`REFERENCE` to a bearer token: env:NAME, file:PATH or cmd:COMMAND; may be repeated")
+	cmd.Flags().StringArrayVar(&f.tokens, "token", nil, "`REFERENCE` to a bearer token: "+hosts.ReferenceForms+"; may be repeated")
 	cmd.Flags().Var(&f.absent, "absent", "a client of HTTP that is silent for that long is gone")
 	completeWords(cmd, "absent", nil)
 	a.completeSelectorOf(cmd, "hosts")
@@ -126,15 +126,11 @@ const tokenHint = "make a token with: openssl rand -hex 32, and give it as --tok
 func readTokens(ctx context.Context, references []string) ([]mcpserver.Token, error) {
 	var tokens []mcpserver.Token
 	for _, reference := range references {
-		name := "--token " + reference
-		if strings.HasPrefix(reference, "cmd:") { // it may hold a secret
-			name = "--token cmd:…"
-		}
 		secret, err := gateway.Secret(ctx, reference)
 		if err != nil {
 			return nil, &transport.Error{Code: gateway.Code(err), Message: "--token: " + err.Error(), Hint: tokenHint, Err: err}
 		}
-		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: tokenScope(reference, secret), Name: name})
+		tokens = append(tokens, mcpserver.Token{Secret: secret, Scope: tokenScope(reference, secret), Name: "--token " + hosts.ShowReference(reference)})
 	}
 	return tokens, nil
 }
