@@ -38,38 +38,51 @@ type Result struct {
 
 // jsonResult is gateway.result/v1, in the order of the contract.
 type jsonResult struct {
-	Schema       string     `json:"schema"`
-	ID           string     `json:"id"`
-	Host         string     `json:"host"`
-	User         string     `json:"user"`
-	Transport    string     `json:"transport"`
-	Session      string     `json:"session"`
-	Shell        string     `json:"shell"`
-	Command      string     `json:"command"`
-	Verdict      string     `json:"verdict"`
-	ExitCode     *int       `json:"exit_code"`
-	Signal       *string    `json:"signal"`
-	Stdout       *string    `json:"stdout,omitempty"`
-	StdoutBase64 *string    `json:"stdout_base64,omitempty"`
-	Stderr       *string    `json:"stderr,omitempty"`
-	StderrBase64 *string    `json:"stderr_base64,omitempty"`
-	Terminal     *string    `json:"terminal,omitempty"`
-	TermBase64   *string    `json:"terminal_base64,omitempty"`
-	Streams      string     `json:"streams"`
-	StdoutBytes  int64      `json:"stdout_bytes"`
-	StderrBytes  int64      `json:"stderr_bytes"`
-	Truncated    bool       `json:"truncated"`
-	Spool        *string    `json:"spool"`
-	SpoolStderr  *string    `json:"spool_stderr"`
-	Background   bool       `json:"background"`
-	Cwd          string     `json:"cwd"`
-	StartedAt    *time.Time `json:"started_at"`
-	DurationMS   int64      `json:"duration_ms"`
-	ConnectMS    int64      `json:"connect_ms"`
-	Line         int        `json:"line,omitempty"`
-	ShellEnded   bool       `json:"shell_ended,omitempty"`
-	Reopened     bool       `json:"reopened,omitempty"`
-	Error        *JSONError `json:"error"`
+	Schema    string  `json:"schema"`
+	ID        string  `json:"id"`
+	Host      string  `json:"host"`
+	User      string  `json:"user"`
+	Transport string  `json:"transport"`
+	Session   string  `json:"session"`
+	Shell     string  `json:"shell"`
+	Command   string  `json:"command"`
+	Verdict   string  `json:"verdict"`
+	ExitCode  *int    `json:"exit_code"`
+	Signal    *string `json:"signal"`
+	JSONOutput
+	Streams     string     `json:"streams"`
+	StdoutBytes int64      `json:"stdout_bytes"`
+	StderrBytes int64      `json:"stderr_bytes"`
+	Truncated   bool       `json:"truncated"`
+	Spool       *string    `json:"spool"`
+	SpoolStderr *string    `json:"spool_stderr"`
+	Background  bool       `json:"background"`
+	Cwd         string     `json:"cwd"`
+	StartedAt   *time.Time `json:"started_at"`
+	DurationMS  int64      `json:"duration_ms"`
+	ConnectMS   int64      `json:"connect_ms"`
+	Line        int        `json:"line,omitempty"`
+	ShellEnded  bool       `json:"shell_ended,omitempty"`
+	Reopened    bool       `json:"reopened,omitempty"`
+	Error       *JSONError `json:"error"`
+}
+
+// JSONOutput is what a command has written, in JSON; see [Text].
+type JSONOutput struct {
+	Stdout       *string `json:"stdout,omitempty"`
+	StdoutBase64 *string `json:"stdout_base64,omitempty"`
+	Stderr       *string `json:"stderr,omitempty"`
+	StderrBase64 *string `json:"stderr_base64,omitempty"`
+	Terminal     *string `json:"terminal,omitempty"`
+	TermBase64   *string `json:"terminal_base64,omitempty"`
+}
+
+// NewJSONOutput returns what a command has written as it stands in JSON.
+func NewJSONOutput(stdout, stderr, terminal []byte) (o JSONOutput) {
+	o.Stdout, o.StdoutBase64 = Text(stdout)
+	o.Stderr, o.StderrBase64 = Text(stderr)
+	o.Terminal, o.TermBase64 = Text(terminal)
+	return o
 }
 
 // JSONError is an error in JSON.
@@ -92,9 +105,10 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	j := jsonResult{
 		Schema: Schema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
 		Session: r.Session, Shell: ShellName(r.Shell), Command: r.Command,
-		Verdict:     string(r.Verdict),
-		Streams:     string(r.Streams),
+		Verdict: string(r.Verdict), Signal: Optional(r.Signal),
+		JSONOutput: NewJSONOutput(r.Stdout, r.Stderr, r.Terminal), Streams: string(r.Streams),
 		StdoutBytes: r.StdoutBytes, StderrBytes: r.StderrBytes, Truncated: r.Truncated,
+		Spool: Optional(r.Spool), SpoolStderr: Optional(r.SpoolStderr),
 		Background: r.Background, Cwd: r.Cwd, StartedAt: Timestamp(r.Started),
 		DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(), Line: r.Line,
 		ShellEnded: r.Ended && r.Verdict != session.Unknown, Reopened: r.Reopened,
@@ -103,18 +117,6 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	if r.ExitCode >= 0 {
 		j.ExitCode = &r.ExitCode
 	}
-	if r.Signal != "" {
-		j.Signal = &r.Signal
-	}
-	if r.Spool != "" {
-		j.Spool = &r.Spool
-	}
-	if r.SpoolStderr != "" {
-		j.SpoolStderr = &r.SpoolStderr
-	}
-	j.Stdout, j.StdoutBase64 = Text(r.Stdout)
-	j.Stderr, j.StderrBase64 = Text(r.Stderr)
-	j.Terminal, j.TermBase64 = Text(r.Terminal)
 	return phrase.JSON(j)
 }
 
@@ -128,11 +130,12 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 		ID: j.ID, Host: j.Host, User: j.User, Transport: j.Transport,
 		Session: j.Session, Shell: j.Shell, Command: j.Command,
 		Result: session.Result{
-			Verdict: session.Verdict(j.Verdict), ExitCode: -1,
+			Verdict: session.Verdict(j.Verdict), ExitCode: -1, Signal: value(j.Signal),
 			Streams:     session.Streams(j.Streams),
 			StdoutBytes: j.StdoutBytes, StderrBytes: j.StderrBytes, Truncated: j.Truncated,
+			Spool: value(j.Spool), SpoolStderr: value(j.SpoolStderr),
 			Background: j.Background, Cwd: j.Cwd, Ended: j.ShellEnded,
-			Duration: time.Duration(j.DurationMS) * time.Millisecond,
+			Started: value(j.StartedAt), Duration: time.Duration(j.DurationMS) * time.Millisecond,
 		},
 		Connect:  time.Duration(j.ConnectMS) * time.Millisecond,
 		Line:     j.Line,
@@ -141,18 +144,6 @@ func (r *Result) UnmarshalJSON(b []byte) error {
 	}
 	if j.ExitCode != nil {
 		r.ExitCode = *j.ExitCode
-	}
-	if j.Signal != nil {
-		r.Signal = *j.Signal
-	}
-	if j.Spool != nil {
-		r.Spool = *j.Spool
-	}
-	if j.SpoolStderr != nil {
-		r.SpoolStderr = *j.SpoolStderr
-	}
-	if j.StartedAt != nil {
-		r.Started = *j.StartedAt
 	}
 	var errs [3]error
 	r.Stdout, errs[0] = bytesOf(j.Stdout, j.StdoutBase64)
@@ -179,6 +170,22 @@ func bytesOf(text, base *string) ([]byte, error) {
 		return []byte(*text), nil
 	}
 	return nil, nil
+}
+
+// value undoes [Optional] and [Timestamp].
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// Optional returns a text as JSON carries it where null stands for none.
+func Optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // Timestamp returns a time as JSON carries it; nil for the zero time.

@@ -102,34 +102,29 @@ type jsonResult struct {
 }
 
 type jsonStep struct {
-	Name         string             `json:"name"`
-	Block        string             `json:"block"`
-	Line         int                `json:"line"`
-	Command      string             `json:"command"`
-	Outcome      fleet.Outcome      `json:"outcome"`
-	Ignored      bool               `json:"ignored"`
-	Reason       string             `json:"reason,omitempty"`
-	Verdict      session.Verdict    `json:"verdict"`
-	ExitCode     *int               `json:"exit_code"`
-	Signal       *string            `json:"signal"`
-	FailedLine   int                `json:"failed_line,omitempty"`
-	Attempts     int                `json:"attempts"`
-	Register     string             `json:"register,omitempty"`
-	Sudo         string             `json:"sudo,omitempty"`
-	Copy         *Copied            `json:"copy,omitempty"`
-	Stdout       *string            `json:"stdout,omitempty"`
-	StdoutBase64 *string            `json:"stdout_base64,omitempty"`
-	Stderr       *string            `json:"stderr,omitempty"`
-	StderrBase64 *string            `json:"stderr_base64,omitempty"`
-	Terminal     *string            `json:"terminal,omitempty"`
-	TermBase64   *string            `json:"terminal_base64,omitempty"`
-	Streams      session.Streams    `json:"streams"`
-	StdoutBytes  int64              `json:"stdout_bytes"`
-	StderrBytes  int64              `json:"stderr_bytes"`
-	Cwd          string             `json:"cwd"`
-	StartedAt    *time.Time         `json:"started_at"`
-	DurationMS   int64              `json:"duration_ms"`
-	Error        *gateway.JSONError `json:"error"`
+	Name       string          `json:"name"`
+	Block      string          `json:"block"`
+	Line       int             `json:"line"`
+	Command    string          `json:"command"`
+	Outcome    fleet.Outcome   `json:"outcome"`
+	Ignored    bool            `json:"ignored"`
+	Reason     string          `json:"reason,omitempty"`
+	Verdict    session.Verdict `json:"verdict"`
+	ExitCode   *int            `json:"exit_code"`
+	Signal     *string         `json:"signal"`
+	FailedLine int             `json:"failed_line,omitempty"`
+	Attempts   int             `json:"attempts"`
+	Register   string          `json:"register,omitempty"`
+	Sudo       string          `json:"sudo,omitempty"`
+	Copy       *Copied         `json:"copy,omitempty"`
+	gateway.JSONOutput
+	Streams     session.Streams    `json:"streams"`
+	StdoutBytes int64              `json:"stdout_bytes"`
+	StderrBytes int64              `json:"stderr_bytes"`
+	Cwd         string             `json:"cwd"`
+	StartedAt   *time.Time         `json:"started_at"`
+	DurationMS  int64              `json:"duration_ms"`
+	Error       *gateway.JSONError `json:"error"`
 }
 
 // MarshalJSON returns the result as gateway.script/v1.
@@ -147,17 +142,12 @@ func (s StepResult) MarshalJSON() ([]byte, error) {
 	j := jsonStep{
 		Name: s.Name, Block: s.Block, Line: s.Line, Command: s.Command, Outcome: s.Outcome, Ignored: s.Ignored, Reason: s.Reason,
 		Verdict: s.Verdict, FailedLine: s.FailedLine, Attempts: s.Attempts, Register: s.Register, Sudo: s.Sudo, Copy: s.Copy,
+		Signal: gateway.Optional(s.Signal), JSONOutput: gateway.NewJSONOutput(s.Stdout, s.Stderr, s.Terminal),
 		Streams: s.Streams, StdoutBytes: s.StdoutBytes, StderrBytes: s.StderrBytes,
 		Cwd: s.Cwd, StartedAt: gateway.Timestamp(s.Started), DurationMS: s.Duration.Milliseconds(), Error: gateway.NewJSONError(s.Err),
 	}
 	if s.ExitCode >= 0 {
 		j.ExitCode = &s.ExitCode
 	}
-	if s.Signal != "" {
-		j.Signal = &s.Signal
-	}
-	j.Stdout, j.StdoutBase64 = gateway.Text(s.Stdout)
-	j.Stderr, j.StderrBase64 = gateway.Text(s.Stderr)
-	j.Terminal, j.TermBase64 = gateway.Text(s.Terminal)
 	return phrase.JSON(j)
 }
