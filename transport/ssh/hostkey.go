@@ -183,16 +183,16 @@ func (h *HostKeys) warn(msg string) {
 func (h *HostKeys) Callback(ctx context.Context) gossh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key gossh.PublicKey) error {
 		v := h.judge(key)
-		if v.kind != keyUnknown {
-			return h.refusal(v)
-		}
 		switch {
+		case v.kind == keyKnown:
+			return nil
+		case v.kind != keyUnknown:
 		case h.Policy == AcceptNew:
 			return h.acceptNew(ctx, v)
 		case h.Policy == Ask && h.Ask != nil:
 			return h.ask(ctx, v)
 		}
-		return h.refusal(v)
+		return h.refused(v)
 	}
 }
 
@@ -208,7 +208,7 @@ func (h *HostKeys) ask(ctx context.Context, v verdict) error {
 		return h.unanswered(v, err)
 	}
 	if !yes {
-		return h.refusal(v)
+		return h.refused(v)
 	}
 	if err := h.record(ctx, v.key, false); err != nil {
 		h.warn("host key of " + h.display() + " accepted but not recorded: " + err.Error())
@@ -220,7 +220,7 @@ func (h *HostKeys) ask(ctx context.Context, v verdict) error {
 // else every later connection would accept any key at all.
 func (h *HostKeys) acceptNew(ctx context.Context, v verdict) error {
 	if err := h.record(ctx, v.key, true); err != nil {
-		return h.unrecorded(v, err)
+		return h.unrecorded(v.key, err)
 	}
 	return nil
 }

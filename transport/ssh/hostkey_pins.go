@@ -64,10 +64,6 @@ func (h *HostKeys) unpinned(keys ...gossh.PublicKey) *transport.Error {
 	for i, key := range keys {
 		shown[i] = describe(key)
 	}
-	return &transport.Error{
-		Code:    codeHostKeyChanged,
-		Message: fmt.Sprintf("ssh: host key of %s is not a pinned one: it shows %s, pinned is %s", h.display(), strings.Join(shown, ", "), strings.Join(h.Pins, ", ")),
-		Hint:    fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", h.display()),
-		Err:     notPinned{keys[0]},
-	}
+	return h.failure(codeHostKeyChanged, notPinned{keys[0]}, fmt.Sprintf("someone may be in between; if the key is right, put it into host_key of %s in the inventory", h.display()),
+		"is not a pinned one: it shows %s, pinned is %s", strings.Join(shown, ", "), strings.Join(h.Pins, ", "))
 }

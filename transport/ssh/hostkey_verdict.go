@@ -65,7 +65,7 @@ func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
 func (h *HostKeys) Refused(key gossh.PublicKey) error {
 	switch v := h.judge(plainKey(key)); v.kind {
 	case keyRevoked, keyUnchecked, keyUnread, keyNotPinned:
-		return h.refusal(v)
+		return h.refused(v)
 	}
 	return nil
 }
@@ -242,44 +242,22 @@ func parsePin(pin string) (gossh.PublicKey, error) {
 // describe is a key in messages.
 func describe(key gossh.PublicKey) string { return key.Type() + " " + gossh.FingerprintSHA256(key) }
 
-// refusal returns the error for a verdict; nil for a known key.
-func (h *HostKeys) refusal(v verdict) error {
-	if v.kind == keyKnown {
-		return nil
-	}
-	return h.refused(v)
-}
-
 // refused returns the error for a key that is not known to be right.
 func (h *HostKeys) refused(v verdict) *transport.Error {
-	name, key := h.display(), describe(v.key)
+	key := describe(v.key)
 	switch v.kind {
 	case keyRevoked:
-		return &transport.Error{
-			Code:    codeHostKeyRevoked,
-			Message: fmt.Sprintf("ssh: host key of %s is revoked by %s: it shows %s, the line has %s", name, v.entry.place(), key, describe(v.entry.key)),
-			Hint:    "someone may be using a stolen key; the host needs another one, or the line is wrong",
-		}
+		return h.failure(codeHostKeyRevoked, nil, "someone may be using a stolen key; the host needs another one, or the line is wrong",
+			"is revoked by %s: it shows %s, the line has %s", v.entry.place(), key, describe(v.entry.key))
 	case keyUnchecked:
-		return &transport.Error{
-			Code:    codeHostKeyRevoked,
-			Message: fmt.Sprintf("ssh: host key of %s may be revoked: RevokedHostKeys %v", name, v.unchecked),
-			Hint:    "the file has to be readable and a list of public keys, one a line",
-			Err:     v.unchecked,
-		}
+		return h.failure(codeHostKeyRevoked, v.unchecked, "the file has to be readable and a list of public keys, one a line",
+			"may be revoked: RevokedHostKeys %v", v.unchecked)
 	case keyUnread:
-		return &transport.Error{
-			Code:    codeLimit,
-			Message: fmt.Sprintf("ssh: host key of %s was not checked: %v", name, v.unchecked),
-			Hint:    "this machine or its limits (ulimit -n) let no more files be opened",
-			Err:     v.unchecked,
-		}
+		return h.failure(codeLimit, v.unchecked, "this machine or its limits (ulimit -n) let no more files be opened",
+			"was not checked: %v", v.unchecked)
 	case keyChanged:
-		return &transport.Error{
-			Code:    codeHostKeyChanged,
-			Message: fmt.Sprintf("ssh: host key of %s changed: it shows %s, %s has %s%s", name, key, v.entry.place(), describe(v.entry.key), v.certNote()),
-			Hint:    fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: %s", v.entry.line, v.entry.file, h.recording()),
-		}
+		return h.failure(codeHostKeyChanged, nil, fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: %s", v.entry.line, v.entry.file, h.recording()),
+			"changed: it shows %s, %s has %s%s", key, v.entry.place(), describe(v.entry.key), v.certNote())
 	case keyNotPinned:
 		return h.unpinned(v.key)
 	}
@@ -287,11 +265,12 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 	if h.Why != "" {
 		hint = fmt.Sprintf("with %s host keys are strict: compare the fingerprint with the host's own and record it beforehand with %s, or pin it with host_key in the inventory", h.Why, h.recording())
 	}
-	return &transport.Error{
-		Code:    codeHostKeyUnknown,
-		Message: fmt.Sprintf("ssh: host key of %s is unknown: %s%s", name, key, v.certNote()),
-		Hint:    hint,
-	}
+	return h.failure(codeHostKeyUnknown, nil, hint, "is unknown: %s%s", key, v.certNote())
+}
+
+// failure makes the error that says what is wrong with the host's key.
+func (h *HostKeys) failure(code string, cause error, hint, format string, args ...any) *transport.Error {
+	return &transport.Error{Code: code, Message: "ssh: host key of " + h.display() + " " + fmt.Sprintf(format, args...), Hint: hint, Err: cause}
 }
 
 // unanswered is the error when nobody could be asked.
@@ -304,18 +283,15 @@ func (h *HostKeys) unanswered(v verdict, err error) error {
 
 // unrecorded is the error for a key that would have been accepted. A refusal
 // that came out under the lock stays what it is.
-func (h *HostKeys) unrecorded(v verdict, err error) error {
+func (h *HostKeys) unrecorded(key gossh.PublicKey, err error) error {
 	if _, ok := errors.AsType[*transport.Error](err); ok {
 		return err
 	}
-	e := h.refused(v)
-	e.Message = fmt.Sprintf("ssh: host key of %s is unknown and cannot be recorded: %v", h.display(), err)
-	e.Hint = "set known_hosts, or pin the key with host_key: " + gossh.FingerprintSHA256(v.key)
+	hint := "set known_hosts, or pin the key with host_key: " + gossh.FingerprintSHA256(key)
 	if file := h.writeFile(); file != "" {
-		e.Hint = "make " + file + " writable, " + e.Hint
+		hint = "make " + file + " writable, " + hint
 	}
-	e.Err = err
-	return e
+	return h.failure(codeHostKeyUnknown, err, hint, "is unknown and cannot be recorded: %v", err)
 }
 
 // certNote says why a certificate did not help.

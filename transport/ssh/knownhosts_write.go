@@ -29,7 +29,7 @@ func (h *HostKeys) Trust(key gossh.PublicKey) error {
 	}
 	key = plainKey(key)
 	if err := h.record(context.Background(), key, false); err != nil {
-		return h.unrecorded(verdict{kind: keyUnknown, key: key}, err)
+		return h.unrecorded(key, err)
 	}
 	return nil
 }
@@ -73,8 +73,12 @@ func (h *HostKeys) record(ctx context.Context, key gossh.PublicKey, onlyNew bool
 	}
 	defer f.Close() // and the lock with it
 	if onlyNew {
-		if v := h.judge(key); v.kind != keyUnknown {
-			return h.refusal(v)
+		switch v := h.judge(key); v.kind {
+		case keyUnknown:
+		case keyKnown:
+			return nil
+		default:
+			return h.refused(v)
 		}
 	}
 	return appendKnownHost(f, name, key, h.HashNew)
