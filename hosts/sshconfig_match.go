@@ -81,22 +81,16 @@ func splitArgs(s string) ([]string, error) {
 // out. The pass for Match final is about the address (ssh.c, where it calls
 // process_config_files again).
 func (s *sshScan) host(patterns []string) bool {
-	matches, refused := false, false
 	name := s.name
 	if s.final {
 		name = s.hostName()
 	}
 	for _, pattern := range patterns {
-		if negated, ok := strings.CutPrefix(pattern, "!"); ok {
-			refused = refused || phrase.Match(negated, name)
-			continue
-		}
 		if nameForm.MatchString(pattern) && !s.final {
 			s.aliases = append(s.aliases, pattern)
 		}
-		matches = matches || phrase.Match(pattern, name)
 	}
-	return matches && !refused
+	return phrase.MatchList(patterns, name)
 }
 
 // names reports whether a pattern of a Host line that applies says something
@@ -172,18 +166,5 @@ func (s *sshScan) criterion(criterion, pattern string) (matches, known bool) {
 	return false, false
 }
 
-// matchList matches a comma-separated list of patterns, of which the negated
-// ones have the last word.
-func matchList(list, name string) bool {
-	matches := false
-	for pattern := range strings.SplitSeq(list, ",") {
-		if negated, ok := strings.CutPrefix(pattern, "!"); ok {
-			if phrase.Match(negated, name) {
-				return false
-			}
-			continue
-		}
-		matches = matches || phrase.Match(pattern, name)
-	}
-	return matches
-}
+// matchList matches a comma-separated list of patterns.
+func matchList(list, name string) bool { return phrase.MatchList(strings.Split(list, ","), name) }

@@ -109,6 +109,20 @@ func Match(pattern, s string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
+// MatchList reports whether s matches one of the patterns of [Match], and none of those
+// that are negated by a ! in front.
+func MatchList(patterns []string, s string) bool {
+	matches := false
+	for _, pattern := range patterns {
+		negated, not := strings.CutPrefix(pattern, "!")
+		if not && Match(negated, s) {
+			return false
+		}
+		matches = matches || !not && Match(pattern, s)
+	}
+	return matches
+}
+
 // WithoutPath returns the error of a file without the operation and the path, for a
 // message that has them already.
 func WithoutPath(err error) error {

@@ -99,3 +99,11 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+func TestMatchList(t *testing.T) {
+	for list, want := range map[string]bool{"": false, "a*": true, "b,a*": true, "!abc": false, "!b": false, "a*,!abc": false, "!abc,a*": false, "a*,!b": true} {
+		if got := phrase.MatchList(strings.Split(list, ","), "abc"); got != want {
+			t.Errorf("MatchList(%q) = %v, want %v", list, got, want)
+		}
+	}
+}

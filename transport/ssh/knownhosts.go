@@ -217,7 +217,7 @@ func parseKnownHost(line string, names []string) (*knownHost, error) {
 		}
 	}
 	hosts, rest := nextWord(line)
-	matches := func(name string) bool { return matchHosts(hosts, name) }
+	matches := func(name string) bool { return phrase.MatchList(strings.Split(strings.ToLower(hosts), ","), name) }
 	if strings.HasPrefix(hosts, "|") {
 		hashed, err := parseHashed(hosts)
 		if err != nil {
@@ -271,23 +271,6 @@ func nextWord(s string) (word, rest string) {
 		return s, ""
 	}
 	return s[:end], strings.TrimLeft(s[end:], " \t")
-}
-
-// matchHosts reports whether the first field of a line is about name: of its patterns
-// one matches and no negated one does.
-func matchHosts(hosts, name string) bool {
-	matched := false
-	for pattern := range strings.SplitSeq(hosts, ",") {
-		negated := strings.HasPrefix(pattern, "!")
-		if !phrase.Match(strings.ToLower(strings.TrimPrefix(pattern, "!")), name) {
-			continue
-		}
-		if negated {
-			return false
-		}
-		matched = true
-	}
-	return matched
 }
 
 // A hashedName is "|1|salt|HMAC-SHA1(salt, name)".
