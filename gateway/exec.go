@@ -35,15 +35,8 @@ type Command struct {
 	TTY, Echo bool
 	Merge     bool
 	Timeout   time.Duration
-	// Shell, Login, User, Sudo, SudoUser, Size and Term are for the session that
-	// Exec opens; see [Options]. [Session.Run] does not look at them.
-	Shell    string
-	Login    bool
-	User     string
-	Sudo     bool
-	SudoUser string
-	Size     transport.Size
-	Term     string
+	// Session is for the session that Exec opens; [Session.Run] does not look at it.
+	Session Options
 	// Script runs Text statement by statement; see [Session.RunScript]. Cwd and Env
 	// are the session's then.
 	Script bool
@@ -74,10 +67,7 @@ type Live interface {
 // happened; Result.Err says why if it is not that the command ended by itself.
 // The context's end interrupts the command.
 func (g *Gateway) Exec(ctx context.Context, name string, command Command) Result {
-	options := Options{
-		Shell: command.Shell, Login: command.Login, User: command.User,
-		Sudo: command.Sudo, SudoUser: command.SudoUser, Size: command.Size, Term: command.Term,
-	}
+	options := command.Session
 	if command.Script {
 		options.Cwd, options.Env = command.Cwd, command.Env
 		command.Cwd, command.Env = "", nil

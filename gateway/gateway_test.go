@@ -213,7 +213,7 @@ hosts:
 			t.Errorf("%s: Exec = %s, %v (%s), want not_started and %s", name, r.Verdict, r.Err, gateway.Code(r.Err), test.code)
 		}
 	}
-	if r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "true", User: "nobody-else"}); gateway.Code(r.Err) != "usage" {
+	if r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "true", Session: gateway.Options{User: "nobody-else"}}); gateway.Code(r.Err) != "usage" {
 		t.Errorf("Exec as another user of this machine = %v, want usage", r.Err)
 	}
 }

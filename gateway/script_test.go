@@ -71,7 +71,7 @@ func TestScript(t *testing.T) {
 			g := gateway.New(gateway.Config{})
 			defer g.Close()
 			c := test.command
-			c.Text, c.Script, c.Shell = test.text, true, "sh"
+			c.Text, c.Script, c.Session.Shell = test.text, true, "sh"
 			r := g.Exec(t.Context(), "localhost", c)
 			want := test.want
 			if r.Verdict != want.Verdict || r.ExitCode != want.ExitCode && want.Verdict != session.TimedOut || r.Line != want.Line || gateway.Code(r.Err) != test.code {
@@ -94,7 +94,7 @@ func TestScriptKeepsHeadAndTail(t *testing.T) {
 	dir := t.TempDir()
 	g := gateway.New(gateway.Config{SpoolDir: dir})
 	defer g.Close()
-	r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Spool: true, Shell: "sh", Text: "echo first\nseq 1 200000\nseq 1 200000\necho last\n"})
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Spool: true, Session: gateway.Options{Shell: "sh"}, Text: "echo first\nseq 1 200000\nseq 1 200000\necho last\n"})
 	if r.Err != nil || !r.Truncated || len(r.Stdout) != 1<<20 || r.StdoutBytes != 2*1288895+11 {
 		t.Fatalf("%v: kept %d of %d bytes", r.Err, len(r.Stdout), r.StdoutBytes)
 	}
@@ -112,7 +112,7 @@ func TestScriptIsCutBetweenCharacters(t *testing.T) {
 	g := gateway.New(gateway.Config{})
 	defer g.Close()
 	for n := range 12 {
-		r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Limit: 1000, Shell: "sh", Text: fmt.Sprintf("printf a\nyes ö | head -n %d | tr -d '\\n'\nprintf b", 494+n*n*n)})
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Limit: 1000, Session: gateway.Options{Shell: "sh"}, Text: fmt.Sprintf("printf a\nyes ö | head -n %d | tr -d '\\n'\nprintf b", 494+n*n*n)})
 		whole := "a" + strings.Repeat("ö", 494+n*n*n) + "b"
 		want := whole
 		if len(whole) > 1000 {
@@ -122,7 +122,7 @@ func TestScriptIsCutBetweenCharacters(t *testing.T) {
 			t.Errorf("%v: kept %d of %d bytes, truncated %v, want %d: %.10q…", r.Err, len(r.Stdout), r.StdoutBytes, r.Truncated, len(want), r.Stdout)
 		}
 	}
-	r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Limit: 1000, Shell: "sh", Text: "printf a\nyes x | head -n 3000 | tr 'x\\n' '\\251\\251'\nprintf b"})
+	r := g.Exec(t.Context(), "localhost", gateway.Command{Script: true, Limit: 1000, Session: gateway.Options{Shell: "sh"}, Text: "printf a\nyes x | head -n 3000 | tr 'x\\n' '\\251\\251'\nprintf b"})
 	if want := "a" + strings.Repeat("\xa9", 998) + "b"; r.Err != nil || string(r.Stdout) != want {
 		t.Errorf("%v: of bytes that are no text %d are kept, want all 1000", r.Err, len(r.Stdout))
 	}
@@ -141,7 +141,7 @@ func TestScriptInterrupted(t *testing.T) {
 			ctx, verdict, code = late{cancelled}, session.TimedOut, "cmd.timeout"
 		}
 		r := g.Exec(ctx, "localhost", gateway.Command{
-			Script: true, Shell: "sh", Text: strings.Repeat("echo a\n", 1000),
+			Script: true, Session: gateway.Options{Shell: "sh"}, Text: strings.Repeat("echo a\n", 1000),
 			Output: func(session.Stream, []byte) { cancel(cause) },
 		})
 		if r.Verdict != verdict || r.Line == 0 || len(r.Stdout) == 0 || gateway.Code(r.Err) != code {
@@ -182,7 +182,7 @@ func TestScriptPrompt(t *testing.T) {
 	g := gateway.New(gateway.Config{})
 	defer g.Close()
 	r := g.Exec(t.Context(), "localhost", gateway.Command{
-		Script: true, Shell: "sh", Text: "true\n{ printf 'Go on? '; read a; } </dev/tty >/dev/tty; echo $a\n",
+		Script: true, Session: gateway.Options{Shell: "sh"}, Text: "true\n{ printf 'Go on? '; read a; } </dev/tty >/dev/tty; echo $a\n",
 		Answer: func(_ context.Context, p session.Prompt, _ bool) (string, error) {
 			return "<" + p.Text + ">", nil
 		},
@@ -199,7 +199,7 @@ func TestScriptPromptAgain(t *testing.T) {
 	defer g.Close()
 	const ask = "{ printf 'Go on? '; read a; } </dev/tty >/dev/tty; echo $a"
 	r := g.Exec(t.Context(), "localhost", gateway.Command{
-		Script: true, Shell: "sh", Text: ask + "\n{\n" + ask + "; " + ask + "\n}\n",
+		Script: true, Session: gateway.Options{Shell: "sh"}, Text: ask + "\n{\n" + ask + "; " + ask + "\n}\n",
 		Answer: func(_ context.Context, _ session.Prompt, again bool) (string, error) { return fmt.Sprint(again), nil },
 	})
 	if string(r.Stdout) != "false\nfalse\ntrue\n" {
@@ -237,7 +237,7 @@ func TestScriptThatNobodyReads(t *testing.T) {
 	defer cancel()
 	var between atomic.Bool
 	r := g.Exec(t.Context(), "localhost", gateway.Command{
-		Script: true, Shell: "dash", Timeout: 500 * time.Millisecond,
+		Script: true, Session: gateway.Options{Shell: "dash"}, Timeout: 500 * time.Millisecond,
 		Text: "while kill -0 $$; do echo job; done &\n" + strings.Repeat(":\n", 5000),
 		Output: func(session.Stream, []byte) {
 			if strings.Contains(string(debug.Stack()), ").inherit.") { // else a statement runs
@@ -266,7 +266,7 @@ func TestScriptIsLeft(t *testing.T) {
 	for range 5 {
 		g := gateway.New(gateway.Config{})
 		begun := false
-		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "echo a\necho b\necho c\n", Script: true, Shell: "sh", Output: func(_ session.Stream, b []byte) {
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "echo a\necho b\necho c\n", Script: true, Session: gateway.Options{Shell: "sh"}, Output: func(_ session.Stream, b []byte) {
 			if !begun && strings.Contains(string(b), "b") {
 				begun = true
 				closed := make(chan struct{})
@@ -330,7 +330,7 @@ func TestScriptAsksInTwoStatements(t *testing.T) {
 	defer g.Close()
 	asked := []string{}
 	r := g.Exec(t.Context(), "localhost", gateway.Command{
-		Script: true, Shell: "bash", Text: "printf 'Name? '\nread n </dev/tty\nread m </dev/tty\necho $n $m\n",
+		Script: true, Session: gateway.Options{Shell: "bash"}, Text: "printf 'Name? '\nread n </dev/tty\nread m </dev/tty\necho $n $m\n",
 		Answer: func(_ context.Context, p session.Prompt, _ bool) (string, error) {
 			asked = append(asked, p.Text)
 			return "Bob", nil

@@ -27,7 +27,7 @@ func newAttachment(c *console) *attachment {
 func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
 	at := newAttachment(a.console)
 	if f.tty {
-		c.Size, c.Term = a.console.size(), os.Getenv("TERM")
+		c.Session.Size, c.Session.Term = a.console.size(), os.Getenv("TERM")
 		c.Echo = isTerminal(os.Stdin) && a.config.Output == "text"
 	}
 	c.Started = func(live gateway.Live) {
@@ -38,7 +38,7 @@ func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
 		if err := a.console.makeRaw(os.Stdin); err != nil {
 			a.warn("the terminal stays as it is: " + err.Error())
 		}
-		at.follow(c.Size, live.Resize)
+		at.follow(c.Session.Size, live.Resize)
 		go forward(os.Stdin, live.Write)
 	}
 	return at

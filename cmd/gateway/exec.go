@@ -256,8 +256,8 @@ func first(cmd *cobra.Command, args []string, what string) (word string, rest []
 func (a *app) command(cmd *cobra.Command, args []string, f *execFlags) (gateway.Command, error) {
 	c := gateway.Command{
 		Text: strings.Join(args, " "), Cwd: f.cwd, Merge: f.merge,
-		Timeout: time.Duration(f.timeout), Shell: f.shell, Login: f.login, User: f.user,
-		TTY: f.tty, Sudo: f.sudo.set, SudoUser: f.sudo.user,
+		Timeout: time.Duration(f.timeout), TTY: f.tty,
+		Session: gateway.Options{Shell: f.shell, Login: f.login, User: f.user, Sudo: f.sudo.set, SudoUser: f.sudo.user},
 	}
 	var err error
 	switch {

@@ -64,7 +64,7 @@ func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) er
 }
 
 func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c gateway.Command) (planned, error) {
-	host, err := g.ResolveAs(ctx, name, c.User)
+	host, err := g.ResolveAs(ctx, name, c.Session.User)
 	if err != nil {
 		return planned{}, err
 	}
@@ -75,15 +75,15 @@ func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c ga
 	p := planned{
 		Host: name, Transport: host.Transport, Address: target.Addr, Port: target.Port, User: gateway.Login(host),
 		Jump: strings.Join(host.Jump, ","), Command: c.Text,
-		Shell: cmp.Or(c.Shell, host.Shell, "bash or sh"), Cwd: cmp.Or(c.Cwd, host.Cwd, "home"),
+		Shell: cmp.Or(c.Session.Shell, host.Shell, "bash or sh"), Cwd: cmp.Or(c.Cwd, host.Cwd, "home"),
 	}
 	if target.Local {
 		p.Address = "this machine"
 	} else if p.Port == 0 {
 		p.Port = gateway.DefaultPort
 	}
-	if c.Sudo {
-		p.Sudo = gateway.SudoUser(host, c.SudoUser)
+	if c.Session.Sudo {
+		p.Sudo = gateway.SudoUser(host, c.Session.SudoUser)
 	}
 	return p, nil
 }

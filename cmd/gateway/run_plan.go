@@ -29,7 +29,7 @@ func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
 	a := r.app
 	var plans []plannedScript
 	for _, host := range selected {
-		where, err := a.planned(ctx, r.gateway, host.Name, gateway.Command{Text: r.file, Sudo: true})
+		where, err := a.planned(ctx, r.gateway, host.Name, gateway.Command{Text: r.file, Session: gateway.Options{Sudo: true}})
 		if err != nil {
 			return err
 		}
