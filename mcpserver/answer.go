@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -142,7 +141,7 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 		}
 	}
 	if from := p.from(command); from != p.cursor || p.over {
-		p.cursor, p.rest = from, map[string][]byte{}
+		p.cursor, p.rest = from, [3][]byte{}
 	}
 	command.To = max(command.To, p.cursor) // another call may have come further
 	a := &answer{
@@ -156,10 +155,10 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	if command.Result != nil {
 		a.fill(*command.Result)
 	}
-	bytesOf, lost := map[session.Stream]int64{}, ""
-	rest := maps.Clone(p.rest) // of what is not shown
-	for stream, text := range map[session.Stream]*string{session.Stdout: &a.Stdout, session.Stderr: &a.Stderr, session.Terminal: &a.Terminal} {
-		shown, err := c.excerpt(command, stream.String(), p, limit)
+	bytesOf, lost := [3]int64{}, ""
+	rest := p.rest // of what is not shown
+	for stream, text := range [3]*string{session.Stdout: &a.Stdout, session.Stderr: &a.Stderr, session.Terminal: &a.Terminal} {
+		shown, err := c.excerpt(command, session.Stream(stream), p, limit)
 		if err != nil {
 			p.rest = rest
 			return nil, err

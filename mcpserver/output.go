@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"gateway/daemon/api"
+	"gateway/session"
 )
 
 // excerpted is what an answer holds of a stream.
@@ -21,14 +22,14 @@ type excerpted struct {
 
 // excerpt returns what has come on a stream since the last answer: as much as
 // the limit allows of its beginning and its end.
-func (c *call) excerpt(command api.Command, stream string, p *progress, limit int) (excerpted, error) {
+func (c *call) excerpt(command api.Command, stream session.Stream, p *progress, limit int) (excerpted, error) {
 	if command.To <= p.cursor {
 		return excerpted{text: flushed(p, stream, nil, command.Over())}, nil
 	}
 	if b, ok := resultOf(command, stream, p.cursor, limit); ok {
 		return c.all(p, stream, b, command.Over()), nil
 	}
-	query := api.Query{Command: command.ID, Stream: stream, Since: p.cursor, To: command.To, Head: limit - limit*2/3, Tail: limit * 2 / 3, Max: limit}
+	query := api.Query{Command: command.ID, Stream: stream.String(), Since: p.cursor, To: command.To, Head: limit - limit*2/3, Tail: limit * 2 / 3, Max: limit}
 	o, err := c.daemon.Output(c.ctx, command.Session, query)
 	if err != nil {
 		return excerpted{}, err
@@ -50,7 +51,7 @@ func (c *call) excerpt(command api.Command, stream string, p *progress, limit in
 		}
 		return e, nil
 	}
-	e := c.ends(o, p.rest[stream], stream)
+	e := c.ends(o, p.rest[stream], stream.String())
 	text := fmt.Sprintf("%s\n[... %d bytes left out; output with id %s, stream %s and cursor %d reads on here ...]\n%s", strings.TrimSuffix(e.first, "\n"), e.omitted, command.ID, stream, e.next, e.last)
 	p.rest[stream] = e.rest
 	if command.Over() {
@@ -73,38 +74,38 @@ func dropped(o api.Output) string {
 
 // resultOf returns a stream as the result has it, if it has all of the command's
 // output: then nothing needs to be read.
-func resultOf(command api.Command, stream string, from int64, limit int) ([]byte, bool) {
+func resultOf(command api.Command, stream session.Stream, from int64, limit int) ([]byte, bool) {
 	r := command.Result
 	if r == nil || from != command.From || int64(len(r.Stdout)+len(r.Stderr)+len(r.Terminal)) != command.To-command.From {
 		return nil, false
 	}
-	b := map[string][]byte{"stdout": r.Stdout, "stderr": r.Stderr, "terminal": r.Terminal}[stream]
+	b := [3][]byte{session.Stdout: r.Stdout, session.Stderr: r.Stderr, session.Terminal: r.Terminal}[stream]
 	return b, len(b) <= limit
 }
 
 // all shows everything that has come on a stream since the last answer.
-func (c *call) all(p *progress, stream string, b []byte, over bool) excerpted {
+func (c *call) all(p *progress, stream session.Stream, b []byte, over bool) excerpted {
 	text := flushed(p, stream, b, over)
 	if strings.ContainsRune(text, utf8.RuneError) && !utf8.Valid(b) {
-		c.invalid(stream)
+		c.invalid(stream.String())
 	}
 	return excerpted{text: text}
 }
 
 // total returns how much a command has written to a stream, if it is over.
-func total(command api.Command, stream string) int64 {
+func total(command api.Command, stream session.Stream) int64 {
 	switch {
 	case command.Result == nil:
-	case stream == "stdout":
+	case stream == session.Stdout:
 		return command.Result.StdoutBytes
-	case stream == "stderr":
+	case stream == session.Stderr:
 		return command.Result.StderrBytes
 	}
 	return 0
 }
 
 // flushed cleans what stands behind what was unfinished in the answer before.
-func flushed(p *progress, stream string, b []byte, over bool) string {
+func flushed(p *progress, stream session.Stream, b []byte, over bool) string {
 	text, rest, _ := clean(append(p.rest[stream], b...))
 	p.rest[stream] = bytes.Clone(rest)
 	if over {

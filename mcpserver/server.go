@@ -154,7 +154,7 @@ type shown struct {
 type progress struct {
 	sync.Mutex // held while an answer is made
 	cursor     int64
-	rest       map[string][]byte // the unfinished end of a stream: half a character, half an escape
+	rest       [3][]byte // the unfinished end of each stream: half a character, half an escape
 	over       bool              // with its result
 	timeout    time.Duration
 }
@@ -179,7 +179,7 @@ func (s *shown) command(id string) *progress {
 		s.of = map[string]*progress{}
 	}
 	if s.of[id] == nil {
-		s.of[id] = &progress{rest: map[string][]byte{}}
+		s.of[id] = &progress{}
 	}
 	return s.of[id]
 }
