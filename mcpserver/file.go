@@ -67,7 +67,12 @@ type entry struct {
 }
 
 func newEntry(info transfer.Info) entry {
-	e := entry{Type: typeOf(info.Mode), Size: info.Size, Mode: fmt.Sprintf("%04o", info.Mode.Perm()), Modified: info.Modified.UTC().Truncate(time.Second)}
+	return entry{Type: typeOf(info.Mode), Size: info.Size, Mode: fmt.Sprintf("%04o", info.Mode.Perm()), Modified: info.Modified.UTC().Truncate(time.Second)}
+}
+
+// named is newEntry for one of a list.
+func named(info transfer.Info) entry {
+	e := newEntry(info)
 	if e.Name = info.Name; !utf8.ValidString(e.Name) {
 		e.Name, e.NameBase64 = "", base64.StdEncoding.EncodeToString([]byte(info.Name))
 	}

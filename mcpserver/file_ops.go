@@ -54,7 +54,6 @@ func (f *fileCall) read() (any, error) {
 		Next     int64  `json:"next_offset,omitempty"`
 		Hint     string `json:"next,omitempty"`
 	}{place: f.place(), entry: newEntry(f.at.Info), Encoding: "base64", Offset: at}
-	answer.Name, answer.NameBase64 = "", ""
 	if text, ok := asText(b, more); ok {
 		b, answer.Encoding, answer.Content = text, "text", string(text)
 	} else {
@@ -138,7 +137,7 @@ func (f *fileCall) list() (any, error) {
 	from := min(f.in.Offset, len(found))
 	to := min(from+cmp.Or(f.in.Limit, defaultList), len(found))
 	for _, info := range found[from:to] {
-		answer.Entries = append(answer.Entries, newEntry(info))
+		answer.Entries = append(answer.Entries, named(info))
 	}
 	if answer.Omitted = len(found) - len(answer.Entries); to < len(found) {
 		answer.Next = to
@@ -155,7 +154,6 @@ func (f *fileCall) stat() (any, error) {
 		Real   string `json:"real_path,omitempty"`
 		Hint   string `json:"next,omitempty"`
 	}{place: f.place(), entry: newEntry(f.at.Info)}
-	answer.Name, answer.NameBase64 = "", ""
 	if f.at.Info.Mode&fs.ModeSymlink == 0 {
 		return answer, nil
 	}
@@ -176,9 +174,7 @@ func (f *fileCall) stat() (any, error) {
 	case real.Missing:
 		answer.Hint = "where it leads is nothing"
 	default:
-		leads := newEntry(real.Info)
-		leads.Name, leads.NameBase64 = "", ""
-		answer.Real, answer.Leads = strings.ToValidUTF8(real.Path, "\ufffd"), &leads
+		answer.Real, answer.Leads = strings.ToValidUTF8(real.Path, "\ufffd"), new(newEntry(real.Info))
 	}
 	return answer, nil
 }
