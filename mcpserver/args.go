@@ -154,6 +154,9 @@ func schemaOf[In any]() *jsonschema.Schema {
 	return schema
 }
 
+// milliseconds is an argument as a time.
+func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+
 // usage returns the error for a call that asks for what can't be.
 func usage(hint, format string, args ...any) error {
 	return &transport.Error{Code: "usage", Message: fmt.Sprintf(format, args...), Hint: hint}

@@ -46,7 +46,12 @@ func (c *call) unopened(host string, err error) error {
 	if _, stuck := c.daemon.Hello(c.ctx); stuck != nil {
 		return stuck
 	}
-	return &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no session after %v", host, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
+	return late(host, "session", err)
+}
+
+// late is the error of a host on which something was not there within openTime.
+func late(host, what string, err error) error {
+	return &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no %s after %v", host, what, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
 }
 
 // soon is when most commands have ended: those cost one request.
@@ -111,7 +116,7 @@ func (c *call) start(s api.Session, in commandArgs) (api.Command, error) {
 	}
 	run := api.Run{
 		Text: in.Command, Cwd: in.Cwd, Env: in.Env, Stdin: []byte(in.Stdin), TTY: in.TTY,
-		Timeout: api.Duration(in.timeout()), Wait: api.Duration(min(in.wait(), soon)), Limit: c.limit(in.MaxOutput),
+		Timeout: api.Duration(milliseconds(in.TimeoutMS)), Wait: api.Duration(min(milliseconds(in.WaitMS), soon)), Limit: c.limit(in.MaxOutput),
 	}
 	run.Client, _ = c.here.get(c.req).client(c.ctx, c.daemon) // without it, the session goes with who has opened it
 	// Whether it was started must be known, so the call's end does not count here.
@@ -127,19 +132,16 @@ func (c *call) start(s api.Session, in commandArgs) (api.Command, error) {
 	}
 	p := c.shown.command(command.ID)
 	p.Lock()
-	p.timeout = in.timeout()
+	p.timeout = milliseconds(in.TimeoutMS)
 	p.Unlock()
 	return command, nil
 }
 
 // result waits for a command as long as the call may.
 func (c *call) result(command api.Command, s api.Session, in commandArgs) (any, error) {
-	if in.wait() > maxWait {
-		c.note("wait_ms %d is more than the limit of %d, which counted", in.WaitMS, maxWait.Milliseconds())
-	}
 	var err error
-	if command.State == string(api.Running) && in.wait() > soon {
-		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: c.limit(in.MaxOutput)}, min(in.wait()-soon, maxWait-time.Since(c.begun)))
+	if wait := c.longest(in.WaitMS); command.State == string(api.Running) && wait > soon {
+		command, _, err = c.await(command, api.Wait{Until: api.UntilExit, Limit: c.limit(in.MaxOutput)}, min(wait-soon, maxWait-time.Since(c.begun)))
 	}
 	if c.ctx.Err() != nil {
 		if !c.left() {
@@ -185,10 +187,6 @@ func (c *call) lost(command api.Command, err error) api.Command {
 	}
 	return command
 }
-
-func (in commandArgs) wait() time.Duration { return time.Duration(in.WaitMS) * time.Millisecond }
-
-func (in commandArgs) timeout() time.Duration { return time.Duration(in.TimeoutMS) * time.Millisecond }
 
 // limit is how much of each stream an answer holds.
 func (c *call) limit(asked int) int { return cmp.Or(asked, c.config.Output) }

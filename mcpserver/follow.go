@@ -147,7 +147,7 @@ func (c *call) wait(in waitArgs) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := api.Wait{Until: in.Until, Match: in.Match, Idle: api.Duration(time.Duration(in.IdleMS) * time.Millisecond), Since: c.unseen(*t.command)}
+	w := api.Wait{Until: in.Until, Match: in.Match, Idle: api.Duration(milliseconds(in.IdleMS)), Since: c.unseen(*t.command)}
 	command, waited, bound := *t.command, api.Waited{Met: in.Until == api.UntilExit}, c.bound(in.WaitMS)
 	switch {
 	case !command.Over():

@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"context"
-	"fmt"
 	"path"
 	"strings"
 	"sync"
@@ -90,7 +89,7 @@ func (ms *machines) open(ctx context.Context, m *machine, host string) {
 		}
 	}
 	if err != nil && ctx.Err() != nil {
-		err = &transport.Error{Code: "tcp.timeout", Message: fmt.Sprintf("%s: no files after %v", host, openTime), Hint: "try again later, or tell the person who runs the host", Err: err}
+		err = late(host, "files", err)
 	}
 	if m.err = err; err != nil { // who comes now may do better
 		ms.mu.Lock()

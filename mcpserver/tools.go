@@ -82,14 +82,19 @@ func add[In any](s *Server, name, title string, hints mcp.ToolAnnotations, descr
 	})
 }
 
-// bound returns how long a call may wait, and notes where that is less than what
-// was asked for.
-func (c *call) bound(ms int) time.Duration {
-	asked := time.Duration(ms) * time.Millisecond
+// longest returns how long a call may wait at the most, and notes where that is
+// less than what was asked for.
+func (c *call) longest(ms int) time.Duration {
+	asked := milliseconds(ms)
 	if asked > maxWait {
 		c.note("wait_ms %d is more than the limit of %d, which counted", ms, maxWait.Milliseconds())
 	}
-	return max(min(asked, maxWait)-time.Since(c.begun), time.Millisecond)
+	return min(asked, maxWait)
+}
+
+// bound returns how long a call may wait from now on.
+func (c *call) bound(ms int) time.Duration {
+	return max(c.longest(ms)-time.Since(c.begun), time.Millisecond)
 }
 
 // progress tells a client that wants to know that the call still waits. The
