@@ -62,6 +62,9 @@ var copyFields = []field[Copy]{
 	set("resume", "go on with large files that were cut short", boolean, (*reader).boolean, func(c *Copy) *bool { return &c.Resume }),
 }
 
+// copyNeeds are the keys that a copy must have.
+var copyNeeds = []string{"src", "dst"}
+
 // kinds are the keys of which a step has one; withCopy are those that copy and
 // fetch may have beside them.
 var (
@@ -85,16 +88,7 @@ func keysOf(kind string) []string {
 
 func (r *reader) copy(n *yaml.Node, s *Step, fetch bool) bool {
 	s.Copy = &Copy{Fetch: fetch}
-	if !object(r, n, copyFields, s.Copy) {
-		return false
-	}
-	all := true
-	for _, key := range []string{"src", "dst"} {
-		if !has(r.resolve(n), key) {
-			all = r.fail(n, s.Copy.verb()+": {src: PATH, dst: PATH}", "has no %s", key)
-		}
-	}
-	return all
+	return object(r, n, copyFields, s.Copy) && r.needs(n, copyNeeds, s.Copy.verb()+": {src: PATH, dst: PATH}")
 }
 
 func (r *reader) copyPath(n *yaml.Node, to *string) (ok bool) {

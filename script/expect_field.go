@@ -29,6 +29,9 @@ var answerFields = []field[Answer]{
 	{"send", "what is typed: a text, or secret:NAME", value, (*reader).send},
 }
 
+// answerNeeds are the keys that an answer must have.
+var answerNeeds = []string{"prompt", "send"}
+
 func (r *reader) exit(n *yaml.Node, e *Expect) bool {
 	nodes := []*yaml.Node{n}
 	if r.resolve(n).Kind == yaml.SequenceNode {
@@ -95,11 +98,7 @@ func (r *reader) answers(n *yaml.Node, s *Step) bool {
 			all = false
 			continue
 		}
-		for _, f := range answerFields {
-			if !has(r.resolve(item), f.key) {
-				all = r.fail(item, "an answer is {prompt: PATTERN, send: TEXT}", "has no %s", f.key)
-			}
-		}
+		all = r.needs(item, answerNeeds, "an answer is {prompt: PATTERN, send: TEXT}") && all
 		s.Answers = append(s.Answers, a)
 	}
 	return all

@@ -54,7 +54,7 @@ var stepFields = []field[Step]{
 	{"register", "a variable for its stdout, without the blanks around it", pattern(nameForm.String()), (*reader).register},
 	{"on_fail", "whether the script goes on after a failure", words("abort", "continue"), (*reader).onFail},
 	set("keep_going", "run the text as a whole: only its last status counts", boolean, (*reader).boolean, func(s *Step) *bool { return &s.KeepGoing }),
-	{"answer", "what is typed when a command waits for input", listOf(objectOf(answerFields, "prompt", "send")), (*reader).answers},
+	{"answer", "what is typed when a command waits for input", listOf(objectOf(answerFields, answerNeeds...)), (*reader).answers},
 	{"sudo", "run it as root, or as the user named", either(boolean, oneLine), (*reader).sudo},
 	set("cwd", "the directory that it runs in", oneLine, (*reader).template, func(s *Step) *string { return &s.Cwd }),
 	{"env", "environment of this step", mapOf(nameForm, value), (*reader).env},

@@ -131,6 +131,17 @@ func has(n *yaml.Node, key string) bool {
 	return at != nil
 }
 
+// needs checks that a mapping has some keys.
+func (r *reader) needs(n *yaml.Node, keys []string, hint string) bool {
+	all := true
+	for _, key := range keys {
+		if !has(r.resolve(n), key) {
+			all = r.fail(n, hint, "has no %s", key)
+		}
+	}
+	return all
+}
+
 // object reads a mapping whose keys are fields.
 func object[T any](r *reader, n *yaml.Node, fields []field[T], to *T) bool {
 	var keys []string

@@ -65,7 +65,7 @@ func Schema() []byte {
 	}
 	maps.Copy(step, either(some...))
 	step["dependencies"] = schema{"until": []string{"retry"}}
-	root["definitions"] = schema{"step": step, "copy": objectOf(copyFields, "src", "dst")}
+	root["definitions"] = schema{"step": step, "copy": objectOf(copyFields, copyNeeds...)}
 	data, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		panic(err) // it is plain data
