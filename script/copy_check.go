@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gateway/internal/phrase"
@@ -39,14 +40,12 @@ func (c *copyCheck) host(host string) error {
 	values := c.Script.values(host, c.Given)
 	maps.Copy(values, c.Secrets)
 	c.fetched, c.unknown = nil, false
-	for _, steps := range [][]Step{c.Script.Steps[c.first(host):], c.Script.Always} {
-		for i := range steps {
-			if steps[i].Copy == nil {
-				continue
-			}
-			if err := c.step(host, values, &steps[i]); err != nil {
-				return err
-			}
+	for _, step := range slices.Concat(c.Script.Steps[c.first(host):], c.Script.Always) {
+		if step.Copy == nil {
+			continue
+		}
+		if err := c.step(host, values, &step); err != nil {
+			return err
 		}
 	}
 	return nil

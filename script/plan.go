@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -196,11 +197,9 @@ func (r *Runner) Check(ctx context.Context, host string) (result Result) {
 	defer func() { result.Duration = time.Since(result.Started) }()
 	defer h.close()
 	err := h.open(ctx)
-	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
-		for i := range steps {
-			if err == nil {
-				err = h.check(ctx, &steps[i])
-			}
+	for _, step := range slices.Concat(r.Script.Steps, r.Script.Always) {
+		if err == nil {
+			err = h.check(ctx, &step)
 		}
 	}
 	if err != nil {

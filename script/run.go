@@ -137,11 +137,9 @@ func (r *Runner) newRun(host string) *hostRun {
 		result: Result{Script: cmp.Or(r.Script.Name, r.Script.File), Host: host, Outcome: fleet.OK, Started: time.Now()},
 	}
 	maps.Copy(h.values, r.Secrets)
-	for _, steps := range [][]Step{r.Script.Steps, r.Script.Always} {
-		for i := range steps {
-			if name := steps[i].Register; name != "" {
-				h.values[name], h.registers[name] = "", true
-			}
+	for _, step := range slices.Concat(r.Script.Steps, r.Script.Always) {
+		if name := step.Register; name != "" {
+			h.values[name], h.registers[name] = "", true
 		}
 	}
 	return h
