@@ -2,17 +2,12 @@ package script
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
-	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/redact"
-	"gateway/session"
 	"gateway/transfer"
 )
 
@@ -62,6 +57,14 @@ type PlannedMatch struct {
 	Contains string  `json:"contains,omitempty"`
 	Matches  string  `json:"matches,omitempty"`
 	Equals   *string `json:"equals,omitempty"`
+}
+
+// A PlannedCopy is what a step would copy, with the values of its variables.
+type PlannedCopy struct {
+	Direction string   `json:"direction"`
+	Src       string   `json:"src"`
+	Dst       string   `json:"dst"`
+	Options   []string `json:"options"`
 }
 
 // A PlannedAnswer is what would be typed behind a prompt: of a secret only
@@ -186,86 +189,6 @@ func (p *planner) answers(answers []Answer) []PlannedAnswer {
 		planned = append(planned, PlannedAnswer{a.Prompt.String(), send})
 	}
 	return planned
-}
-
-// Check finds out whether the script could begin on a host: it connects, sets
-// the variables, and becomes each user that a step needs, but for those that a
-// step finds out. It gives the warnings about the steps' texts, and is an error
-// where the shell can't read a test. No step runs.
-func (r *Runner) Check(ctx context.Context, host string) (result Result) {
-	h := r.newRun(host)
-	defer func() { result.Duration = time.Since(result.Started) }()
-	defer h.close()
-	err := h.open(ctx)
-	for _, step := range slices.Concat(r.Script.Steps, r.Script.Always) {
-		if err == nil {
-			err = h.check(ctx, &step)
-		}
-	}
-	if err != nil {
-		h.unbegun(ctx, err)
-	}
-	return h.result
-}
-
-// check becomes the user that a step needs, and warns of its text.
-func (h *hostRun) check(ctx context.Context, s *Step) (err error) {
-	shell := h.main
-	if s.Sudo.On && !h.registered(s.Sudo.User) {
-		shell, err = h.shell(ctx, s)
-	}
-	if err == nil && !s.KeepGoing {
-		shell.CheckScript(h.Script.command(s, h.called(s)))
-	}
-	for _, c := range s.conditions() {
-		if err != nil {
-			return err
-		}
-		var why string
-		if why, err = shell.readable(ctx, c.text); why != "" {
-			err = h.Script.unread(h.called(s), c, why)
-		}
-	}
-	return err
-}
-
-// Failed returns a result for a host that was not tried, or that is given up: a
-// [Runner.Host] of it that still runs tells the observer no more. What is known of
-// its steps is in the result. One that only has to close its session has its own.
-func (r *Runner) Failed(host string, outcome fleet.Outcome, why error) Result {
-	run, known := r.runs.LoadAndDelete(host)
-	if known {
-		if result, finished := run.(*hostRun).whole(); finished {
-			return result
-		}
-	}
-	h := r.newRun(host)
-	h.result.Started = time.Time{}
-	h.result.Err, h.result.Outcome = h.masked(why), outcome
-	if known {
-		if step := h.takeOver(run.(*hostRun)); step != nil {
-			step.Outcome, step.Verdict, step.Attempts = outcome, session.Unknown, 1
-			step.Err, h.result.Err = h.result.Err, nil
-			h.end(step)
-		}
-	}
-	reason := "not tried"
-	if outcome == fleet.Unknown {
-		reason = "it is not known whether it ran"
-	}
-	told := len(h.result.Steps)
-	first := min(told, len(r.Script.Steps))
-	h.skip(r.Script.Steps[first:], Steps, reason)
-	h.skip(r.Script.Always[told-first:], Always, reason)
-	return h.result
-}
-
-// A PlannedCopy is what a step would copy, with the values of its variables.
-type PlannedCopy struct {
-	Direction string   `json:"direction"`
-	Src       string   `json:"src"`
-	Dst       string   `json:"dst"`
-	Options   []string `json:"options"`
 }
 
 // copy resolves the path on this machine to where it is. The one on the host

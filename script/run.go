@@ -240,6 +240,37 @@ func (h *hostRun) note(what func()) {
 	}
 }
 
+// Failed returns a result for a host that was not tried, or that is given up: a
+// [Runner.Host] of it that still runs tells the observer no more. What is known of
+// its steps is in the result. One that only has to close its session has its own.
+func (r *Runner) Failed(host string, outcome fleet.Outcome, why error) Result {
+	run, known := r.runs.LoadAndDelete(host)
+	if known {
+		if result, finished := run.(*hostRun).whole(); finished {
+			return result
+		}
+	}
+	h := r.newRun(host)
+	h.result.Started = time.Time{}
+	h.result.Err, h.result.Outcome = h.masked(why), outcome
+	if known {
+		if step := h.takeOver(run.(*hostRun)); step != nil {
+			step.Outcome, step.Verdict, step.Attempts = outcome, session.Unknown, 1
+			step.Err, h.result.Err = h.result.Err, nil
+			h.end(step)
+		}
+	}
+	reason := "not tried"
+	if outcome == fleet.Unknown {
+		reason = "it is not known whether it ran"
+	}
+	told := len(h.result.Steps)
+	first := min(told, len(r.Script.Steps))
+	h.skip(r.Script.Steps[first:], Steps, reason)
+	h.skip(r.Script.Always[told-first:], Always, reason)
+	return h.result
+}
+
 // whole returns the result if that is all that is to be told. Before, it is not yet
 // for others to read.
 func (h *hostRun) whole() (Result, bool) {
