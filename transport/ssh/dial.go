@@ -18,13 +18,6 @@ import (
 // clientVersion is what this client calls itself (RFC 4253 section 4.2).
 const clientVersion = "SSH-2.0-gateway"
 
-// The phases of a handshake, as messages call them.
-const (
-	phaseBanner = "banner exchange"
-	phaseKex    = "key exchange"
-	phaseAuth   = "authentication"
-)
-
 // How long to wait before a machine that turned the connection away is tried
 // again: doubled each time, with the clock of the hop as the limit.
 const (
@@ -195,7 +188,7 @@ type handshake struct {
 	kind    string      // its type
 }
 
-func (h *handshake) phase() string {
+func (h *handshake) phase() *phase {
 	switch {
 	case h.trusted.Load():
 		return phaseAuth

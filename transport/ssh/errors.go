@@ -181,8 +181,8 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 	var common *gossh.AlgorithmNegotiationError
 	switch {
 	case ctx.Err() != nil:
-		return c.failure(codeHandshake, &phaseError{phase, context.DeadlineExceeded}, hintsLate[phase],
-			"%s not finished %s%s", phase, c.inTime(ctx), said)
+		return c.failure(codeHandshake, &phaseError{phase, context.DeadlineExceeded}, phase.late,
+			"%s not finished %s%s", phase.name, c.inTime(ctx), said)
 	case errors.As(err, &common):
 		return c.failure(codeNoCommon, &phaseError{phase, err}, "the server offers only algorithms that are no longer safe, or a newer kind than this client knows: update it",
 			"no common algorithm for %s: it offers %s", common.What, quoted(strings.Join(common.RequestedAlgorithms, ", ")))
@@ -191,16 +191,13 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 			"the server turns connections away%s", said)
 	case phase == phaseAuth && tooMany(err):
 		return h.auth.tooManyError(err)
-	case hangup(err) && phase == phaseAuth:
-		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log; an account that may not log in ends like this, and a login that takes longer than LoginGraceTime",
-			"connection closed by the server during %s%s", phase, said)
 	case hangup(err):
-		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log; TCP wrappers, a firewall or a full process table also end connections like this",
-			"connection closed by the server during %s%s", phase, said)
+		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log; "+phase.closed,
+			"connection closed by the server during %s%s", phase.name, said)
 	case phase == phaseAuth:
-		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log", "%s: %s", phase, cut(trimmed(err)))
+		return c.failure(codeClosed, &phaseError{phase, err}, "look into the server's log", "%s: %s", phase.name, cut(trimmed(err)))
 	}
-	return c.failure(codeHandshake, &phaseError{phase, err}, "is this an SSH server?", "%s: %s%s", phase, cut(trimmed(err)), said)
+	return c.failure(codeHandshake, &phaseError{phase, err}, "is this an SSH server?", "%s: %s%s", phase.name, cut(trimmed(err)), said)
 }
 
 // itSaid is the end of a message, about what a server has said.
@@ -209,31 +206,6 @@ func itSaid(text string) string {
 		return ""
 	}
 	return fmt.Sprintf("; it said %q", text)
-}
-
-// hintsLate are for the phases that took too long.
-var hintsLate = map[string]string{
-	phaseBanner: "the machine accepts connections but does not answer: it is overloaded, or this is no SSH port",
-	phaseKex:    "the machine is overloaded, or long packets are lost on the way: compare the MTU of a VPN or a tunnel there",
-	phaseAuth:   "the machine is overloaded, or waits for what it asks about the account; long packets may be lost on the way, too",
-}
-
-// A phaseError is the cause of a failure in one phase of a handshake.
-type phaseError struct {
-	phase string
-	error
-}
-
-func (e *phaseError) Unwrap() error { return e.error }
-
-// FailedPhase returns the layer, as a [Step] has it, in which a handshake failed; empty
-// if err is about something else.
-func FailedPhase(err error) (layer string) {
-	var failed *phaseError
-	if !errors.As(err, &failed) {
-		return ""
-	}
-	return map[string]string{phaseBanner: "banner", phaseKex: "kex", phaseAuth: "auth"}[failed.phase]
 }
 
 // trimmed is the text of an error of x/crypto without the words that the
