@@ -56,7 +56,7 @@ func newSettings(name string, values map[string][]string, written func(key strin
 	p := &settingsParser{
 		values:  values,
 		written: written,
-		tokens:  Tokens{Name: name, Host: strings.ToLower(name)},
+		tokens:  tokens{name: name, host: strings.ToLower(name)},
 		s:       Settings{Warnings: warnings},
 	}
 	if err := p.target(name); err != nil {
@@ -75,7 +75,7 @@ func newSettings(name string, values map[string][]string, written func(key strin
 type settingsParser struct {
 	values  map[string][]string
 	written func(key string) ([][]string, error)
-	tokens  Tokens
+	tokens  tokens
 	s       Settings
 }
 
@@ -94,7 +94,7 @@ func (p *settingsParser) warn(format string, args ...any) {
 func (p *settingsParser) target(name string) error {
 	// ssh writes names in lower case from here on (ssh.c, lowercase(host)).
 	if host := strings.ToLower(p.first("hostname")); host != "" && host != strings.ToLower(name) {
-		p.s.Addr, p.tokens.Host = host, host
+		p.s.Addr, p.tokens.host = host, host
 	}
 	if text := p.first("port"); text != "" {
 		port, err := strconv.Atoi(text)
@@ -102,16 +102,16 @@ func (p *settingsParser) target(name string) error {
 			return &Error{Code: codeInventory, Message: fmt.Sprintf("ssh_config: host %s: bad port %s", name, brief(text))}
 		}
 		if port != 22 {
-			p.s.Port, p.tokens.Port = port, port
+			p.s.Port, p.tokens.port = port, port
 		}
 	}
 	account := p.first("user")
 	if local, err := user.Current(); err == nil && account == local.Username {
 		account = ""
 	}
-	p.s.User, p.tokens.User = account, account
+	p.s.User, p.tokens.user = account, account
 	p.s.HostKeyAlias = strings.ToLower(p.first("hostkeyalias")) // as ssh has it (ssh.c)
-	p.tokens.Alias = p.s.HostKeyAlias
+	p.tokens.alias = p.s.HostKeyAlias
 	return nil
 }
 
@@ -119,7 +119,7 @@ func (p *settingsParser) way() {
 	if jump := p.first("proxyjump"); jump != "" && !strings.EqualFold(jump, "none") {
 		for hop := range strings.SplitSeq(jump, ",") {
 			hop = strings.TrimSpace(hop)
-			if expanded, err := p.tokens.Expand(hop); err == nil {
+			if expanded, err := p.tokens.expand(hop); err == nil {
 				hop = expanded
 			}
 			p.s.Jump = append(p.s.Jump, hop)
@@ -228,7 +228,7 @@ func (p *settingsParser) expand(s string) (string, error) {
 	if missing != "" {
 		return "", fmt.Errorf("%s: the variable %s is not set", brief(s), missing)
 	}
-	expanded, err := p.tokens.Expand(expanded)
+	expanded, err := p.tokens.expand(expanded)
 	if err != nil {
 		return "", err
 	}

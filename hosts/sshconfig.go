@@ -1,14 +1,10 @@
 package hosts
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,71 +196,4 @@ func firstLine(stderr string, err error) string {
 		}
 	}
 	return err.Error()
-}
-
-// Tokens are the values of the % tokens in ssh_config. Those of a proxy command
-// are left to whoever runs it.
-type Tokens struct {
-	Name  string // %n: as it was given
-	Host  string // %h: the address
-	Alias string // %k: the name if empty
-	Port  int    // %p: 22 if zero
-	User  string // %r: the local user if empty
-}
-
-// Expand replaces %h, %k, %n, %p, %r, %u (the local user), %i (its number), %d
-// (its home), %l (this machine's name), %L (its first part) and %%. Other tokens
-// are an error, also %C: what it hashes is not the same in all versions of ssh.
-func (t Tokens) Expand(s string) (string, error) {
-	if !strings.Contains(s, "%") {
-		return s, nil
-	}
-	local, err := user.Current()
-	if err != nil {
-		return "", fmt.Errorf("tokens of %s: %w", brief(s), err)
-	}
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			out.WriteByte(s[i])
-			continue
-		}
-		i++
-		token := byte(0)
-		if i < len(s) {
-			token = s[i]
-		}
-		switch token {
-		case '%':
-			out.WriteByte('%')
-		case 'h':
-			out.WriteString(t.Host)
-		case 'k':
-			out.WriteString(cmp.Or(t.Alias, t.Name))
-		case 'n':
-			out.WriteString(t.Name)
-		case 'p':
-			fmt.Fprint(&out, cmp.Or(t.Port, 22))
-		case 'r':
-			out.WriteString(cmp.Or(t.User, local.Username))
-		case 'u':
-			out.WriteString(local.Username)
-		case 'i':
-			out.WriteString(local.Uid)
-		case 'd':
-			out.WriteString(local.HomeDir)
-		case 'l', 'L':
-			name, err := os.Hostname()
-			if err != nil {
-				return "", fmt.Errorf("tokens of %s: %w", brief(s), err)
-			}
-			if token == 'L' {
-				name, _, _ = strings.Cut(name, ".")
-			}
-			out.WriteString(name)
-		default:
-			return "", fmt.Errorf("unknown token in %s: known are %%h %%k %%n %%p %%r %%u %%i %%d %%l %%L %%%%", brief(s))
-		}
-	}
-	return out.String(), nil
 }

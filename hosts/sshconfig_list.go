@@ -65,7 +65,7 @@ func (p *settingsParser) split(key string) error {
 	default:
 		return &Error{
 			Code:    codeInventory,
-			Message: fmt.Sprintf("ssh_config: host %s: %s %s: ssh -G prints the paths without quotes, and where one ends can't be told", p.tokens.Name, key, brief(printed)),
+			Message: fmt.Sprintf("ssh_config: host %s: %s %s: ssh -G prints the paths without quotes, and where one ends can't be told", p.tokens.name, key, brief(printed)),
 			Hint:    "use paths without spaces there",
 		}
 	}
