@@ -64,12 +64,10 @@ func (c *call) exec(in execArgs) (any, error) {
 	}
 	var answer any
 	command, err := c.start(s, in.commandArgs)
-	useless := err != nil
 	if err == nil {
 		answer, err = c.result(command, s, in.commandArgs)
-		useless = err != nil || command.ID == "" && c.isUnused(s)
 	}
-	if useless && !c.left() { // nobody will ask for what runs in it
+	if useless := err != nil || command.ID == "" && c.isUnused(s); useless && !c.left() { // nobody will ask for what runs in it
 		_, _ = c.daemon.Close(context.WithoutCancel(c.ctx), s.ID) // it may be over
 	}
 	return answer, err
@@ -82,26 +80,24 @@ func (c *call) isUnused(s api.Session) bool {
 }
 
 func (c *call) run(in runArgs) (any, error) {
+	var command api.Command
+	var err error
 	s, known := c.opened.get(in.Session)
 	if known {
-		command, err := c.start(s, in.commandArgs)
-		if err == nil {
-			return c.result(command, s, in.commandArgs)
-		}
-		if code := gateway.Code(err); code != "session.closed" && code != "session.not_found" {
+		command, err = c.start(s, in.commandArgs)
+	}
+	// Nothing was run where the session is gone, and the name may be another's now.
+	if code := gateway.Code(err); !known || code == "session.closed" || code == "session.not_found" {
+		c.opened.forget(in.Session)
+		if s, err = c.find(in.Session); err != nil {
 			return nil, err
 		}
-		c.opened.forget(in.Session) // nothing was run, and the name may be another's now
+		if s.State.Over() {
+			return nil, closed(s)
+		}
+		c.opened.add(in.Session, s)
+		command, err = c.start(s, in.commandArgs)
 	}
-	s, err := c.find(in.Session)
-	if err != nil {
-		return nil, err
-	}
-	if s.State.Over() {
-		return nil, closed(s)
-	}
-	c.opened.add(in.Session, s)
-	command, err := c.start(s, in.commandArgs)
 	if err != nil {
 		return nil, err
 	}
