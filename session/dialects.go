@@ -43,8 +43,8 @@ var dialects = map[string]dialect{
 		print:  `\builtin print -nr --`,
 		stored: `\builtin eval "$(<%s)"`, unexport: unexport,
 		setup: "unset ENV HISTFILE;HISTSIZE=1;" + regains(`\builtin read`, "a", "(:)"),
-		// With line editing, it completes a TAB.
-		frame:  `\builtin set +o emacs +o vi;`,
+		// With line editing, it completes a TAB. With noexec it runs what is typed, but no texts.
+		frame:  `\builtin set +no emacs +o vi;`,
 		forget: `\builtin print -s;`,
 		// A job that has ended is counted again at every prompt, and behind 25 of them
 		// the next one begins with a warning, which then is said here. The last one

@@ -1,9 +1,12 @@
 package session_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"gateway/session"
+	"gateway/transport/local"
 )
 
 // TestNoModesUnderErrexit: a session without a terminal has no modes to set, and a shell
@@ -19,5 +22,32 @@ func TestNoModesUnderErrexit(t *testing.T) {
 				want(t, run(t, s, "echo on"), 0, "on\n", "")
 			})
 		}
+	}
+}
+
+// TestNoexecOfAProfile: what follows runs, and is not told as run where it did not. dash and
+// busybox ash are at their end with it, at a prompt of a person's as well.
+func TestNoexecOfAProfile(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "zsh", "ksh", "mksh", "yash"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			for _, name := range []string{".profile", ".bash_profile", ".zprofile", ".yash_profile"} {
+				if err := os.WriteFile(filepath.Join(home, name), []byte("set -n\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tr := local.New(local.Config{Env: []string{"HOME=" + home}})
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Login: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 2 { // typed, and from the frame file
+				want(t, run(t, s, "echo ran; (exit 3)"), 3, "ran\n", "")
+			}
+		})
 	}
 }

@@ -23,7 +23,7 @@ func (f frame) untrace() string {
 }
 
 // cut stands behind such a text, whose status it leaves in _gws. The marks then
-// are another text: after "set -n" mksh runs what is typed, but no texts.
+// are another text, which is not traced, and runs behind "set -n" as well.
 func (f frame) cut() string {
-	return "case ${_gws:=$?}${_gwt:=" + f.nonce + "} in *);;esac;" + f.dialect.untrace + `PS4=${PS4#"${_gwp-}"};unset _gwp _gwt;`
+	return "case ${_gws:=$?}${_gwt:=" + f.nonce + "} in *);;esac;" + f.dialect.untrace + `PS4=${PS4#"${_gwp-}"};unset _gwp _gwt;` + f.dialect.frame
 }

@@ -83,9 +83,6 @@ type Step struct {
 	Either bool
 	// Job: it starts jobs, which some shells announce on stderr.
 	Job bool
-	// Useless: the shell runs nothing any more, so there is nothing to look at
-	// afterwards.
-	Useless bool
 	// Moves: the directory is another one afterwards.
 	Moves bool
 }

@@ -10,7 +10,7 @@ import (
 const (
 	noDebug        = "the shell has no DEBUG trap"
 	fewDescriptors = "the shell keeps descriptors above 9 for itself, and redirects nothing without them"
-	ignoresN       = "an interactive shell ignores it"
+	forGood        = "nothing that follows is run, not even set +n"
 	noSpecial      = "a function can't have the name of a special builtin"
 )
 
@@ -184,17 +184,18 @@ var state = []Case{
 		{Text: "echo *; (exit 3)", Stdout: "*\n", Code: 3},
 		{Text: "case $ZSH_VERSION in '') set +f;; *) set +F;; esac"},
 	}},
-	{ID: "C61", Name: "set -n", Except: on("dash, busybox ash, mksh", "nothing that follows is run, not even set +n"), Steps: []Step{
+	{ID: "C61", Name: "set -n", Except: on("dash, busybox ash", forGood), Steps: []Step{
 		{Text: "set -n", StderrLike: Like(""), Codes: []int{0, Failure}},
 		{Text: "set +n; echo on", Stdout: "on\n", StderrLike: Like("")},
 	}},
-	{ID: "C78", Name: "set -n, where it is for good: an end, and no status", Needs: Terminal, Except: and(on("bash, zsh, ksh, yash", ignoresN), on("mksh", "the shell goes on reading: C79")), Steps: []Step{
+	{ID: "C78", Name: "set -n, where it is for good: an end, and no status", Needs: Terminal, Except: on("bash, zsh, ksh, mksh, yash", "the session goes on: C61"), Steps: []Step{
 		{Text: "set -n", Verdict: session.Unknown, Codes: []int{-1, 0}, Error: "link.lost", Either: true},
 		{Text: "echo on", Verdict: session.Interrupted, Codes: endings, Error: "cmd.needs_input", TerminalLike: Like(""), Ended: true},
 	}},
-	{ID: "C79", Name: "set -n, where it is for good: no status", Needs: Terminal, Except: and(on("bash, zsh, ksh, yash", ignoresN), on("dash, busybox ash", "the session ends: C78")), Steps: []Step{
-		{Text: "set -n", Verdict: session.Unknown, Codes: []int{-1, 0}, Error: "link.lost", Either: true},
-		{Text: "echo on", Verdict: session.Unknown, Codes: []int{-1, 0}, Error: "link.lost", Useless: true},
+	{ID: "C79", Name: "set -n in a file that is sourced", Except: on("dash, busybox ash", forGood), Steps: []Step{
+		{Text: "t=$(mktemp); echo 'set -n' >$t; . $t", StderrLike: Like(""), Codes: []int{0, Failure}},
+		{Text: "rm $t; unset t; echo on; (exit 3)", Stdout: "on\n", Code: 3},
+		{Text: "echo on", Stdout: "on\n"},
 	}},
 	{ID: "C62", Name: "options of one shell", Except: on("dash, busybox ash, ksh, mksh, yash", "the shell has no shopt and no setopt"), Steps: []Step{
 		{Text: "shopt -s extglob nullglob 2>/dev/null || setopt ksh_glob null_glob sh_word_split"},
