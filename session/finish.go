@@ -110,9 +110,11 @@ func (s *Session) learn(r *run, p progress, result Result) {
 // judgeStreams notes whether somebody may hold the streams for longer than the command
 // lived, and which job was the last.
 func (s *Session) judgeStreams(r *run, p progress, result Result) {
+	shows := !s.traced && r.showsFrame(result)
+	s.traced = s.traced || shows
 	if s.keeper != nil && s.config.Sudo == nil { // else there are no others
 		s.rotate = result.Cut || result.Verdict != Exited || !p.stdout
-		s.shared = s.shared || result.Background || p.job != s.job
+		s.shared = s.shared || result.Background || p.job != s.job || shows // mksh goes on tracing to there
 	}
 	if p.stdout {
 		s.job = p.job

@@ -146,9 +146,12 @@ func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 	`y=$x; while case $y in [A-Za-z0-9/._-]*) ;; *) false;; esac; do y=${y#?}; done; [ "$x" ] && [ -z "$y" ] || continue; `
 
+// runnerLine is the file that evaluates $_gw.
+const runnerLine = `\command eval "$_gw"` + "\n"
+
 func keeperScript(nonce string) string {
 	return `exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "\134command eval \042\044_gw\042\n" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "` + octal(runnerLine) + `" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +

@@ -79,24 +79,32 @@ func TestTraceOnTheTerminal(t *testing.T) {
 // stderr.
 func tracesRedirected(s *session.Session) bool { return strings.HasSuffix(s.Shell(), "yash") }
 
-// What a file sets, no text shows: the trace of the frame does.
+// What a file sets, no text shows: the trace of the frame does, or its echo.
 func TestTraceThatAFileBegins(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "debug")
-	if err := os.WriteFile(file, []byte("set -x\n"), 0o600); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	for _, option := range []string{"x", "v", "vx"} {
+		file := filepath.Join(dir, option)
+		if err := os.WriteFile(file, []byte("set -"+option+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		eachShell(t, func(t *testing.T, s *session.Session) {
+			if tracesRedirected(s) {
+				return
+			}
+			for _, merge := range []bool{false, true} {
+				runCommand(t, s, session.Command{Text: ". " + file, Merge: merge})
+				for range 2 {
+					run(t, s, "echo a # tty") // a text that may write to the terminal is over when all that is written there is here
+				}
+				r := run(t, s, "echo shown")
+				if err := string(r.Stderr); option != "v" && !strings.Contains(err, "echo shown") || strings.Contains(err, "_gw") || strings.Contains(err, "eval '") || option == "x" && len(r.Terminal) > 0 || r.Background {
+					t.Errorf("set -%s, merged %v: stderr %q, terminal %q, background %v, want the trace of the text", option, merge, err, r.Terminal, r.Background)
+				}
+				run(t, s, "set +vx")
+			}
+		})
 	}
-	eachShell(t, func(t *testing.T, s *session.Session) {
-		if tracesRedirected(s) || strings.HasSuffix(s.Shell(), "mksh") { // which traces to the command's stderr
-			return
-		}
-		run(t, s, ". "+file)
-		run(t, s, "echo a # tty") // a text that may write to the terminal is over when all that is written there is here
-		r := runCommand(t, s, session.Command{Text: "echo shown"})
-		if err := string(r.Stderr); !strings.Contains(err, "echo shown") || strings.Contains(err, "_gw") || strings.Contains(err, "eval '") || len(r.Terminal) > 0 {
-			t.Errorf("stderr %q, terminal %q, want the trace of the text", err, r.Terminal)
-		}
-	})
 }
 
 // Who asks a shell that traces where it is, behind an interrupt, is not seen.
