@@ -20,6 +20,7 @@ import (
 // usage, shell.unsupported, shell.no_sync, cmd.cwd, sudo.needs_password,
 // sudo.rejected.
 func Open(ctx context.Context, t transport.Transport, config Config) (*Session, error) {
+	config.Shell = strings.Join(strings.Fields(config.Shell), " ")
 	if err := checkShell(config.Shell); err != nil {
 		return nil, err
 	}

@@ -151,3 +151,20 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 		t.Error("Open with a missing shell = nil")
 	}
 }
+
+// TestShellsSpelling: the blanks that an inventory has around and between the words are
+// nobody's.
+func TestShellsSpelling(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"busybox  ash", "bash ", " dash"} {
+		s := open(t, session.Config{Shell: shell})
+		want(t, run(t, s, "echo on"), 0, "on\n", "")
+	}
+	for _, shell := range []string{`"bash"`, "bash;", "fish", "bash -l"} {
+		tr := local.New(local.Config{})
+		defer tr.Close()
+		if _, err := session.Open(t.Context(), tr, session.Config{Shell: shell}); gateway.Code(err) != "shell.unsupported" {
+			t.Errorf("%q: Open = %v, want shell.unsupported", shell, err)
+		}
+	}
+}
