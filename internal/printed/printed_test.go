@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
@@ -53,9 +54,21 @@ func TestEndless(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stdout, _, err := printed.By(exec.CommandContext(ctx, "/bin/sh", "-c", "echo out; exec sleep 60"))
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	defer to.Close()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", "echo out; echo >&3; exec sleep 60")
+	cmd.ExtraFiles = []*os.File{to}
+	go func() { // ends with the program's word, or with the pipe
+		_, _ = from.Read(make([]byte, 1))
+		cancel()
+	}()
+	stdout, _, err := printed.By(cmd)
 	if string(stdout) != "out\n" || err == nil {
 		t.Errorf("got %q, %v", stdout, err)
 	}
