@@ -402,24 +402,39 @@ func TestThrottled(t *testing.T) {
 }
 
 // TestTurnedAwayWithoutAWord: dropbear says nothing to what is over five logins at
-// once, and a login over a slow link takes a second.
+// once, and has room again when one of them is over.
 func TestTurnedAwayWithoutAWord(t *testing.T) {
 	t.Parallel()
 	s := sshdtest.StartDropbear(t, sshdtest.Options{})
-	link := netsim.Start(t, s.Addr, 50*time.Millisecond)
-	var dialling sync.WaitGroup
-	for range 16 {
-		c := behind(link, s)
-		dialling.Go(func() {
-			tr, err := ssh.Dial(t.Context(), c)
-			if err != nil {
-				t.Errorf("Dial = %v", err)
-				return
-			}
-			tr.Close()
-		})
+	var logins [5]net.Conn
+	for i := range logins {
+		var err error
+		if logins[i], err = net.Dial("tcp", s.Addr); err != nil {
+			t.Fatal(err)
+		}
+		defer logins[i].Close()
+		if _, err := io.ReadFull(logins[i], make([]byte, len("SSH-"))); err != nil { // it has its place
+			t.Fatal(err)
+		}
 	}
-	dialling.Wait()
+	p := netsim.Start(t, s.Addr, 0)
+	dialled := make(chan error, 1)
+	go func() {
+		tr, err := ssh.Dial(t.Context(), behind(p, s))
+		if err == nil {
+			tr.Close()
+		}
+		dialled <- err
+	}()
+	for p.Conns() < 2 && len(dialled) == 0 { // until it was turned away, and comes again
+		<-time.After(time.Millisecond)
+	}
+	for _, login := range logins {
+		login.Close()
+	}
+	if err := <-dialled; err != nil {
+		t.Errorf("Dial = %v", err)
+	}
 }
 
 // TestHandshakesAtOnce: the ninth handshake with a machine waits.
