@@ -33,7 +33,12 @@ func TestPastIsBounded(t *testing.T) {
 		}
 	}
 	c := start(t, daemon.Config{StateDir: state})("")
-	list, err := c.Sessions(t.Context(), true)
+	var list []api.Session
+	var err error
+	eventually(t, "the records are read", func() bool { // until then a daemon says that it still does
+		list, err = c.Sessions(t.Context(), true)
+		return gateway.Code(err) != "daemon.unreachable"
+	})
 	if err != nil || len(list) != 4096 {
 		t.Fatalf("%d sessions, %v", len(list), err)
 	}
