@@ -15,7 +15,8 @@ import (
 )
 
 // unread runs a command on the terminal that reads nothing of what it is typed,
-// in a directory of its own, whose name it returns.
+// in a directory of its own, whose name it returns. Of what the terminal has no room for,
+// it reads the first line, so that the rest is under way when it ends.
 func unread(t *testing.T, s *session.Session, setup, typed string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,7 +24,11 @@ func unread(t *testing.T, s *session.Session, setup, typed string) string {
 	run(t, s, "cd '"+dir+"'; mkfifo gate")
 	run(t, s, setup)
 	written := make(chan struct{})
-	r := runCommand(t, s, session.Command{Text: "x=1; read y <gate || :", TTY: true, Timeout: 20 * time.Second, Started: func() {
+	text, much := "x=1; read y <gate || :", len(typed) > 4096
+	if much {
+		text += "; head -n 1"
+	}
+	r := runCommand(t, s, session.Command{Text: text, TTY: true, Timeout: 20 * time.Second, Started: func() {
 		go func() {
 			defer close(written)
 			f, err := os.OpenFile(gate, os.O_WRONLY, 0) // once it runs
@@ -31,8 +36,8 @@ func unread(t *testing.T, s *session.Session, setup, typed string) string {
 				t.Error(err)
 				return
 			}
-			if len(typed) > 4096 { // the terminal has no room for it until the shell reads
-				time.AfterFunc(100*time.Millisecond, func() { f.Close() })
+			if much {
+				f.Close()
 			} else {
 				defer f.Close()
 			}
@@ -44,7 +49,7 @@ func unread(t *testing.T, s *session.Session, setup, typed string) string {
 	if r.ExitCode != 0 || r.Verdict != session.Exited {
 		t.Fatalf("got %+v", r)
 	}
-	if len(typed) <= 4096 {
+	if !much {
 		<-written
 	}
 	return dir
