@@ -146,7 +146,7 @@ func wantFailure(t *testing.T, err error, text string) {
 }
 
 func TestPath(t *testing.T) {
-	mine := t.TempDir()
+	mine := openDir(t)
 	tmp := fmt.Sprintf("/tmp/gateway-%d/gateway.sock", os.Geteuid())
 	tests := []struct {
 		name, named, runtime, tmp, want string
