@@ -471,12 +471,17 @@ func TestManyLeft(t *testing.T) {
 			t.Fatal("the command goes on")
 		}
 	}
-	var results []struct{ Host, Verdict, Stdout string }
+	var results []struct {
+		Host, Verdict, Stdout string
+		Error                 struct{ Message string }
+	}
 	if err := json.Unmarshal(out.Bytes(), &results); err != nil || len(results) != 2 {
 		t.Fatalf("%v: %s", err, &out)
 	}
-	// Whether anybody saw how it ended is a matter of which came first.
-	if r := results[0]; r.Host != "web01" || r.Verdict != "unknown" && r.Verdict != "interrupted" || r.Stdout != "web01\n" {
+	// Whether anybody saw how it ended is a matter of which came first, and on a busy
+	// machine nobody waits until it has said what it wrote.
+	left := strings.Contains(results[0].Error.Message, "given up before it ended")
+	if r := results[0]; r.Host != "web01" || r.Verdict != "unknown" && r.Verdict != "interrupted" || r.Stdout != "web01\n" && !left {
 		t.Errorf("got %+v, want unknown or interrupted, and what it wrote", r)
 	}
 	if r := results[1]; r.Host != "web02" || r.Verdict != "not_started" {
