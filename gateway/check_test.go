@@ -84,6 +84,7 @@ hosts:
   dead: {addr: 127.0.0.1, port: 1, user: me, identity: []}
   shut: {%[1]s, jump: locked}
   locked: {addr: 127.0.0.1, port: 1, user: me, identity: "env:GATEWAY_TEST_NO_KEY"}
+  loop: {%[1]s, jump: localhost}
 `, fields)
 	for _, test := range []struct {
 		host  string
@@ -95,9 +96,10 @@ hosts:
 			"tcp door", "hostkey door", "banner door", "kex door", "auth door", "auth door",
 			"tcp ", "hostkey ", "banner ", "kex ", "auth ", "auth ", "session ", "shell ", "sftp ",
 		}, "", ""},
-		{"lost", []string{"tcp dead"}, "tcp.refused", "ssh: jump of lost: ssh: dead (127.0.0.1:1): connection refused"},
-		{"far", []string{"tcp dead"}, "tcp.refused", "ssh: jump of far: ssh: jump of lost: ssh: dead (127.0.0.1:1): connection refused"},
+		{"lost", []string{"tcp dead"}, "tcp.refused", "ssh: jump of lost: dead (127.0.0.1:1): connection refused"},
+		{"far", []string{"tcp dead"}, "tcp.refused", "ssh: jump of far: jump of lost: dead (127.0.0.1:1): connection refused"},
 		{"shut", []string{"auth locked"}, "secret.unreadable", "ssh: jump of shut: gateway: secret env:GATEWAY_TEST_NO_KEY: the variable is not set"},
+		{"loop", []string{"inventory "}, "inventory.invalid", "gateway: jump of loop: localhost: this machine is no bastion"},
 	} {
 		t.Run(test.host, func(t *testing.T) {
 			var steps []string

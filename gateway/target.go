@@ -166,7 +166,7 @@ func (g *Gateway) hop(ctx context.Context, jump hosts.Jump) (hosts.Host, error) 
 		return hosts.Host{}, err
 	}
 	if host.Local() {
-		return hosts.Host{}, &transport.Error{Code: "inventory.invalid", Message: fmt.Sprintf("gateway: jump %s: this machine is no bastion", jump.Host), Hint: "the end of a tunnel on it is one: name its port, too"}
+		return hosts.Host{}, &transport.Error{Code: "inventory.invalid", Message: jump.Host + ": this machine is no bastion", Hint: "the end of a tunnel on it is one: name its port, too"}
 	}
 	if jump.User != "" {
 		host.User = jump.User

@@ -130,8 +130,11 @@ type JumpError struct {
 	Err        error
 }
 
-// Error implements error. What was wrong with the jump names it.
-func (e *JumpError) Error() string { return fmt.Sprintf("ssh: jump of %s: %v", e.Host, e.Err) }
+// Error implements error. What was wrong with the jump names it, and needs no second
+// name of this package.
+func (e *JumpError) Error() string {
+	return "ssh: jump of " + e.Host + ": " + strings.TrimPrefix(e.Err.Error(), "ssh: ")
+}
 
 // Unwrap returns what was wrong with the jump.
 func (e *JumpError) Unwrap() error { return e.Err }
