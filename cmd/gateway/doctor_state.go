@@ -30,8 +30,13 @@ func (d *doctor) state() {
 	}
 }
 
-// startable looks whether a daemon that is started gets the records of sessions.
+// startable looks whether a daemon that is started gets a place for its socket, and the
+// records of sessions.
 func (d *doctor) startable(path string) {
+	if err := socket.CanMakeDir(path); err != nil {
+		d.wrong("daemon", err)
+		return
+	}
 	if pid := socket.Daemon(stateDir("daemon")); pid != 0 {
 		d.note("daemon", warning, hintElsewhere, "none can be started on %s: process %d is a daemon that has the records of sessions", path, pid)
 		return

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"gateway/internal/phrase"
 )
 
@@ -40,6 +42,22 @@ func checkDir(dir string) error {
 		return fail(nil, elsewhere, "%s: the directory of the socket is open to others (mode %04o)", dir, info.Mode().Perm())
 	}
 	return checkAbove(filepath.Dir(dir))
+}
+
+// CanMakeDir reports why [MakeDir] would fail, as far as can be seen. It makes nothing.
+func CanMakeDir(path string) error {
+	at := filepath.Dir(path)
+	err := checkDir(at)
+	for errors.Is(err, fs.ErrNotExist) {
+		at = filepath.Dir(at)
+		err = checkAbove(at)
+	}
+	if err == nil {
+		if denied := unix.Access(at, unix.W_OK|unix.X_OK); denied != nil {
+			return fail(denied, elsewhere, "%s: %v", at, denied)
+		}
+	}
+	return err
 }
 
 // checkAbove walks from the root to dir as the kernel does, and looks at every
