@@ -124,7 +124,8 @@ func (d *doctor) examine(ctx context.Context) {
 // keys looks at the files that the hosts name, and at the usual ones.
 func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Inventory) {
 	users := map[string]bool{} // files, and whether they must be there
-	known, references := map[string]bool{}, map[string]bool{}
+	known := map[string]bool{} // files, and whether a host that pins no key has only these
+	references := map[string]bool{}
 	for _, name := range inv.Names() {
 		host, err := g.Resolve(ctx, name)
 		references[host.Sudo.Password] = true
@@ -148,7 +149,7 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 			}
 		}
 		for _, file := range target.HostKeys.Files {
-			known[file] = true
+			known[file] = known[file] || len(target.HostKeys.Pins) == 0
 		}
 	}
 	there := 0
@@ -159,7 +160,7 @@ func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Invent
 		d.note("keys", fine, "", "%s that only you can read", plural(int64(there), "key"))
 	}
 	d.secrets(ctx, references)
-	d.knownHosts(slices.Sorted(maps.Keys(known)))
+	d.knownHosts(known)
 }
 
 // private returns 1 for a private key that is as it should be. What a public one
@@ -191,9 +192,10 @@ func (d *doctor) private(path string, needed bool) int {
 }
 
 // knownHosts looks who may change what decides about host keys.
-func (d *doctor) knownHosts(files []string) {
-	there := 0
-	for _, path := range files {
+func (d *doctor) knownHosts(files map[string]bool) {
+	there, needed := 0, false
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		needed = needed || files[path]
 		info, err := os.Stat(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), path == os.DevNull:
@@ -211,7 +213,7 @@ func (d *doctor) knownHosts(files []string) {
 			there++
 		}
 	}
-	if there == 0 && len(files) > 0 {
+	if there == 0 && needed {
 		d.note("known_hosts", warning, "gateway hosts trust HOST shows a host's key and adds it", "no host key is known")
 	} else if there > 0 {
 		d.note("known_hosts", fine, "", "%s that only the owner can write to", plural(int64(there), "file"))
