@@ -58,9 +58,27 @@ func (a *app) hostsListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			for i, host := range selected {
+				if selected[i], err = a.addressed(cmd.Context(), g, host); err != nil {
+					return err
+				}
+			}
 			return a.listHosts(selected)
 		},
 	}
+}
+
+// addressed returns a host with the address that it is reached at, where ssh_config has
+// that. Others are not asked of it, for each takes a program.
+func (a *app) addressed(ctx context.Context, g *gateway.Gateway, host hosts.Host) (hosts.Host, error) {
+	config := a.sshConfig()
+	if config == nil || host.Local() || host.Addr != "" {
+		return host, nil
+	}
+	if known, err := config.Knows(host.Name); err != nil || !known {
+		return host, err
+	}
+	return g.Resolve(ctx, host.Name)
 }
 
 // openHosts reads the settings and the inventory, for a command that runs
