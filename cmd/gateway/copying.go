@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime/debug"
 	"runtime/metrics"
-	"strings"
 	"time"
 
 	"gateway/fleet"
@@ -40,7 +39,7 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 		task:   fleet.Task[*cpResult]{Run: c.host, Outcome: cpOutcome, Without: c.failed, Done: c.done},
 		record: (*cpResult).remembered, end: c.view.end,
 	}
-	all.begin("cp", selector, strings.Join(args, " "), nil)
+	all.begin("cp", selector, c.flags.typed(args), nil)
 	if !c.fromMany {
 		if c.source, c.sourceless = c.machine(ctx, c.from.Selector); c.sourceless != nil {
 			all.plan = fleet.Plan{Forks: 1} // there is nothing to try

@@ -13,6 +13,7 @@ import (
 	"gateway/fleet"
 	"gateway/hosts"
 	"gateway/internal/phrase"
+	"gateway/session"
 	"gateway/transfer"
 )
 
@@ -123,6 +124,45 @@ func (a *app) cp(cmd *cobra.Command, args []string, f *cpFlags) error {
 	a.patience.Store(int64(transfer.Committing + 3*time.Second)) // what is unfinished is to be removed
 	return c.run(cmd.Context(), selector, args)
 }
+
+// typed returns what does the same copy again, as a shell reads it.
+func (f *cpFlags) typed(args []string) string {
+	var words []string
+	for _, flag := range []struct {
+		given bool
+		words []string
+	}{
+		{f.recursive, []string{"-r"}},
+		{f.preserve, []string{"-p"}},
+		{f.checksum, []string{"--checksum"}},
+		{f.resume, []string{"--resume"}},
+		{f.links != transfer.KeepLinks, []string{"--links", f.links.String()}},
+		{f.user != "", []string{"-u", f.user}},
+	} {
+		if flag.given {
+			words = append(words, flag.words...)
+		}
+	}
+	if f.mode != nil {
+		words = append(words, "--mode", fmt.Sprintf("%04o", *f.mode))
+	}
+	for _, pattern := range f.exclude {
+		words = append(words, "--exclude", pattern)
+	}
+	if strings.HasPrefix(args[0], "-") {
+		words = append(words, "--")
+	}
+	words = append(words, args...)
+	for i, word := range words {
+		if strings.Trim(word, plain) != "" {
+			words[i] = session.Quote(word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// plain are the characters that every shell leaves as they are.
+const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+:,./_-"
 
 // newCopying checks what is to be copied where.
 func (a *app) newCopying(cmd *cobra.Command, args []string, f *cpFlags) (*copying, error) {
