@@ -37,7 +37,7 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 	all := fleetRun[*cpResult]{
 		app: a, names: c.names, plan: c.flags.plan, dry: c.flags.dryRun,
 		task:   fleet.Task[*cpResult]{Run: c.host, Outcome: cpOutcome, Without: c.failed, Done: c.done},
-		record: (*cpResult).remembered, end: c.view.end,
+		record: (*cpResult).remembered, counts: copyOutcome, end: c.view.end,
 	}
 	all.begin("cp", selector, c.flags.typed(args), nil)
 	if !c.fromMany {
@@ -51,6 +51,15 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 }
 
 func cpOutcome(r *cpResult) fleet.Outcome { return r.Outcome }
+
+// copyOutcome is the outcome of a copy as it counts for the status: what an interrupted one
+// has left undone is known.
+func copyOutcome(r *cpResult) fleet.Outcome {
+	if r.Outcome == fleet.Interrupted {
+		return fleet.Failed
+	}
+	return r.Outcome
+}
 
 // boundMemory has the memory collected late, which takes less time, but before
 // there is much of it: most is buffers that are soon dropped. It does so until the
@@ -133,10 +142,10 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 	}
 	c.view.started(host)
 	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
-	switch _, signal := interrupted(r.Err); {
+	switch cause := context.Cause(ctx); {
 	case r.Unsure > 0:
 		r.Outcome = fleet.Unknown
-	case signal, errors.Is(r.Err, fleet.ErrStopped):
+	case cause != nil && errors.Is(r.Err, cause): // whatever has told it to stop
 		r.Outcome = fleet.Interrupted
 	case !r.OK():
 		r.Outcome = fleet.Failed
