@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -220,7 +219,7 @@ func (a *app) load() error {
 	}
 	a.config = c
 	a.out.configure(c)
-	if a.log, err = newLog(c, os.Stderr); err != nil {
+	if a.log, err = a.newLog(os.Stderr); err != nil {
 		return err
 	}
 	for _, s := range c.Settings() {
@@ -320,21 +319,4 @@ func stateDir(name string) string {
 		return filepath.Join(home, ".local", "state", "gateway", name)
 	}
 	return ""
-}
-
-// newLog returns the log, on stderr where no file is set: for finding out why, not for
-// results.
-func newLog(c *config.Config, to io.Writer) (*slog.Logger, error) {
-	if c.LogFile != "" {
-		f, err := os.OpenFile(c.LogFile, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-		if err != nil {
-			return nil, &config.Error{Code: config.CodeInvalid, Message: fmt.Sprintf("log_file: %v", err), Err: err}
-		}
-		to = f // closed by the end of the process
-	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
-		return nil, err
-	}
-	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level})), nil
 }

@@ -169,7 +169,7 @@ func (a *app) serve(ctx context.Context, path string, f serveFlags) error {
 	a.patience.Store(int64(daemon.DrainTime + listenTime))
 	if f.detached && a.config.LogFile == "" {
 		var err error
-		if a.log, err = newLog(a.config, daemon.NewLog(os.Stderr)); err != nil {
+		if a.log, err = a.newLog(daemon.NewLog(os.Stderr)); err != nil {
 			return err
 		}
 	}
