@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,9 +195,22 @@ func (o *output) json(value any) error { return writeJSON(o, value) }
 func writeJSON(w io.Writer, value any) error {
 	line, err := phrase.JSON(value)
 	if err == nil {
-		_, err = w.Write(append(line, '\n'))
+		_, err = w.Write(append(disobeyed(line), '\n'))
 	}
 	return err
+}
+
+// orders begin what agents obey wherever it stands in a line: ##[COMMAND] GitHub's
+// runner, ##vso[ that of Azure Pipelines, ##teamcity[ that of TeamCity.
+var orders = regexp.MustCompile(`##([a-z]*\[)`)
+
+// disobeyed writes a text of JSON so that none of its strings is an order: with an escape
+// for the second #, which decodes to the same.
+func disobeyed(text []byte) []byte {
+	if !bytes.Contains(text, []byte("##")) {
+		return text
+	}
+	return orders.ReplaceAll(text, []byte(`#\u0023$1`))
 }
 
 // list writes values as programs want them: an array, or one a line.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -134,10 +133,6 @@ func (v *scriptText) line(host string, outcome fleet.Outcome, failed bool, place
 	}
 	return text + "\n"
 }
-
-// orders begin what agents obey wherever it stands in a line: ##[COMMAND] GitHub's
-// runner, ##vso[ that of Azure Pipelines, ##teamcity[ that of TeamCity.
-var orders = regexp.MustCompile(`##([a-z]*\[)`)
 
 // shown is a text in a line of gateway's own. A machine may have said it, and
 // GitHub's runner obeys ::COMMAND:: where a line begins.
