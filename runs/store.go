@@ -134,6 +134,9 @@ func (s Store) Load(name string) (Record, error) {
 	if id := strings.ToUpper(name); s.has(id) { // a list of many would else read the directory for each
 		return s.read(id)
 	}
+	if name == "" { // every id begins with it
+		return Record{}, unknown(`"" is not the id of a run`)
+	}
 	ids, err := s.IDs()
 	if err != nil {
 		return Record{}, err
