@@ -75,7 +75,7 @@ func (f *readFlags) check(cmd *cobra.Command) error {
 	case f.context != 0 && f.grep == "":
 		return usage(cmd, "", "--context is for --grep")
 	case f.since < 0 || f.head < 0 || f.tail < 0 || f.context < 0:
-		return usage(cmd, "", "a number must not be negative")
+		return usage(cmd, "", "--since, --context, --head and --tail: at least 0")
 	case f.stream != "" && f.stream != session.Terminal.String() && streamOf(f.stream) == session.Terminal:
 		return usage(cmd, "", "--stream: %q is not one of stdout, stderr or terminal", f.stream)
 	}
