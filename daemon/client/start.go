@@ -180,13 +180,13 @@ type child struct {
 func (o StartOptions) spawn() (*child, error) {
 	log, from, err := openLog(o.Log)
 	if err != nil {
-		return nil, o.cannot(err)
+		return nil, o.cannot(err, "its log is to be "+o.Log+": set XDG_STATE_HOME to a directory that you can write to")
 	}
 	defer log.Close()
 	// What the caller has inherited itself may be without the mark, and a pipe
 	// that the daemon holds would never end for whoever reads it.
 	if err := closeOnExec(); err != nil {
-		return nil, o.cannot(err)
+		return nil, o.cannot(err, "")
 	}
 	cmd := &exec.Cmd{
 		Path: o.Executable, Args: append([]string{o.Executable}, o.Args...),
@@ -194,7 +194,7 @@ func (o StartOptions) spawn() (*child, error) {
 		Stderr: log, SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // stdin and stdout are /dev/null
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, o.cannot(err)
+		return nil, o.cannot(err, "")
 	}
 	c := &child{pid: cmd.Process.Pid, ended: make(chan struct{}), log: o.Log, from: from}
 	go func() { // ends with the daemon; without it a caller that stays would keep a zombie
@@ -205,8 +205,8 @@ func (o StartOptions) spawn() (*child, error) {
 	return c, nil
 }
 
-func (o StartOptions) cannot(err error) error {
-	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: start %s: %v", o.Executable, err), Err: err, Hint: "its log is to be " + o.Log}
+func (o StartOptions) cannot(err error, hint string) error {
+	return &transport.Error{Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: start %s: %v", o.Executable, err), Err: err, Hint: hint}
 }
 
 // failure says what became of the child, in its own words if it has some.
