@@ -27,12 +27,14 @@ import (
 // would see the rest. It may be used concurrently.
 type output struct {
 	stdout, stderr *os.File
-	console        *console
-	cancel         context.CancelCauseFunc
-	format         string // text, json or jsonl
-	color          bool   // on stdout
-	errColor       bool   // on stderr
-	shared         bool   // both streams are a terminal, and so the same one
+	// toStdout and toStderr write to these.
+	toStdout, toStderr io.Writer
+	console            *console
+	cancel             context.CancelCauseFunc
+	format             string // text, json or jsonl
+	color              bool   // on stdout
+	errColor           bool   // on stderr
+	shared             bool   // both streams are a terminal, and so the same one
 
 	// screen is held by whoever writes to a terminal on which progress is shown.
 	screen   sync.Mutex
@@ -51,7 +53,7 @@ type output struct {
 
 func newOutput(stdout, stderr *os.File, c *console, cancel context.CancelCauseFunc) *output {
 	return &output{
-		stdout: stdout, stderr: stderr, console: c, cancel: cancel, format: config.Default().Output,
+		stdout: stdout, stderr: stderr, toStdout: stdout, toStderr: stderr, console: c, cancel: cancel, format: config.Default().Output,
 		shared: isTerminal(stdout) && isTerminal(stderr),
 	}
 }
@@ -74,7 +76,7 @@ func (o *output) Write(b []byte) (int, error) {
 	if o.shared {
 		o.shows(b)
 	}
-	n, err := o.stdout.Write(b)
+	n, err := o.toStdout.Write(b)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.begun = true
@@ -134,7 +136,7 @@ func (w stderrWriter) Write(b []byte) (int, error) {
 		defer p.makeRoom()()
 	}
 	w.o.shows(b)
-	_, _ = w.o.stderr.Write(b)
+	_, _ = w.o.toStderr.Write(b)
 	return len(b), nil
 }
 

@@ -198,6 +198,9 @@ func (r *scriptRun) checkStart(cmd *cobra.Command) error {
 // run runs the script on all hosts, and says how it went.
 func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 	a := r.app
+	if len(r.runner.Script.Always) > 0 {
+		a.out.hasten(ctx)
+	}
 	r.view = a.newScriptView(r, f.verbose)
 	r.runner.Observe = []script.Observer{r.view.observer()}
 	if r.reports.events != nil {

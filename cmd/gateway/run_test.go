@@ -210,6 +210,41 @@ func TestSignalSentTwice(t *testing.T) {
 	}
 }
 
+// What is under always does not wait for who reads nothing of the output, nor does the end.
+func TestAlwaysWithoutAReader(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"text", "jsonl"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			ended := filepath.Join(home, "ended")
+			write(t, filepath.Join(home, "s.yaml"), "steps:\n  - {name: one, run: seq 1 100000}\nalways:\n  - {name: two, run: ': >"+ended+"'}\n")
+			out, in, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			cmd := exec.Command("gateway", "run", "-v", filepath.Join(home, "s.yaml"), "--on", "localhost", "-o", format)
+			cmd.Env, cmd.Stdout, cmd.Stderr = environ(home), in, in
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			in.Close()
+			if _, err := out.Read(make([]byte, 1)); err != nil { // more is being written than fits
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // the status says it
+			if _, err := os.Stat(ended); err != nil || cmd.ProcessState.ExitCode() != 143 {
+				t.Errorf("status %d after %v, %v, want 143 and what is under always", cmd.ProcessState.ExitCode(), time.Since(begun), err)
+			}
+		})
+	}
+}
+
 // appears waits for a file.
 func appears(t *testing.T, path string) {
 	t.Helper()
