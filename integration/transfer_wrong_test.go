@@ -722,11 +722,18 @@ func TestTransferIntoItselfByAnotherName(t *testing.T) {
 		for what, c := range map[string]transfer.Copy{"there": {From: local, To: m}, "back": {From: m, To: local}} {
 			dir := t.TempDir()
 			write(t, dir+"/d/x/f", "f", 0o644)
-			c.Paths, c.Recursive = []string{dir + "/d"}, true
-			for _, into := range []string{"/d", "/d/new", "/d/x/new", "/d/x"} {
-				c.Into = dir + into
-				if r := run(t, c); codes(r) != "file.failed" {
-					t.Fatalf("%s to %s: %+v", what, into, r)
+			link := t.TempDir() + "/link"
+			if err := os.Symlink(dir, link); err != nil {
+				t.Fatal(err)
+			}
+			c.Recursive = true
+			for _, source := range []string{link + "/d", dir + "/d"} {
+				c.Paths = []string{source}
+				for _, into := range []string{dir + "/d", dir + "/d/new", dir + "/d/x/new", dir + "/d/x", link + "/d/x"} {
+					c.Into = into
+					if r := run(t, c); codes(r) != "file.failed" || r.Dirs > 0 {
+						t.Fatalf("%s, %s to %s: %+v", what, source, into, r)
+					}
 				}
 			}
 			if what == "back" {

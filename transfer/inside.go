@@ -27,13 +27,13 @@ func (r *run) inside(ctx context.Context, t task) error {
 
 // insideUnderAnotherName is inside where two names may be those of one machine,
 // which only the machine can tell: a part that is made at the target is there at
-// the source, too. It is made where the paths alone would be one in the other.
+// the source, too. It is made where the paths would be one in the other.
 func (r *run) insideUnderAnotherName(ctx context.Context, t task) error {
 	if !t.info.Mode.IsDir() || r.DryRun {
 		return nil
 	}
-	from := path.Clean(rooted(ctx, r.From, t.from))
-	for dir := path.Clean(rooted(ctx, r.To, t.to)); within(dir, from); dir = path.Dir(dir) {
+	from := leads(ctx, r.From, t.from)
+	for dir := leads(ctx, r.To, t.to); within(dir, from); dir = path.Dir(dir) {
 		part, err := r.probe(ctx, Join(dir, base(t.from)))
 		switch {
 		case err != nil && dir == from: // as "/" and ".", it may be its own parent
