@@ -610,7 +610,8 @@ func TestTransferDirectoryMode(t *testing.T) {
 	}
 }
 
-// What is made in a group's directory is the group's, whatever permissions it gets.
+// What is made in a group's directory is the group's, whatever permissions it gets, and
+// stays that when others are copied to it; nor does it lose the sticky bit.
 func TestTransferGroupDirectory(t *testing.T) {
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for _, perm := range []os.FileMode{0o750, 0o550} { // nobody may write to the latter once it is filled
@@ -624,6 +625,15 @@ func TestTransferGroupDirectory(t *testing.T) {
 			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d"}, Into: there, Recursive: true})
 			if info, err := os.Stat(there + "/d"); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|perm {
 				t.Errorf("%v, %v", info.Mode(), err)
+			}
+			if err := os.Chmod(there+"/d", 0o777|os.ModeSetgid|os.ModeSticky); err != nil {
+				t.Fatal(err)
+			}
+			for into, bits := range map[string]os.FileMode{"/new": os.ModeSetgid, "/d": os.ModeSetgid | os.ModeSticky} {
+				copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d/."}, Into: there + into, Recursive: true, Preserve: true})
+				if info, err := os.Stat(there + into); err != nil || info.Mode() != os.ModeDir|bits|perm {
+					t.Errorf("%s with its permissions: %v, %v", into, info.Mode(), err)
+				}
 			}
 		}
 	})

@@ -35,7 +35,7 @@ func (w *walk) mkdir(ctx context.Context, t task) (fresh bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		end = new(perm&made.Mode.Perm() | made.Mode&fs.ModeSetgid) // of a group's directory
+		end = new(perm & made.Mode.Perm())
 	}
 	w.dirEnd(t, end)
 	return true, nil
@@ -86,10 +86,22 @@ func (r *run) finishDirs(ctx context.Context) {
 	}
 	for depth := deepest; depth >= 0; depth-- {
 		forAll(byDepth[depth], func(_ int, dir string) {
-			err := r.To.Chattr(ctx, dir, r.attrs[dir])
+			err := r.finishDir(ctx, dir, r.attrs[dir])
 			if err != nil && (r.Preserve || !errors.Is(err, fs.ErrPermission)) { // a disk such as FAT has the same ones for all
 				r.failed(ctx, dir, dir, err)
 			}
 		})
 	}
+}
+
+// finishDir leaves a directory what makes it a group's, or everybody's: that is its own.
+func (r *run) finishDir(ctx context.Context, dir string, attr Attr) error {
+	if attr.Perm != nil {
+		info, err := r.To.Stat(ctx, dir, true)
+		if err != nil {
+			return err
+		}
+		attr.Perm = new(*attr.Perm | info.Mode&(fs.ModeSetgid|fs.ModeSticky))
+	}
+	return r.To.Chattr(ctx, dir, attr)
 }

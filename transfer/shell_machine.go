@@ -303,6 +303,9 @@ func chattr(path string, attr Attr) string {
 		if *attr.Perm&fs.ModeSetgid != 0 {
 			mode |= 0o2000
 		}
+		if *attr.Perm&fs.ModeSticky != 0 {
+			mode |= 0o1000
+		}
 		commands = append(commands, fmt.Sprintf("chmod %o %s", mode, word(path)))
 	}
 	if !attr.Modified.IsZero() {
