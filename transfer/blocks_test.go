@@ -51,7 +51,7 @@ func TestLend(t *testing.T) {
 	}
 	far := over(t, sftp.InMemHandler())
 	far.link.block = block // as with a server that tells its limits
-	part, err := far.Create(t.Context(), Spec{Path: "/file", Perm: 0o600, Size: int64(len(content))})
+	part, err := far.Create(t.Context(), Spec{Path: "/file", Perm: 0o644, Size: int64(len(content))})
 	if err == nil {
 		_, err = part.Write(content)
 	}

@@ -14,7 +14,7 @@ func TestOneHandleForTwo(t *testing.T) {
 	for _, two := range []bool{false, true} {
 		near, far := net.Pipe()
 		r := remote(t, linkTo(t, yesMan{far, map[byte]answerTo{isOpen: handle, isOpenDir: handle, isLstat: status(2), isFstat: regular}}, near, near))
-		part, err := r.Create(t.Context(), Spec{Path: "/a", Perm: 0o600, Size: 2 * Small})
+		part, err := r.Create(t.Context(), Spec{Path: "/a", Perm: 0o644, Size: 2 * Small})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestOneHandleForTwo(t *testing.T) {
 			if _, err := r.Open(t.Context(), "/b", Info{}, 0); gateway.Code(err) != want {
 				t.Errorf("open: %v", err)
 			}
-			if _, err := r.Create(t.Context(), Spec{Path: "/c", Perm: 0o600}); gateway.Code(err) != want {
+			if _, err := r.Create(t.Context(), Spec{Path: "/c", Perm: 0o644}); gateway.Code(err) != want {
 				t.Errorf("create: %v", err)
 			}
 		}

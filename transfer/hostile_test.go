@@ -68,7 +68,7 @@ func TestReadBack(t *testing.T) {
 	r := over(t, sftp.InMemHandler())
 	from, here := t.TempDir(), t.TempDir()
 	for name, size := range map[string]int{"empty": 0, "small": 100, "edge": Small, "over": Small + 1, "large": 3<<20 + 1} {
-		if err := os.WriteFile(filepath.Join(from, name), []byte(strings.Repeat("0123456789abcde", size/15+1)[:size]), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(strings.Repeat("0123456789abcde", size/15+1)[:size]), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

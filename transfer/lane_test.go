@@ -50,7 +50,7 @@ func TestSecondLaneOfAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "f")
 			make := func(path string, b byte, modified time.Time) {
-				err := os.WriteFile(path, bytes.Repeat([]byte{b}, size), 0o600)
+				err := os.WriteFile(path, bytes.Repeat([]byte{b}, size), 0o644)
 				if err == nil {
 					err = os.Chtimes(path, modified, modified)
 				}
@@ -115,7 +115,7 @@ func TestSecondLaneOfAnother(t *testing.T) {
 // closed, however late that is.
 func TestSecondLaneIsLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSecondLaneStalls(t *testing.T) {
 	r.connection = c
 	var parts []Part
 	for _, path := range []string{"/waits", "/ends"} {
-		part, err := r.Create(t.Context(), Spec{Path: path, Perm: 0o600, Size: 2 * early})
+		part, err := r.Create(t.Context(), Spec{Path: path, Perm: 0o644, Size: 2 * early})
 		if err != nil {
 			t.Fatal(err)
 		}

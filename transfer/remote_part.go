@@ -8,8 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-
-	"github.com/pkg/sftp"
 )
 
 // Create implements [Target].
@@ -21,7 +19,7 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 	})
 	err := call.wait(ctx)
 	if err == nil {
-		p.writes.lanes.first = lane{r.link, p.file}
+		p.writes.lanes.first = lane{r.link, p.file.File}
 		p.writes.lanes.widen(ctx, r, p.path, os.O_WRONLY, spec.Size-spec.At, nil)
 		return p, nil
 	}
@@ -40,35 +38,11 @@ func (p *remotePart) problem(ctx context.Context, err error) error {
 	return p.remote.problem("write", p.spec.Path, p.remote.explain(ctx, p.spec.Path, err))
 }
 
-// serverDisk is a server's.
-type serverDisk struct {
-	*link
-	umasks *umasks
-}
-
-// make leaves it to the server what all may read: it has its umask.
-func (d serverDisk) make(path string, perm fs.FileMode) (*sftp.File, error) {
-	if perm&0o044 != 0o044 {
-		d.out.born.Store(path, perm)
-		defer d.out.born.Delete(path)
-	}
-	return d.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
-}
-
-func (d serverDisk) begun(path string, perm fs.FileMode, file *sftp.File) (fs.FileMode, error) {
-	if err := d.in.sound(); err != nil {
-		return 0, err
-	}
-	return d.umasks.of(path, perm, file.Stat)
-}
-
-func (d serverDisk) reopen(path string) (*sftp.File, error) { return d.OpenFile(path, os.O_RDWR) }
-
 type remotePart struct {
 	remote *Remote
 	spec   Spec
 	path   string
-	file   *sftp.File
+	file   *serverFile
 	perms
 	writes remoteWrites
 	whole  []byte // all of a small file

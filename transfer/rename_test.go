@@ -101,7 +101,7 @@ func TestRenameInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	part, err := r.Create(ctx, Spec{Path: "/f", Perm: 0o600, Size: 3})
+	part, err := r.Create(ctx, Spec{Path: "/f", Perm: 0o644, Size: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func (s silent) Filecmd(r *sftp.Request) error {
 // once more for a removal.
 func TestRenameUnanswered(t *testing.T) {
 	from := t.TempDir()
-	if err := os.WriteFile(from+"/f", []byte("new"), 0o600); err != nil {
+	if err := os.WriteFile(from+"/f", []byte("new"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for name, do := range map[string]func(context.Context, *Remote) error{

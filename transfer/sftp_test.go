@@ -90,7 +90,7 @@ func TestFewBlocksAhead(t *testing.T) {
 	const files, each = 8, 2 << 20
 	var parts []Part
 	for i := range files {
-		part, err := r.Create(t.Context(), Spec{Path: fmt.Sprintf("/%d", i), Perm: 0o600, Size: each})
+		part, err := r.Create(t.Context(), Spec{Path: fmt.Sprintf("/%d", i), Perm: 0o644, Size: each})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func (e ending) Begin(string, int64, int64) {
 func TestServerEnds(t *testing.T) {
 	from := t.TempDir()
 	for i := range 3 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), []byte("x"), 0o600); err != nil {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), []byte("x"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

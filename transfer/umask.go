@@ -12,8 +12,9 @@ import (
 // umasks are what a server leaves of permissions. That is the directory's, too: one
 // with a default ACL has its own (acl(5)).
 type umasks struct {
-	mu   sync.Mutex
-	last map[fs.FileMode]umask // guarded by mu; by the permissions that were asked for
+	mu    sync.Mutex
+	last  map[fs.FileMode]umask // guarded by mu; by the permissions that were asked for
+	exact string                // where permissions were last seen to become what they should; guarded by mu
 }
 
 type umask struct {
@@ -42,6 +43,18 @@ func (u *umasks) of(path string, perm fs.FileMode, stat func() (fs.FileInfo, err
 	}
 	u.last[perm] = umask{dir, info.Mode().Perm()}
 	return info.Mode().Perm(), nil
+}
+
+func (u *umasks) obeyed(dir string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.exact == dir
+}
+
+func (u *umasks) obeys(dir string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.exact = dir
 }
 
 // umasked are the directories in which a shell's umask does what it should: it does not

@@ -36,15 +36,17 @@ func fixedHere(f *os.File) (fs.FileInfo, error) {
 // it is to have just these, as what it replaces has.
 func TestFixedPermissions(t *testing.T) {
 	withoutPosixRename(t)
-	memory := sftp.InMemHandler()
-	memory.FileCmd = fixed{memory.FileCmd}
-	r := over(t, memory)
-	t.Run("sftp", func(t *testing.T) {
-		testFixed(t, r, "")
-		if got := contents(t, r); strings.Contains(got, partSuffix) {
-			t.Errorf("left behind: %.300s", got)
-		}
-	})
+	refusing := sftp.InMemHandler()
+	refusing.FileCmd = fixed{refusing.FileCmd}
+	for name, handlers := range map[string]sftp.Handlers{"refused": refusing, "said to be done": sftp.InMemHandler()} {
+		t.Run("sftp, "+name, func(t *testing.T) {
+			r := over(t, handlers)
+			testFixed(t, r, "")
+			if got := contents(t, r); strings.Contains(got, partSuffix) {
+				t.Errorf("left behind: %.300s", got)
+			}
+		})
+	}
 	t.Run("local", func(t *testing.T) {
 		there := t.TempDir()
 		testFixed(t, &Local{stat: fixedHere}, there)
