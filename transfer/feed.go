@@ -3,7 +3,9 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,7 +118,13 @@ func (f *feed) ended() error {
 	<-f.silent
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return spoken(f.errors.String())
+	switch words := f.errors.String(); {
+	case strings.TrimSpace(words) != "":
+		return spoken(words)
+	case exit.Signal != "":
+		return unknownWords("ended by signal " + exit.Signal)
+	}
+	return unknownWords(fmt.Sprintf("ended with status %d", exit.Code))
 }
 
 // finishing is how long a program that writes may take to end with its input.

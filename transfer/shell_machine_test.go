@@ -241,6 +241,26 @@ func TestShellGroupDirectory(t *testing.T) {
 	}
 }
 
+// TestFeedDies: what a program did not say before it died, its end says.
+func TestFeedDies(t *testing.T) {
+	s := shellHere(t, "stat")
+	s.feeds = make(chan struct{}, 1)
+	for script, want := range map[string]string{
+		"kill -KILL $$":                         `"ended by signal KILL"`,
+		"exit 3":                                `"ended with status 3"`,
+		"echo f: Permission denied >&2; exit 1": fs.ErrPermission.Error(),
+	} {
+		f, err := s.launch(t.Context(), script, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.ended(); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", script, err, want)
+		}
+		f.close()
+	}
+}
+
 // TestShellDies: what a shell was told before it died may have been done.
 func TestShellDies(t *testing.T) {
 	s := shellHere(t, "stat")
