@@ -26,8 +26,8 @@ func shellScript(config Config, nonce string) string {
 	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		statFields + `t=; v=; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
-		`printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$$" "$4" "$f" "$p" "$PWD"; ` +
+		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
+		`become() { printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$i" "$q" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
 	if config.Term == "" {
@@ -42,7 +42,7 @@ func shellScript(config Config, nonce string) string {
 		}
 		script += `exec $v $s ` + d.options + `;; `
 	}
-	return script + `esac; exit 127`
+	return script + `esac; exit 127; }; [ -z "$g" ] || { ( ` + forked + `; q=$i; become ); exit; }; become`
 }
 
 // found sets s to the first of the words whose program is there, p to its path, and PS1.
@@ -58,8 +58,14 @@ const statFields = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*
 
 // ownSession has setsid(1) start the shell where a server gives it none of its own, as
 // dropbear does without a terminal: what the session started could not be told from what
-// others on the connection did.
-const ownSession = `case $4 in ""|$$) ;; *) [ "$3" = $$ ] || { v=$(command -v setsid) && set -- "$1" "$2" $$ $$; };; esac; `
+// others on the connection did. A leader of a process group, as Go's Setpgid makes one,
+// can't have a session, and setsid would fork behind the number that is told: there, $g,
+// a subshell becomes the shell.
+const ownSession = `case $4 in ""|$$) ;; *) if v=$(command -v setsid); then if [ "$3" != $$ ]; then q=$$; elif ( ` + forked + ` ); then g=1; else v=; fi; fi;; esac; `
+
+// forked sets i to the number of a subshell, and reports whether that is a process: those
+// of ksh93 need not be.
+const forked = `read -r i l </proc/self/stat && [ "$i" != $$ ]`
 
 // terminalName sets t to the name of the terminal. Linux tells the number of a
 // pseudoterminal (tty_nr), which spares a program.
