@@ -50,7 +50,10 @@ func openShellMachine(ctx context.Context, c *gateway.Connection, why error) (*S
 	}
 	s.Close()
 	if errors.Is(err, errNoShell) {
-		return nil, why
+		return nil, &transport.Error{
+			Code: "file.no_subsystem", Message: why.Error() + "; and no shell answers", Err: why,
+			Hint: "the account may run no program at all, as with nologin, a menu or a password that has expired: see gateway hosts check " + s.name,
+		}
 	}
 	return nil, err
 }

@@ -59,6 +59,21 @@ func TestShellWithoutStat(t *testing.T) {
 	}
 }
 
+// An account that runs nothing says so in place of sftp too, which looks like bad sftp.
+func TestNoShellEither(t *testing.T) {
+	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	c.Transport = local.New(local.Config{Shell: script(t, t.TempDir()+"/nologin", "echo This account is currently not available.; exit 1")})
+	why := errors.New("sftp: packet too long")
+	_, err = openShellMachine(t.Context(), c, why)
+	if gateway.Code(err) != "file.no_subsystem" || !errors.Is(err, why) || !strings.Contains(gateway.Hint(err), "gateway hosts check localhost") {
+		t.Errorf("open = %v (%s, %q)", err, gateway.Code(err), gateway.Hint(err))
+	}
+}
+
 // What goes while a directory is listed is left out, and nothing else with it.
 func TestListWhatGoes(t *testing.T) {
 	tools := t.TempDir()
