@@ -1,8 +1,10 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -175,4 +177,21 @@ func checkArguments(raw json.RawMessage) error {
 		return usage(hint, "the arguments have half a surrogate pair: that is no character")
 	}
 	return nil
+}
+
+// withoutNulls leaves out the arguments that are null and need not be there. Clients whose
+// models have to name every argument have no other word for none.
+func withoutNulls(raw json.RawMessage, schema *jsonschema.Schema) json.RawMessage {
+	var given map[string]json.RawMessage
+	if schema == nil || !bytes.Contains(raw, []byte("null")) || json.Unmarshal(raw, &given) != nil {
+		return raw
+	}
+	maps.DeleteFunc(given, func(name string, value json.RawMessage) bool {
+		return string(value) == "null" && schema.Properties[name] != nil && !slices.Contains(schema.Required, name)
+	})
+	rest, err := json.Marshal(given)
+	if err != nil {
+		return raw
+	}
+	return rest
 }

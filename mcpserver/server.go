@@ -130,6 +130,7 @@ func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 		if string(call.Params.Arguments) == "null" { // the SDK would fill the defaults into a nil map
 			call.Params.Arguments = nil
 		}
+		call.Params.Arguments = withoutNulls(call.Params.Arguments, s.schemas[call.Params.Name])
 		ctx, cancel := served(ctx)
 		defer cancel()
 		defer s.here.seen(call, s.config.Absent)()
