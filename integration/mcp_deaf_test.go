@@ -108,6 +108,7 @@ func TestAgentSpeaksBadly(t *testing.T) {
 		"another version":              {`{"id":7,"method":"ping"}`, "7", -32600},
 		"an id that is none":           {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "null", -32600},
 		"an id beyond 64 bits":         {`{"jsonrpc":"2.0","id":18446744073709551615,"method":"ping"}`, "18446744073709551615", -32600},
+		"an id that no float is":       {`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, "9007199254740993", -32600},
 		"an id that is a fraction":     {`{"jsonrpc":"2.0","id":7.5,"method":"ping"}`, "7.5", -32600},
 		"too deep":                     {fmt.Sprintf(call, "exec", strings.Repeat("[", 100_000)+strings.Repeat("]", 100_000)), "null", -32700},
 		"too long":                     {fmt.Sprintf(call, "exec", fmt.Sprintf(arguments, strings.Repeat("x", 20<<20))), "null", -32700},

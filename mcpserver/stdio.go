@@ -143,7 +143,7 @@ func messages(line []byte) ([]byte, error) {
 }
 
 // check says why JSON is no message, or none whose answer would have its id: the SDK
-// makes an int64 of a number, whatever that is.
+// makes a float64 of a number and an int64 of that, whatever it is.
 func check(message []byte) error {
 	if _, err := jsonrpc.DecodeMessage(message); err != nil {
 		return err
@@ -152,8 +152,9 @@ func check(message []byte) error {
 	if err := json.Unmarshal(message, &call); err != nil || len(call.ID) == 0 || !strings.ContainsRune("-0123456789", rune(call.ID[0])) {
 		return err
 	}
-	if _, err := strconv.ParseInt(string(call.ID), 10, 64); err != nil {
-		return errors.New("an id is a text, or a whole number of 64 bits")
+	const exact = 1 << 53
+	if id, err := strconv.ParseInt(string(call.ID), 10, 64); err != nil || id > exact || id < -exact {
+		return errors.New("an id is a text, or a whole number of at most 2^53")
 	}
 	return nil
 }
