@@ -19,7 +19,7 @@ type progress struct {
 	sync.Mutex // held while an answer is made
 	cursor     int64
 	rest       [3][]byte // the unfinished end of each stream: half a character, half an escape
-	over       bool              // with its result
+	over       bool      // with its result
 	timeout    time.Duration
 }
 
