@@ -251,3 +251,16 @@ func TestTransferChecksumOfSymlinks(t *testing.T) {
 		}
 	})
 }
+
+// A name that the disk has no room for is called that.
+func TestTransferNameTooLong(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		there, path := t.TempDir(), write(t, t.TempDir()+"/f", "f", 0o644)
+		for length, want := range map[int]string{255: "", 256: "file name too long"} {
+			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there + "/" + strings.Repeat("n", length)})
+			if r.OK() != (want == "") || r.Err != nil && !strings.HasSuffix(r.Err.Error(), want) {
+				t.Errorf("%d: %v, want %q", length, r.Err, want)
+			}
+		}
+	})
+}

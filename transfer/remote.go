@@ -75,7 +75,24 @@ func (r *Remote) Close() error {
 }
 
 func (r *Remote) problem(doing, path string, err error) error {
-	return problem(r.name, doing, path, err)
+	return problem(r.name, doing, path, tooLong(path, err))
+}
+
+// maxName is how long a name is at most on nearly all disks.
+const maxName = 255
+
+// tooLong finds out whether a bad message is what OpenSSH calls a name that is too long.
+func tooLong(path string, err error) error {
+	status, ok := errors.AsType[*sftp.StatusError](err)
+	if !ok || status.FxCode() != sftp.ErrSSHFxBadMessage {
+		return err
+	}
+	for name := range strings.SplitSeq(path, "/") {
+		if len(name) > maxName {
+			return syscall.ENAMETOOLONG
+		}
+	}
+	return err
 }
 
 // at returns a path as the server knows it: it has no words for the home
