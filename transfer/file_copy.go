@@ -42,7 +42,7 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if part != nil {
 		defer func() {
 			if err != nil && !committed {
-				f.abandon(part, n, err)
+				err = f.abandon(part, n, err)
 			}
 		}()
 	}
@@ -101,7 +101,7 @@ func (f *fileCopy) checkTarget(ctx context.Context, c *checker, part string) err
 
 // abandon gives up a part of which n bytes have come now, and keeps one that can be gone on
 // with.
-func (f *fileCopy) abandon(part Part, n int64, err error) {
+func (f *fileCopy) abandon(part Part, n int64, err error) error {
 	keep := f.at+n >= worthKeeping && !errors.Is(err, syscall.EFBIG)
 	switch gateway.Code(err) {
 	case codeMismatch, codeChanged, codePermission: // it is no beginning of what it should be, or not cut short
@@ -109,9 +109,14 @@ func (f *fileCopy) abandon(part Part, n int64, err error) {
 	case codeNoSpace:
 		keep = keep && f.Resume
 	}
-	if left := part.Abandon(keep); left && f.at+n >= step {
+	left := part.Abandon(keep)
+	if left && f.at+n >= step {
 		f.count(&f.report.Kept, 1)
 	}
+	if left && !keep {
+		return remains(f.To.About().Name, part.Path(), err)
+	}
+	return err
 }
 
 // opened takes the file for what it is now: another one may have its name since

@@ -3,7 +3,9 @@ package transfer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -147,5 +149,9 @@ func (p *localPart) Abandon(keep bool) (left bool) {
 		_ = p.lengthen() // there is nobody left to tell
 	}
 	p.file.Close()
-	return keep || os.Remove(p.path) != nil
+	if keep {
+		return true
+	}
+	err := os.Remove(p.path)
+	return err != nil && !errors.Is(err, fs.ErrNotExist)
 }

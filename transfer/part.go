@@ -53,6 +53,15 @@ func inPlace(machine, path string, err error) error {
 	return permitted(machine, path, err, "what is there may be somebody else's in a directory with the sticky bit, or immutable: look at it, and at %s")
 }
 
+// remains has an error about a file name the part that is left of it, which nobody looks for.
+func remains(machine, part string, err error) error {
+	e, ok := errors.AsType[*transport.Error](err)
+	if !ok || Lost(err) {
+		return err
+	}
+	return &transport.Error{Code: e.Code, Message: fmt.Sprintf("%s; %s could not be removed", e.Message, Show(machine, part)), Hint: e.Hint, Err: err}
+}
+
 // permitted has an error that is about permissions say what helps, in the directory of a
 // path, if it does not yet.
 func permitted(machine, path string, err error, hint string) error {

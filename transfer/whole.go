@@ -61,8 +61,8 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 	committed := false
 	if part != nil {
 		defer func() {
-			if err != nil && !committed {
-				part.Abandon(false)
+			if err != nil && !committed && part.Abandon(false) {
+				err = remains(m.About().Name, part.Path(), err)
 			}
 		}()
 	}
