@@ -132,8 +132,11 @@ func parseReady(payload string) (ready, error) {
 // Where they are sockets, or /proc is missing, FIFOs in the directory do it,
 // with a cat each to carry them home.
 //
+// bash and ksh93 give up a read after TMOUT seconds, which many a machine exports to log out
+// who is idle.
+//
 // mksh R59 never closes what an exec has saved as descriptor 10, nor can anybody else.
-// The first line makes that /dev/null: else it would be the keeper's stdout.
+// The first exec makes that /dev/null: else it would be the keeper's stdout.
 //
 // Descriptors 3 and 4 hold the streams open, so that they don't end between two
 // commands. 5 and 6 are their far ends, never read while the client is there.
@@ -156,7 +159,7 @@ const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 const runnerLine = `\command eval "$_gw"` + "\n"
 
 func keeperScript(nonce string) string {
-	return `exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	return `TMOUT=0; exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "` + octal(runnerLine) + `" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +

@@ -98,8 +98,9 @@ func cutOut(tool, path string, from, to int64) string {
 // none to root's): it is killed when the shell's stdin ends, with the channel or the
 // link. Nothing comes on that before the answer is there. The program is what is
 // killed if it was begun with exec: yash has a shell wait for others. The shell takes no
-// HUP, which some servers send it first: what it has just begun would have nobody yet.
-const attend = `trap '' HUP
+// HUP, which some servers send it first: what it has just begun would have nobody yet. A read
+// is not to end after TMOUT seconds, which some machines export.
+const attend = `trap '' HUP; TMOUT=0
 attend() { { read -r x; kill -9 $1; } <&3 & w=$!; wait $1; s=$?; kill -9 $w; wait $w; return $s; }
 `
 

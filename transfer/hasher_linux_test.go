@@ -56,6 +56,37 @@ func TestHashEnds(t *testing.T) {
 	}
 }
 
+// TestHashOfASlowDisk: a machine that logs out who is idle for some seconds (TMOUT) leaves a
+// hash the time that it takes. bash and ksh93 heed that in any read.
+func TestHashOfASlowDisk(t *testing.T) {
+	t.Parallel()
+	for _, sh := range []string{"bash", "ksh93"} {
+		t.Run(sh, func(t *testing.T) {
+			t.Parallel()
+			here := local.New(local.Config{Env: []string{"TMOUT=1"}})
+			defer here.Close()
+			h := newHasher(func(ctx context.Context, command string) (*transport.Pipe, error) {
+				return here.Pipe(ctx, strings.ReplaceAll(command, "exec sh", "exec "+sh))
+			})
+			defer h.close()
+			slow := t.TempDir() + "/slow"
+			if err := syscall.Mkfifo(slow, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			go func() { // ends with the hash, or before
+				if disk, err := os.OpenFile(slow, os.O_WRONLY, 0); err == nil {
+					time.Sleep(1500 * time.Millisecond)
+					io.WriteString(disk, "abc")
+					disk.Close()
+				}
+			}()
+			if sum, err := h.sum(t.Context(), slow, 0, 1<<40); err != nil || sum != sha256.Sum256([]byte("abc")) {
+				t.Errorf("%x, %v", sum, err)
+			}
+		})
+	}
+}
+
 // hashesAndEnds has a file hashed, and then a part of one that does not end.
 func hashesAndEnds(t *testing.T, h *hasher, to int64) {
 	t.Helper()
