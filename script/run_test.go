@@ -134,17 +134,17 @@ func TestRun(t *testing.T) {
 		},
 		{
 			"tests that take too long", "steps:\n  - {name: a, run: 'true', when: sleep 60, timeout: 100ms, on_fail: continue}\n" +
-				"  - {name: b, run: 'true', until: sleep 60, timeout: 100ms, retry: {times: 3}, on_fail: continue}\n" +
-				"  - {name: c, run: 'n=$((n+1))', until: 'test $n = 2 || sleep 60', timeout: 100ms, idempotent: true, retry: {times: 3}}\n",
+				"  - {name: b, run: 'true', until: sleep 60, timeout: 1s, retry: {times: 3}, on_fail: continue}\n" +
+				"  - {name: c, run: 'n=$((n+1))', until: 'test $n = 2 || sleep 60', timeout: 1s, idempotent: true, retry: {times: 3}}\n",
 			[]string{
 				"a: timed_out (ignored) [cmd.timeout: script: when: session: command ended after its timeout of 100ms]",
-				"b: timed_out (ignored) [cmd.timeout: script: until: session: command ended after its timeout of 100ms]", "c: ok in 2", "ok",
+				"b: timed_out (ignored) [cmd.timeout: script: until: session: command ended after its timeout of 1s]", "c: ok in 2", "ok",
 			},
 		},
 		{
-			"retry", "steps:\n  - {name: a, run: 'n=$((n+1)); test $n = 2', retry: {times: 2}}\n  - {name: b, run: 'n=$((n+1)); sleep 60', timeout: 100ms, retry: {times: 3}, on_fail: continue}\n" +
-				"  - {name: c, run: 'n=$((n+1)); test $n = 5 || sleep 60', timeout: 100ms, idempotent: true, retry: {times: 3}}\n  - {name: d, run: 'echo $n'}\n",
-			[]string{"a: ok in 2", "b: timed_out (ignored) [cmd.timeout: session: command ended after its timeout of 100ms]", "c: ok in 2", `d: ok "5\n"`, "ok"},
+			"retry", "steps:\n  - {name: a, run: 'n=$((n+1)); test $n = 2', retry: {times: 2}}\n  - {name: b, run: 'n=$((n+1)); sleep 60', timeout: 1s, retry: {times: 3}, on_fail: continue}\n" +
+				"  - {name: c, run: 'n=$((n+1)); test $n = 5 || sleep 60', timeout: 1s, idempotent: true, retry: {times: 3}}\n  - {name: d, run: 'echo $n'}\n",
+			[]string{"a: ok in 2", "b: timed_out (ignored) [cmd.timeout: session: command ended after its timeout of 1s]", "c: ok in 2", `d: ok "5\n"`, "ok"},
 		},
 		{
 			"directory and environment", "steps:\n  - {name: a, run: cd /usr}\n  - name: b\n    cwd: bin\n    env: {A: '1', PATH: /usr/bin}\n    run: |\n      echo $PWD $A $PATH\n      A=2\n      cd /\n      echo $PWD $A; sh -c 'echo $A'\n" +
