@@ -53,15 +53,14 @@ func Parse(file string, data []byte) (*Script, error) {
 // findRegisters notes what steps will set, for the messages about its use
 // before that.
 func (r *reader) findRegisters(root *yaml.Node) {
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		if root.Content[i].Value != "steps" && root.Content[i].Value != "always" {
+	for _, block := range []string{"steps", "always"} {
+		_, steps := find(root, block)
+		if steps == nil {
 			continue
 		}
-		for _, step := range root.Content[i+1].Content {
-			for j := 0; j+1 < len(step.Content); j += 2 {
-				if name := step.Content[j+1]; step.Content[j].Value == "register" && r.later[name.Value] == (Place{}) {
-					r.later[name.Value] = Place{step.Line, step.Column}
-				}
+		for _, step := range steps.Content {
+			if _, name := find(step, "register"); name != nil && r.later[name.Value] == (Place{}) {
+				r.later[name.Value] = Place{step.Line, step.Column}
 			}
 		}
 	}
