@@ -45,18 +45,11 @@ type PlannedStep struct {
 	Copy       *PlannedCopy      `json:"copy,omitempty"`
 }
 
-// A PlannedExpect is what a step would have to leave.
+// A PlannedExpect is what a step would have to leave, with the values of variables.
 type PlannedExpect struct {
-	Exit   []int         `json:"exit,omitempty"`
-	Stdout *PlannedMatch `json:"stdout,omitempty"`
-	Stderr *PlannedMatch `json:"stderr,omitempty"`
-}
-
-// A PlannedMatch is a [Match] with the values of its variables.
-type PlannedMatch struct {
-	Contains string  `json:"contains,omitempty"`
-	Matches  string  `json:"matches,omitempty"`
-	Equals   *string `json:"equals,omitempty"`
+	Exit   []int  `json:"exit,omitempty"`
+	Stdout *Match `json:"stdout,omitempty"`
+	Stderr *Match `json:"stderr,omitempty"`
 }
 
 // A PlannedCopy is what a step would copy, with the values of its variables.
@@ -168,11 +161,11 @@ func (p *planner) expect(e Expect) *PlannedExpect {
 	return &planned
 }
 
-func (p *planner) match(m Match) *PlannedMatch {
+func (p *planner) match(m Match) *Match {
 	if m == (Match{}) {
 		return nil
 	}
-	planned := &PlannedMatch{Contains: p.resolve(m.Contains), Matches: p.resolve(m.Matches)}
+	planned := &Match{Contains: p.resolve(m.Contains), Matches: p.resolve(m.Matches)}
 	if m.Equals != nil {
 		planned.Equals = new(p.resolve(*m.Equals))
 	}

@@ -86,8 +86,9 @@ type Expect struct {
 
 // A Match is what is expected of a stream. The zero value accepts anything.
 type Match struct {
-	Contains, Matches string
-	Equals            *string
+	Contains string  `json:"contains,omitempty"`
+	Matches  string  `json:"matches,omitempty"`
+	Equals   *string `json:"equals,omitempty"`
 }
 
 // Retry says how often a step is tried again, and how long after the last time.

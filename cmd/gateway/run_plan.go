@@ -151,7 +151,7 @@ func limits(s *script.PlannedStep) string {
 }
 
 // addMatch says what has to be in a stream.
-func addMatch(add func(name, value string), stream string, m *script.PlannedMatch) {
+func addMatch(add func(name, value string), stream string, m *script.Match) {
 	if m == nil {
 		return
 	}
