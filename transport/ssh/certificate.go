@@ -2,13 +2,10 @@ package ssh
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
-
-	"gateway/internal/regular"
 )
 
 // readCertificates reads those that were named.
@@ -28,18 +25,9 @@ func (k *keyring) badCertificate(path string, err error) {
 
 // addCert adds a certificate if it is for the key.
 func (k *keyring) addCert(cert *gossh.Certificate, key *signer, label string) {
-	if !sameKey(cert.Key, key.pub) || k.expired(cert, label) {
-		return
+	if sameKey(cert.Key, key.pub) {
+		k.offer(&signer{pub: cert, load: key.load}, label)
 	}
-	blob := string(cert.Marshal())
-	if k.seen[blob] {
-		return
-	}
-	k.seen[blob] = true
-	k.candidates = append(k.candidates, candidate{
-		label: fmt.Sprintf("%s %s (%s%s)", cert.Type(), fingerprint(cert.Key), label, k.notFor(cert)),
-		open:  func() (*signer, error) { return &signer{pub: cert, load: key.load}, nil },
-	})
 }
 
 // notFor says of a certificate what may be why a machine refuses it: it is not for the
@@ -74,11 +62,7 @@ func (k *keyring) expired(cert *gossh.Certificate, label string) bool {
 }
 
 func (k *keyring) readCertificate(path string) (*gossh.Certificate, error) {
-	data, err := regular.Read(k.ctx, path, maxKey)
-	if err != nil {
-		return nil, err
-	}
-	key, _, _, _, err := gossh.ParseAuthorizedKey(data)
+	key, err := readPublic(k.ctx, path)
 	if err != nil {
 		return nil, err
 	}

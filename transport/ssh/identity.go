@@ -288,6 +288,11 @@ func (k *keyring) add(key *signer, label string) {
 	for _, cert := range k.certs {
 		k.addCert(cert, key, "certificate "+cert.KeyId)
 	}
+	k.offer(key, label)
+}
+
+// offer adds a candidate, unless it is one already or its time is not now.
+func (k *keyring) offer(key *signer, label string) {
 	if cert, ok := key.pub.(*gossh.Certificate); ok {
 		if k.expired(cert, label) {
 			return
@@ -315,13 +320,16 @@ func (id Identity) public() gossh.PublicKey {
 	if id.Path == "" {
 		return nil
 	}
-	data, err := regular.Read(context.Background(), id.Path+".pub", maxKey)
+	key, _ := readPublic(context.Background(), id.Path+".pub") // nil beside an error
+	return key
+}
+
+// readPublic reads a file with a public key, or a certificate.
+func readPublic(ctx context.Context, path string) (gossh.PublicKey, error) {
+	data, err := regular.Read(ctx, path, maxKey)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	key, _, _, _, err := gossh.ParseAuthorizedKey(data)
-	if err != nil {
-		return nil
-	}
-	return key
+	return key, err
 }
