@@ -10,7 +10,6 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
-	"gateway/transport"
 )
 
 // A condition is a test of a step that there is.
@@ -36,11 +35,8 @@ func whole(text string) string {
 
 // unread is the error of a test that can't be read.
 func (s *Script) unread(step string, c condition, why string) *Error {
-	return &Error{
-		Code: codeInvalid, File: s.File, Line: c.at.Line, Column: c.at.Column,
-		Message: fmt.Sprintf("step %s: %s: the test can't be read: %s", step, c.key, why),
-		Hint:    "a test is one or more commands, the last of which ends with 0 for yes",
-	}
+	return s.wrong(c.at, "a test is one or more commands, the last of which ends with 0 for yes",
+		"step %s: %s: the test can't be read: %s", step, c.key, why)
 }
 
 // unreadable says what of a step's tests a shell can't read, as [gateway.Unsplit] does
@@ -103,10 +99,7 @@ func (s *shell) test(ctx context.Context, what, text string, timeout time.Durati
 	}
 	// 126 and 127 are no program that could be run (POSIX XCU 2.8.2).
 	if status == 126 || status == 127 || !ok {
-		return false, &transport.Error{
-			Code: codeInvalid, Message: "script: " + what + ": the test could not be run" + why,
-			Hint: "a test ends with 0 for yes, and another status for no",
-		}
+		return false, invalid("a test ends with 0 for yes, and another status for no", "%s: the test could not be run%s", what, why)
 	}
 	return status == 0, nil
 }

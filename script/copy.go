@@ -202,11 +202,8 @@ func (h *hostRun) staysHere(key, text string) error {
 	if rooted(said) == rooted(meant) && ups(said) <= ups(meant) {
 		return nil
 	}
-	return &transport.Error{
-		Code:    codeInvalid,
-		Message: fmt.Sprintf("script: %s: %s is %s, which is elsewhere on this machine", key, text, transfer.Show("", said)),
-		Hint:    "what the host has said for a registered variable begins with / or ~, or has .. in it",
-	}
+	return invalid("what the host has said for a registered variable begins with / or ~, or has .. in it",
+		"%s: %s is %s, which is elsewhere on this machine", key, text, transfer.Show("", said))
 }
 
 // rooted reports whether a path of this machine does not begin where the script is.

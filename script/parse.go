@@ -136,12 +136,12 @@ func (s *Script) Given(values map[string]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
-			return &Error{Code: codeInvalid, File: s.File, Message: "--var " + name + ": the script declares no such variable", Hint: cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none"))}
+			return s.wrong(Place{}, cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none")), "--var %s: the script declares no such variable", name)
 		}
 	}
 	for _, v := range s.Vars {
 		if _, given := values[v.Name]; v.Wanted && !given {
-			return &Error{Code: codeInvalid, File: s.File, Line: v.Line, Column: v.Column, Message: "variable " + v.Name + " has no value", Hint: "give it one: --var " + v.Name + "=VALUE"}
+			return s.wrong(v.Place, "give it one: --var "+v.Name+"=VALUE", "variable %s has no value", v.Name)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package script
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -32,7 +31,7 @@ func (h *hostRun) expand(text string) string {
 func (h *hostRun) present(key, text string) (string, error) {
 	value := h.expand(text)
 	if value == "" && text != "" {
-		return "", &transport.Error{Code: codeInvalid, Message: fmt.Sprintf("script: %s: %s is empty", key, text)}
+		return "", invalid("", "%s: %s is empty", key, text)
 	}
 	return value, nil
 }
@@ -101,9 +100,9 @@ func (h *hostRun) register(ctx context.Context, s *Step, stdout []byte, truncate
 	value := strings.TrimSpace(string(stdout))
 	switch {
 	case truncated:
-		return &transport.Error{Code: codeInvalid, Message: fmt.Sprintf("script: register %s: stdout is too long for a variable", s.Register), Hint: "print less: head, tail or grep"}
+		return invalid("print less: head, tail or grep", "register %s: stdout is too long for a variable", s.Register)
 	case strings.ContainsRune(value, 0):
-		return &transport.Error{Code: codeInvalid, Message: fmt.Sprintf("script: register %s: stdout holds a NUL byte, which no shell can keep", s.Register)}
+		return invalid("", "register %s: stdout holds a NUL byte, which no shell can keep", s.Register)
 	}
 	h.values[s.Register] = value
 	for _, shell := range append([]*shell{h.main}, slices.Collect(maps.Values(h.others))...) {

@@ -75,10 +75,8 @@ func about(what string, err error) error {
 }
 
 func refused(r gateway.Result, name string) error {
-	return &transport.Error{
-		Code: codeInvalid, Message: fmt.Sprintf("script: the shell (%s) refuses the variable %s", gateway.ShellName(r.Shell), name),
-		Hint: "it is read-only there, or has a meaning of its own: choose another name",
-	}
+	return invalid("it is read-only there, or has a meaning of its own: choose another name",
+		"the shell (%s) refuses the variable %s", gateway.ShellName(r.Shell), name)
 }
 
 // assignments returns a text whose status is 0 only if all could be made.
