@@ -2,8 +2,10 @@ package hosts
 
 import (
 	"errors"
+	"strconv"
 
 	"gateway/internal/document"
+	"gateway/internal/phrase"
 )
 
 // ErrUnknown: a name that is in no inventory. Every [Error] with the code
@@ -22,3 +24,13 @@ const (
 // contains the text of a secret, not even of one that stands where only a
 // reference is allowed.
 type Error = document.Error
+
+// brief quotes what a person wrote for an error message, where it would not be seen
+// as it is.
+func brief(s string) string {
+	s = phrase.Brief(s, 60)
+	if quoted := strconv.Quote(s); s == "" || quoted != `"`+s+`"` {
+		return quoted
+	}
+	return s
+}

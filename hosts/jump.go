@@ -63,7 +63,3 @@ func cutPort(s string) (host, port string, ok bool) {
 func (j Jump) nameOnly() bool {
 	return j.User == "" && j.Port == 0 && !strings.ContainsAny(j.Host, ".:")
 }
-
-func hasControl(s string) bool {
-	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
-}

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-
-	"gateway/internal/phrase"
 )
 
 // maxNames is how many names one range, and one inventory, may stand for. It
@@ -149,14 +147,4 @@ func (r nameRange) spell(prefix string, at int, yield func(string) bool) bool {
 		}
 	}
 	return true
-}
-
-// brief quotes what a person wrote for an error message, where it would not be seen
-// as it is.
-func brief(s string) string {
-	s = phrase.Brief(s, 60)
-	if quoted := strconv.Quote(s); s == "" || quoted != `"`+s+`"` {
-		return quoted
-	}
-	return s
 }

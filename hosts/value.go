@@ -101,6 +101,10 @@ func (r *reader) user(n *yaml.Node) (string, bool) {
 	return s, ok
 }
 
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
 // userAllowed refuses what a proxy command with %r would take for an option or
 // hand to its shell. me@corp and CORP\me are accounts of directory services.
 func userAllowed(s string) bool {
