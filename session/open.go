@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -201,8 +202,14 @@ func (s *Session) said() string {
 	if len(s.noise) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; it said %q", strings.TrimSpace(string(s.noise)))
+	return fmt.Sprintf("; it said %.512q", bytes.TrimSpace(repeated.ReplaceAll(s.noise, []byte("$1…"))))
 }
+
+// maxNoise is how much of it is kept: what refuses a command may repeat it first.
+const maxNoise = 8 << 10
+
+// repeated matches an exec request of ours; see [inSh].
+var repeated = regexp.MustCompile(`(exec /bin/sh -c ')[^'\n]*`)
 
 // setUp brings the session where its Config wants it.
 func (s *Session) setUp(ctx context.Context) error {

@@ -104,7 +104,7 @@ func (s *Session) stray(k *keeper, from Stream, b []byte) {
 	case len(b) == 0:
 	case r != nil && k == nil && r.mute, r != nil && k == s.keeper && r.cut(from): // the engine's own
 	case !s.ready: // sudo speaks on stderr
-		s.noise = append(s.noise, b[:min(len(b), 512-len(s.noise))]...)
+		s.noise = append(s.noise, b[:min(len(b), maxNoise-len(s.noise))]...)
 	case k == nil:
 		s.noisy = true
 	case k == s.keeper && s.script != nil:
