@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -190,7 +189,7 @@ func (s *live) waiting(ctx context.Context, p *session.Prompt) {
 		return
 	}
 	s.asks = &api.Prompt{Text: p.Text, Kind: string(p.Kind)}
-	if s.sudoPassword != nil && !s.answered && p.Root && strings.HasPrefix(p.Text, "[sudo] password for ") {
+	if s.sudoPassword != nil && !s.answered && p.Root && p.OfSudo() {
 		go s.answerSudo(ctx, s.asks) // ends with the command, or with the reference's own bound
 		s.answered = true            // a wrong one, shown again, would lock the account
 		return

@@ -183,7 +183,7 @@ func (g *Gateway) answer(ctx context.Context, host hosts.Host, options Options, 
 	switch {
 	case g.config.Ask != nil:
 		return g.config.Ask(ctx, Question{Kind: AskCommand, Host: host.Name, User: Login(host), Prompt: p.Text})
-	case host.Sudo.Password != "" && strings.HasPrefix(p.Text, "[sudo] password for "):
+	case host.Sudo.Password != "" && p.OfSudo():
 		if !p.Root {
 			return "", errors.New("sudo.password is for sudo alone, and what asks does not run as root")
 		}

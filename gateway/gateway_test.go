@@ -146,17 +146,26 @@ func TestSudoPromptIsAnsweredByReference(t *testing.T) {
 	sudoAsks(t)
 	t.Setenv("GWTEST_SUDO", "s3cr3t")
 	g := with(t, "hosts:\n  localhost: {sudo: {password: env:GWTEST_SUDO}}\n", nil)
-	ask := `printf "[sudo] password for me: " >/dev/tty; read p </dev/tty; test "$p" = s3cr3t && echo right`
-	if r := g.Exec(t.Context(), "localhost", gateway.Command{Text: ask}); r.Err != nil || string(r.Stdout) != "right\n" {
-		t.Errorf("Exec = %q, %v, want the prompt answered", r.Stdout, r.Err)
+	const asked = "[sudo] password for me: "
+	ask := `printf "` + asked + `" >/dev/tty; read p </dev/tty; test "$p" = s3cr3t && echo right`
+	for _, prompt := range []string{
+		asked,
+		"[sudo] Passwort für me: ", "[sudo] Mot de passe de me\u00a0: ", "[sudo] me jelszava: ", "[sudo] me のパスワード:", "[sudo] me 的密码：", "[судо] лозинка за корисника me: ",
+		"[sudo: authenticate] Password: ", // sudo-rs
+	} {
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: strings.Replace(ask, asked, prompt, 1)})
+		if r.Err != nil || string(r.Stdout) != "right\n" {
+			t.Errorf("%s: Exec = %q, %v, want the prompt answered", prompt, r.Stdout, r.Err)
+		}
 	}
 	// Anything else may be a program's trick to get it.
 	for _, trick := range []string{
 		strings.Replace(ask, "[sudo] password for", "password of", 1),
+		strings.Replace(ask, "[sudo] password", "[sudo: authenticate] Verification code", 1),
 		"setpriv --reuid 65534 --regid 65534 --clear-groups sh -c '" + ask + "'",
 	} {
 		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: trick})
-		if gateway.Code(r.Err) != "cmd.needs_input" || r.Verdict != session.Interrupted || !strings.Contains(r.Err.Error(), "of me: ") && !strings.Contains(r.Err.Error(), "does not run as root") {
+		if gateway.Code(r.Err) != "cmd.needs_input" || r.Verdict != session.Interrupted || !strings.Contains(r.Err.Error(), "me: ") && !strings.Contains(r.Err.Error(), "does not run as root") {
 			t.Errorf("%s: Exec = %s, %v, want cmd.needs_input", trick, r.Verdict, r.Err)
 		}
 	}

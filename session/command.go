@@ -97,6 +97,10 @@ type Prompt struct {
 	Root bool
 }
 
+// OfSudo reports whether a prompt reads as sudo's for a password, in the language of its
+// machine. What has printed it may be any program; see Root.
+func (p Prompt) OfSudo() bool { return sudoWords.MatchString(p.Text) }
+
 // PromptKind says what a command waits for. Treat every answer as a secret.
 type PromptKind string
 
@@ -111,11 +115,16 @@ const (
 
 // asksSecret guesses from its text whether a prompt asks for a secret: some
 // languages' words for it, but in a question that is answered with yes or no.
-func asksSecret(text string) bool { return secretWords.MatchString(text) && !yesOrNo.MatchString(text) }
+func asksSecret(text string) bool {
+	return sudoWords.MatchString(text) || secretWords.MatchString(text) && !yesOrNo.MatchString(text)
+}
 
 var (
 	secretWords = regexp.MustCompile(`(?i)pass(word|phrase|code|wd)?\b|\bpin\b|secret|verification code|\botp\b|\b(api[ -]?key|token)\b|passwort|kennwort|mot de passe|contraseña|\bsenha\b|пароль|密码|密碼|パスワード|암호`)
-	yesOrNo     = regexp.MustCompile(`(?i)[[(]y(es)?/n(o)?(/[^])]*)?[])]`)
+	// sudoWords begin it in all of sudo's translations, and in sudo-rs, which puts its own
+	// words in front of all that PAM asks.
+	sudoWords = regexp.MustCompile(`^\[(sudo\]|судо\]|sudo: authenticate\] Password:) `)
+	yesOrNo   = regexp.MustCompile(`(?i)[[(]y(es)?/n(o)?(/[^])]*)?[])]`)
 )
 
 // EnvName matches the names that a command's environment may have.

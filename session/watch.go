@@ -142,7 +142,7 @@ func (w *watch) judge(m mark) {
 }
 
 // question matches the ends of most of them.
-var question = regexp.MustCompile(`([:?>\]#$]|\([yY](es)?/[nN]o?\))\s*$`)
+var question = regexp.MustCompile(`([:：?>\]#$]|\([yY](es)?/[nN]o?\))\s*$`)
 
 // ask puts the question to whoever can answer it.
 func (w *watch) ask(modes string) {
