@@ -186,9 +186,8 @@ func (h *handshake) failure(ctx context.Context, err error) error {
 	case errors.As(err, &common):
 		return c.failure(codeNoCommon, &phaseError{phase, err}, "the server offers only algorithms that are no longer safe, or a newer kind than this client knows: update it",
 			"no common algorithm for %s: it offers %s", common.What, quoted(strings.Join(common.RequestedAlgorithms, ", ")))
-	case phase == phaseBanner && h.wire.throttled():
-		return c.failure(codeThrottled, err, "too many connections at once: lower --forks, raise MaxStartups in sshd_config, or wait until PerSourcePenalties expire",
-			"the server turns connections away%s", said)
+	case phase == phaseBanner && h.wire.throttled() != "":
+		return c.failure(codeThrottled, err, h.wire.throttled(), "the server turns connections away%s", said)
 	case phase == phaseAuth && tooMany(err):
 		return h.auth.tooManyError(err)
 	case hangup(err):

@@ -121,6 +121,10 @@ func TestHostile(t *testing.T) {
 			if !errors.Is(err, transport.ErrUnreachable) {
 				t.Errorf("%v is not ErrUnreachable", err)
 			}
+			// To wait helps against a penalty alone, and fewer at once against the other.
+			if penalized := strings.Contains(err.Hint, "penalty"); penalized != (test.name == "penalizes") {
+				t.Errorf("the hint is %q", err.Hint)
+			}
 		})
 	}
 }

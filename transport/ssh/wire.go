@@ -166,10 +166,14 @@ func printable(text []byte) string {
 	}, string(text)))
 }
 
-// throttled reports whether the server said in place of a banner that it
-// takes no more connections: sshd's MaxStartups (srclimit and drop_connection
-// in sshd.c), or its PerSourcePenalties.
-func (w *wire) throttled() bool {
-	text := w.preamble()
-	return strings.Contains(text, "MaxStartups") || strings.Contains(text, "Not allowed at this time")
+// throttled returns the hint for a server that has said in place of a banner that it takes
+// no connection: for sshd's MaxStartups, or for its penalties (drop_connection in sshd.c).
+func (w *wire) throttled() (hint string) {
+	switch text := w.preamble(); {
+	case strings.Contains(text, "MaxStartups"):
+		return "too many connections at once: lower --forks, or raise MaxStartups in sshd_config"
+	case strings.Contains(text, "Not allowed at this time"):
+		return "connections from here that failed, as logins that were refused, have a penalty there: wait for its end, some minutes at most, and see PerSourcePenalties in sshd_config(5)"
+	}
+	return ""
 }
