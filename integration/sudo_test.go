@@ -141,9 +141,13 @@ func TestSudo(t *testing.T) {
 					t.Errorf("got %q, %q, %d, terminal %q, %v, want %s, err, 3", r.Stdout, r.Stderr, r.ExitCode, r.Terminal, err, who)
 				}
 			}
-			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000 | cat", Timeout: 300 * time.Millisecond})
-			if r.Verdict != session.TimedOut || string(r.Stdout) != "part\n" || r.Ended {
+			r, err := s.Run(t.Context(), session.Command{Text: "sleep 1000 & echo $!; sleep 1000 | cat", Timeout: 300 * time.Millisecond})
+			if r.Verdict != session.TimedOut || r.Ended {
 				t.Errorf("got %s, %q, %v, want timed_out", r.Verdict, r.Stdout, err)
+			}
+			job := strings.TrimSpace(string(r.Stdout))
+			if line, err := os.ReadFile("/proc/" + job + "/cmdline"); err == nil && len(line) > 0 {
+				t.Errorf("process %q outlives its command: %q", job, line)
 			}
 			r, err = s.Run(t.Context(), session.Command{Text: "echo $V; seq 1 20000 | tail -n 1; tr '\\0' '\\n' </proc/*/cmdline 2>/dev/null | grep -c 'c0rrec[t]'; cat /proc/*/environ 2>/dev/null | grep -c 'c0rrec[t]'"})
 			if err != nil || string(r.Stdout) != "kept\n20000\n0\n0\n" {

@@ -128,14 +128,15 @@ const all = `a=$k`
 // are $k, and signaled if there is an $a, which that piece sets, or another one behind it.
 func signalWhere(condition, behind, sig string, of scope) string {
 	return fmt.Sprintf(`a=; y=; sh=%d; if `, of.pid) + strings.Join([]string{
-		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 && [ "$sid" ] && ` + itself + `; then ` + above, younger,
+		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 pg=$3 && [ "$sid" ] && ` + itself + `; then ` + above, younger,
 		`k=; for p in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
 			`[ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
 			// Who is of the session is listed for that, also where it is for its environment. It
 			// may have left it in between.
 			`case $f$4 in stat$sid) ;; environ$sid) y="$y $i "; continue;; stat*) case $y in *" $i "*) ;; *) continue;; esac;; esac; ` +
 			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +
-			`q=$2; if [ $3 != $sid ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then g=$3; set -- ${m##*\) }; younger $g ${20} || continue; fi; ` +
+			// The shell's own group has an older leader as well: the shell, or what sudo started it by.
+			`q=$2; if [ $3 != $pg ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then g=$3; set -- ${m##*\) }; younger $g ${20} || continue; fi; ` +
 			`while [ $q -gt 1 ] && ` + descends + ` && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
 			condition + `k="$k $i"; done`, behind,
 		`[ -z "$a" ] || [ -z "$k" ] || kill -` + sig + ` $k`,
