@@ -141,6 +141,9 @@ func TestSudo(t *testing.T) {
 					t.Errorf("got %q, %q, %d, terminal %q, %v, want %s, err, 3", r.Stdout, r.Stderr, r.ExitCode, r.Terminal, err, who)
 				}
 			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "sleep 1000 & J=$!"}); err != nil {
+				t.Errorf("got %q, %v", r.Stderr, err)
+			}
 			r, err := s.Run(t.Context(), session.Command{Text: "sleep 1000 & echo $!; sleep 1000 | cat", Timeout: 300 * time.Millisecond})
 			if r.Verdict != session.TimedOut || r.Ended {
 				t.Errorf("got %s, %q, %v, want timed_out", r.Verdict, r.Stdout, err)
@@ -148,6 +151,9 @@ func TestSudo(t *testing.T) {
 			job := strings.TrimSpace(string(r.Stdout))
 			if line, err := os.ReadFile("/proc/" + job + "/cmdline"); err == nil && len(line) > 0 {
 				t.Errorf("process %q outlives its command: %q", job, line)
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "kill $J"}); err != nil || r.ExitCode != 0 {
+				t.Errorf("the job of the command before: %d %q, %v", r.ExitCode, r.Stderr, err)
 			}
 			r, err = s.Run(t.Context(), session.Command{Text: "echo $V; seq 1 20000 | tail -n 1; tr '\\0' '\\n' </proc/*/cmdline 2>/dev/null | grep -c 'c0rrec[t]'; cat /proc/*/environ 2>/dev/null | grep -c 'c0rrec[t]'"})
 			if err != nil || string(r.Stdout) != "kept\n20000\n0\n0\n" {

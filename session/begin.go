@@ -81,8 +81,14 @@ func (s *Session) handOver(ctx context.Context, r *run, typed string, joins, sam
 // turnToKeeper turns to another keeper where the command needs one, or had better have it:
 // nobody else may hold its streams, but for a part of the same script.
 func (s *Session) turnToKeeper(ctx context.Context, joins bool) error {
-	if s.config.Sudo != nil && s.keeper.isGone() {
-		return s.terminalGone(io.ErrUnexpectedEOF)
+	if s.config.Sudo != nil {
+		if s.keeper.isGone() {
+			return s.terminalGone(io.ErrUnexpectedEOF)
+		}
+		if s.shared && !joins {
+			s.outdate()
+		}
+		return nil
 	}
 	s.holders.begun()
 	held := !joins && s.holders.found.Swap(false) // by this keeper, and no other

@@ -112,9 +112,9 @@ func (s *Session) learn(r *run, p progress, result Result) {
 func (s *Session) judgeStreams(r *run, p progress, result Result) {
 	shows := !s.traced && r.showsFrame(result)
 	s.traced = s.traced || shows
-	if s.keeper != nil && s.config.Sudo == nil { // else there are no others
-		s.rotate = result.Cut || result.Verdict != Exited || !p.stdout
-		s.shared = s.shared || result.Background || p.job != s.job || shows // mksh goes on tracing to there
+	if s.keeper != nil {
+		s.rotate = s.config.Sudo == nil && (result.Cut || result.Verdict != Exited || !p.stdout) // else there is no other
+		s.shared = s.shared || result.Background || p.job != s.job || shows                      // mksh goes on tracing to there
 	}
 	if p.stdout {
 		s.job = p.job

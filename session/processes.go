@@ -87,11 +87,15 @@ const tree = `c=; set -- $sh; while [ $# -gt 0 ]; do c="$c $1"; l=; ` +
 	`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`
 
 // younger defines a function that reports whether a process, started at that tick, is the
-// command's by its age; see [signalLine].
+// command's by its age; see [signalLine]. It is younger than the keeper, or than what
+// outdated has noted.
 // The kernel counts processes to pid_max and goes on from 300 (proc_sys_kernel(5)): of two
 // of one tick whose numbers are far apart, the smaller one is the younger.
-const younger = `read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20}; ` +
-	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && n=$(($1 - $$)) && { [ ${n#-} -lt 16384 ] || n=$((0 - n)); } && [ $n -gt 0 ]; }; }; }`
+const younger = `[ "$n0" ] || { read -r l </proc/$$/stat && set -- ${l##*\) } && k0=${20} n0=$$; }; ` +
+	`younger() { [ $2 -ge $t0 ] && { [ $2 -gt $k0 ] || { [ $2 -eq $k0 ] && n=$(($1 - n0)) && { [ ${n#-} -lt 16384 ] || n=$((0 - n)); } && [ $n -gt 0 ]; }; }; }`
+
+// outdated has a keeper take all that is there by now for older than the next command.
+const outdated = now + `; n0=$1 k0=$u`
 
 // foregroundLine returns the control line that does what a key of the terminal does, whatever
 // that key is.

@@ -32,6 +32,15 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	return nil
 }
 
+// outdate has the keeper, which may be the only one that there can be, tell what earlier
+// commands have left from what the next one starts.
+func (s *Session) outdate() {
+	s.shared = false
+	if s.keeper.control(outdated) == nil { // one that is gone is noticed elsewhere
+		s.awaitAnswer(s.keeper)
+	}
+}
+
 // anotherKeeper starts a keeper; nil where the machine has no place for it.
 func (s *Session) anotherKeeper(ctx context.Context) (*keeper, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.config.OpenTimeout, errOpenTimeout)

@@ -161,13 +161,17 @@ func (s *Session) insist(r *run) {
 
 // heed waits until the keeper has done what it was told.
 func (s *Session) heed(r *run) {
-	if r.keeper == nil || r.deaf.Load() {
-		return
+	if r.keeper != nil && !r.deaf.Load() {
+		s.awaitAnswer(r.keeper)
 	}
+}
+
+// awaitAnswer waits for a keeper to have come to what it is asked now, but not for long.
+func (s *Session) awaitAnswer(k *keeper) {
 	done := make(chan struct{})
 	go func() { // ends with the pipe, which a dead link may keep from being written to
 		defer close(done)
-		s.answers(r.keeper)
+		s.answers(k)
 	}()
 	within(heedGrace+s.trip, done)
 }
