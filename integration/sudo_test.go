@@ -170,6 +170,21 @@ func TestSudo(t *testing.T) {
 	}
 }
 
+// TestSudoWait: a shell's wait is for its own jobs, and not for what keeps the session.
+func TestSudoWait(t *testing.T) {
+	t.Parallel()
+	for _, shell := range allShells {
+		t.Run(shell, func(t *testing.T) {
+			s, err := session.Open(t.Context(), newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL"), session.Config{Shell: shell, Sudo: &session.Sudo{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			replies(t, s, "sleep 0.1 & wait >/dev/null; echo on", "on\n")
+		})
+	}
+}
+
 func TestSudoRefuses(t *testing.T) {
 	t.Parallel()
 	password := func(p string) func(context.Context, int) (string, error) {

@@ -125,7 +125,7 @@ const noTerminal = "none"
 
 // sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
 // Q. The scripts for the other user travel as printf formats: they are quoted
-// twice. A shell stays in front of sudo and holds the terminal: sudo has it open
+// twice. The keeper is no child of the shell's, which ksh93 would wait for (wait). A shell stays in front of sudo and holds the terminal: sudo has it open
 // only while it asks, and sshd takes a terminal that nobody has open for ended.
 func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	u := s.config.Sudo
@@ -137,7 +137,7 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 		flags += ` -u "` + u.User + `"`
 	}
 	inside := `exec 3<&0 4>&1 5>&2 </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
-		`/bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
+		`( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
 		`trap : INT QUIT TSTP; sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
