@@ -128,10 +128,11 @@ func (s *Session) attach(term transport.Terminal) {
 const maxTrip = 2 * time.Second
 
 // awaitReady waits for the shell's report and its first prompt. Questions are
-// sudo's.
+// sudo's. The prompt may overtake the report: they are stdout and stderr, and what
+// records an account may carry each by a program of its own (exec > >(tee log) 2> >(tee err)).
 func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) error {
 	attempt := 0
-	for {
+	for reported, prompted := false, false; !reported || !prompted; {
 		select {
 		case q := <-questions:
 			attempt++
@@ -140,15 +141,13 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			}
 		case m := <-marks:
 			if m.kind == 'P' {
-				s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment
-				s.mu.Lock()
-				s.ready = true
-				s.mu.Unlock()
-				return nil
+				prompted = true
+				continue
 			}
 			if err := s.parseReady(m.payload); err != nil {
 				return err
 			}
+			reported = true
 		case <-s.ended:
 			if s.config.Sudo != nil && s.shell == "" {
 				return s.sudoRejected("no shell", "sudo -l on the machine lists what the account may do")
@@ -158,6 +157,11 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			return unanswered(ctx, "no prompt from the shell", s.said())
 		}
 	}
+	s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment
+	s.mu.Lock()
+	s.ready = true
+	s.mu.Unlock()
+	return nil
 }
 
 // unanswered is the error of an opening that took too long, or that its caller has given up.
