@@ -77,13 +77,21 @@ func (s *Session) newKeeper(pipe *transport.Pipe) *keeper {
 // awaitKeeper waits for a keeper's report. A keeper without paths found nothing
 // that can be written to by name.
 func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark) (err error) {
-	select {
-	case m := <-marks:
+	reported := func(m mark) error {
 		if paths := strings.SplitN(m.payload, ":", 3); len(paths) == 3 && paths[0] != "" {
 			k.stdout, k.stderr, k.dir = paths[0], paths[1], paths[2]
 		}
 		return nil
+	}
+	select {
+	case m := <-marks:
+		return reported(m)
 	case <-k.ended:
+		select {
+		case m := <-marks: // and then left, having found nothing
+			return reported(m)
+		default:
+		}
 		err = failure(codeNoSync, nil, "a forced command, an account that may not run sh, or a password that has expired does this", "the side channel ended at once")
 		if _, lost := k.pipe.Wait(); lost != nil {
 			err = fmt.Errorf("session: open the side channel: %w", lost)

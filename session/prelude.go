@@ -26,7 +26,7 @@ func shellScript(config Config, nonce string) string {
 	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ]; then ` + terminalName + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
+		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
 		`become() { printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$i" "$q" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
@@ -70,6 +70,11 @@ const forked = `read -r i l </proc/self/stat && [ "$i" != $$ ]`
 // terminalName sets t to the name of the terminal. Linux tells the number of a
 // pseudoterminal (tty_nr), which spares a program.
 const terminalName = `n=${5:-0}; t=/dev/pts/$((n & 255 | n >> 12 & 1048320)); [ $t -ef /dev/fd/0 ] 2>/dev/null || t=$(tty); `
+
+// ownModes gives a terminal the modes that the server was asked for, where it is not the
+// server's: a program that records an account starts the shell on one of its own, which may
+// echo.
+const ownModes = `[ "${SSH_TTY:-$t}" = "$t" ] || ` + resetModes + `; `
 
 // promptString is PS1: mark P while there is a nonce in _gwn, else nothing. It
 // holds no nonce itself: dash can't take PS1 out of the environment again, and
@@ -132,6 +137,9 @@ func parseReady(payload string) (ready, error) {
 // Where they are sockets, or /proc is missing, FIFOs in the directory do it,
 // with a cat each to carry them home.
 //
+// On a terminal, which programs that record an account start everything on, there is no
+// keeper: it would merge the streams, change them, and repeat what the keeper is told.
+//
 // bash and ksh93 give up a read after TMOUT seconds, which many a machine exports to log out
 // who is idle.
 //
@@ -159,7 +167,9 @@ const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 const runnerLine = `\command eval "$_gw"` + "\n"
 
 func keeperScript(nonce string) string {
-	return `TMOUT=0; exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	report := `printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" `
+	return `o=; e=; d=; if [ -t 0 ] || [ -t 1 ]; then ` + report + `; exit; fi; ` +
+		`TMOUT=0; exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; a=; b=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "` + octal(runnerLine) + `" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
@@ -169,7 +179,7 @@ func keeperScript(nonce string) string {
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
-		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
+		report + `>&3; ` +
 		`exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait; exec rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`

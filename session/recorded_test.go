@@ -1,0 +1,66 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"gateway/gateway"
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// recorded is a machine that starts whatever it is asked for on a terminal of its own, as a
+// forced command with script(1) does.
+type recorded struct{ transport.Transport }
+
+func (r recorded) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	return r.Transport.Terminal(ctx, recording(command), options)
+}
+
+func (r recorded) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	return r.Transport.Pipe(ctx, recording(command))
+}
+
+func recording(command string) string {
+	return "exec script -qec '" + strings.ReplaceAll(command, "'", `'\''`) + "' /dev/null"
+}
+
+// TestRecorded: where there is no other way than a terminal, that carries all, and nothing
+// but what the command wrote.
+func TestRecorded(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("script"); err != nil {
+		t.Skip("no script(1)")
+	}
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			tr := recorded{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir(), "SSH_TTY=/dev/pts/another"}})}
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			for range 3 {
+				r := run(t, s, "echo out; echo err >&2; (exit 3)")
+				if string(r.Stdout) != "out\nerr\n" || r.ExitCode != 3 || r.Streams != session.OnTerminal {
+					t.Errorf("got %d %q %q on %s, want all on the terminal", r.ExitCode, r.Stdout, r.Stderr, r.Streams)
+				}
+			}
+			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 200 * time.Millisecond})
+			if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(string(r.Stdout), "part\n") || r.Ended {
+				t.Errorf("got %s %q ended=%v, %v", r.Verdict, r.Stdout, r.Ended, err)
+			}
+			r, err = s.Run(t.Context(), session.Command{Text: "cat", Stdin: strings.NewReader("x")})
+			if r.Verdict != session.NotStarted || gateway.Code(err) != "shell.unsupported" {
+				t.Errorf("stdin on it = %s, %v, want not_started", r.Verdict, err)
+			}
+		})
+	}
+}
