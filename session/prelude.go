@@ -166,10 +166,13 @@ const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 // runnerLine is the file that evaluates $_gw.
 const runnerLine = `\command eval "$_gw"` + "\n"
 
+// offTerminal has a keeper that finds itself on a terminal report nothing, and leave.
+func offTerminal(nonce string) string {
+	return `if [ -t 0 ] || [ -t 1 ]; then printf "\036K` + nonce + `:::\036` + nonce + `;"; exit; fi; `
+}
+
 func keeperScript(nonce string) string {
-	report := `printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" `
-	return `o=; e=; d=; if [ -t 0 ] || [ -t 1 ]; then ` + report + `; exit; fi; ` +
-		`TMOUT=0; exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; a=; b=; z=; w=/proc/$$/fd; ` +
+	return offTerminal(nonce) + `TMOUT=0; exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "` + octal(runnerLine) + `" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
@@ -179,7 +182,7 @@ func keeperScript(nonce string) string {
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
-		report + `>&3; ` +
+		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
 		`exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait; exec rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`

@@ -110,7 +110,7 @@ func (s *Session) endWith(relay *keeper) {
 // relayPrelude returns the exec request for a relay: it passes control lines on
 // to a FIFO, which sudo has for its stdin, and holds the streams.
 func relayPrelude(nonce string) string {
-	return inSh(`trap "" HUP INT TERM PIPE; trap z=1 USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	return inSh(offTerminal(nonce) + `trap "" HUP INT TERM PIPE; trap z=1 USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && : >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
