@@ -77,20 +77,14 @@ func (s *Session) newKeeper(pipe *transport.Pipe) *keeper {
 // awaitKeeper waits for a keeper's report. A keeper without paths found nothing
 // that can be written to by name.
 func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark) (err error) {
-	reported := func(m mark) error {
-		if paths := strings.SplitN(m.payload, ":", 3); len(paths) == 3 && paths[0] != "" {
-			k.stdout, k.stderr, k.dir = paths[0], paths[1], paths[2]
-		}
-		return nil
-	}
 	select {
 	case m := <-marks:
-		return reported(m)
+		k.reported(m)
+		return nil
 	case <-k.ended:
-		select {
-		case m := <-marks: // and then left, having found nothing
-			return reported(m)
-		default:
+		if len(marks) > 0 { // it has found nothing, and left
+			k.reported(<-marks)
+			return nil
 		}
 		err = failure(codeNoSync, nil, "a forced command, an account that may not run sh, or a password that has expired does this", "the side channel ended at once")
 		if _, lost := k.pipe.Wait(); lost != nil {
@@ -102,6 +96,12 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 	k.pipe.Close()
 	<-k.ended
 	return err
+}
+
+func (k *keeper) reported(m mark) {
+	if paths := strings.SplitN(m.payload, ":", 3); len(paths) == 3 && paths[0] != "" {
+		k.stdout, k.stderr, k.dir = paths[0], paths[1], paths[2]
+	}
 }
 
 // noKeeper is why there is no side channel, with what the machine has said beside it.

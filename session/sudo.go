@@ -125,8 +125,9 @@ const noTerminal = "none"
 
 // sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
 // Q. The scripts for the other user travel as printf formats: they are quoted
-// twice. The keeper is no child of the shell's, which ksh93 would wait for (wait). A shell stays in front of sudo and holds the terminal: sudo has it open
+// twice. A shell stays in front of sudo and holds the terminal: sudo has it open
 // only while it asks, and sshd takes a terminal that nobody has open for ended.
+// The keeper is no child of the other user's shell: ksh93 would wait for it (wait).
 func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	u := s.config.Sudo
 	flags := ""

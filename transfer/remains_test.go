@@ -1,8 +1,6 @@
 package transfer
 
 import (
-	"context"
-	"os"
 	"strings"
 	"testing"
 
@@ -12,16 +10,7 @@ import (
 // TestPartRemains: a part that can neither get its name nor be removed, as in a directory to
 // which one may only add, is named.
 func TestPartRemains(t *testing.T) {
-	from := t.TempDir()
-	if err := os.WriteFile(from+"/f", []byte("new"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for name, do := range map[string]func(context.Context, *Remote) error{
-		"write": func(ctx context.Context, r *Remote) error { return Write(ctx, r, "/f", []byte("new"), nil) },
-		"copy": func(ctx context.Context, r *Remote) error {
-			return onlyProblem(ctx, &Copy{From: &Local{}, To: r, Paths: []string{from + "/f"}, Into: "/f"})
-		},
-	} {
+	for name, do := range placings(t) {
 		for _, keeps := range []bool{true, false} {
 			memory := sftp.InMemHandler()
 			memory.FileCmd = &grudging{FileCmder: memory.FileCmd, refused: []int{1}, keeps: keeps, why: sftp.ErrSSHFxPermissionDenied}

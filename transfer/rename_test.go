@@ -177,19 +177,25 @@ func (s silent) Filecmd(r *sftp.Request) error {
 	return s.FileCmder.Filecmd(r)
 }
 
-// TestRenameUnanswered: where the answer does not come, who gives up waits for that, and not
-// once more for a removal.
-func TestRenameUnanswered(t *testing.T) {
+// placings are the ways in which /f becomes a file of a server: one that says "new".
+func placings(t *testing.T) map[string]func(context.Context, *Remote) error {
+	t.Helper()
 	from := t.TempDir()
 	if err := os.WriteFile(from+"/f", []byte("new"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, do := range map[string]func(context.Context, *Remote) error{
+	return map[string]func(context.Context, *Remote) error{
 		"write": func(ctx context.Context, r *Remote) error { return Write(ctx, r, "/f", []byte("new"), nil) },
 		"copy": func(ctx context.Context, r *Remote) error {
 			return onlyProblem(ctx, &Copy{From: &Local{}, To: r, Paths: []string{from + "/f"}, Into: "/f"})
 		},
-	} {
+	}
+}
+
+// TestRenameUnanswered: where the answer does not come, who gives up waits for that, and not
+// once more for a removal.
+func TestRenameUnanswered(t *testing.T) {
+	for name, do := range placings(t) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory := sftp.InMemHandler()
