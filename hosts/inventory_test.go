@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"gateway/hosts"
+	"gateway/internal/sshdtest"
 )
 
 func parse(t *testing.T, text string) *hosts.Inventory {
@@ -358,25 +358,15 @@ func TestLargeInventories(t *testing.T) {
 		{"flow depth", strings.Repeat("[", 9000), "not YAML"},
 	}
 	for _, test := range tests {
-		before := processorTime(t)
+		before := sshdtest.ProcessorTime(t)
 		_, err := hosts.Parse("h", []byte(test.text))
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %.200v, want %q", test.name, err, test.want)
 		}
-		if took := processorTime(t) - before; took > 20*time.Second {
+		if took := sshdtest.ProcessorTime(t) - before; took > 20*time.Second {
 			t.Errorf("%s: took %v", test.name, took)
 		}
 	}
-}
-
-// processorTime is what this process has had of the processors, whoever else wants them.
-func processorTime(t *testing.T) time.Duration {
-	t.Helper()
-	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
 func TestUnknownHost(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -13,6 +12,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"gateway/internal/screen"
+	"gateway/internal/sshdtest"
 )
 
 // render returns what a terminal shows that got raw, all of it at once.
@@ -284,23 +284,12 @@ var hostile = map[string]string{
 // detector pass, and far below what a cost that grows with the screen would be.
 const limit = 30 * time.Second
 
-// spent returns the processor time of this process: that of others on a busy machine
-// is no cost of a screen.
-func spent(t *testing.T) time.Duration {
-	t.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 func TestHostile(t *testing.T) {
 	for name, unit := range hostile {
 		raw := []byte(strings.Repeat(unit, 1<<17/len(unit)))
-		before := spent(t)
+		before := sshdtest.ProcessorTime(t)
 		render(raw, screen.MaxRows, screen.MaxCols)
-		if took := spent(t) - before; took > limit {
+		if took := sshdtest.ProcessorTime(t) - before; took > limit {
 			t.Errorf("%s: %v for 128 KiB, want at most %v", name, took, limit)
 		}
 	}

@@ -245,3 +245,14 @@ func lastLines(log string, n int) string {
 	lines := strings.Split(log, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
+
+// ProcessorTime is what this process has had of the processors: what others on a busy
+// machine have is no cost of what is measured.
+func ProcessorTime(t testing.TB) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
