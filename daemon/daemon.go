@@ -291,11 +291,8 @@ func (d *Daemon) notFound(scope, name string) error {
 // closedError says what became of a session that is asked for too late.
 func closedError(s api.Session) error {
 	text := fmt.Sprintf("daemon: session %s is %s: %s", s.Name, s.State, s.Reason)
-	switch {
-	case s.Reason == string(s.State):
+	if s.Reason == string(s.State) {
 		text = fmt.Sprintf("daemon: session %s is %s", s.Name, s.State)
-	case s.ExitCode != nil:
-		text = fmt.Sprintf("daemon: session %s is closed: its shell ended with status %d", s.Name, *s.ExitCode)
 	}
 	return &transport.Error{Code: "session.closed", Message: text, Hint: "its output is still there: gateway session read " + s.ID + "; another one: gateway session open " + s.Host}
 }

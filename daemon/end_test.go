@@ -37,6 +37,21 @@ func TestShellThatEndsEndsItsSession(t *testing.T) {
 	}
 }
 
+// A machine may log out who is idle, and nobody has told the shell to end.
+func TestShellThatWaitedTooLong(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{Shell: "bash"})
+	run(t, c, s.ID, "TMOUT=1")
+	eventually(t, "session over", func() bool {
+		s, err := c.Session(t.Context(), s.ID)
+		return err == nil && s.State == api.Closed
+	})
+	_, err := c.Run(t.Context(), s.ID, api.Run{Text: "true"})
+	if gateway.Code(err) != "session.closed" || !strings.Contains(err.Error(), "status 0, as it was idle for longer than its TMOUT allows") {
+		t.Errorf("Run = %v, want closed with the reason", err)
+	}
+}
+
 // Who has been told that the session is over does not find it idle.
 func TestShellThatEndedIsInNoList(t *testing.T) {
 	dial := start(t, daemon.Config{})

@@ -43,6 +43,9 @@ func (s *live) watch(engine *session.Session) {
 			return string(info.State)
 		}
 		info.State, info.ExitCode, info.Reason = api.Closed, &exit.Code, fmt.Sprintf("its shell ended with status %d", exit.Code)
+		if engine.LoggedOut() {
+			info.Reason += ", as it was idle for longer than its TMOUT allows"
+		}
 		return "exited"
 	})
 }

@@ -99,9 +99,6 @@ func (c *call) noSession(name string) error {
 // closed says what became of a session that is asked for too late.
 func closed(s api.Session) error {
 	text := fmt.Sprintf("session %s is %s: %s", s.Name, s.State, s.Reason)
-	if s.ExitCode != nil {
-		text = fmt.Sprintf("session %s is closed: its shell ended with status %d", s.Name, *s.ExitCode)
-	}
 	return &transport.Error{Code: "session.closed", Message: text, Hint: "session_open opens another; its output is still there: output with session " + s.ID}
 }
 

@@ -186,7 +186,7 @@ func (s *Session) announceEnd(r *run, f frame) {
 func (s *Session) claim(r *run, typed string, same bool) between {
 	s.mu.Lock()
 	came := s.between
-	s.run, s.script, s.between = r, r.command.Script, between{}
+	s.run, s.script, s.between, s.idled = r, r.command.Script, between{}, false
 	s.late = s.late || same && came.any()
 	if s.dialect.draws && s.config.Term != "" {
 		s.draws += strings.Count(typed, "\n")

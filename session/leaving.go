@@ -75,6 +75,7 @@ func (s *Session) endWithShell() {
 func (s *Session) endIdle() {
 	select {
 	case s.turn <- struct{}{}:
+		within(leavingGrace+s.trip, s.ended) // what it said last may be on its way
 		s.end()
 		<-s.turn
 	case <-s.ended:

@@ -113,6 +113,7 @@ type Session struct {
 	between between          // what has come of that since
 	past    []string         // nonces of the last commands, whose prompts may still come
 	noisy   bool             // the shell has said something of its own on the terminal
+	idled   bool             // it has said, since the last command, that it waited for too long
 	owed    string           // the nonce of the last command's prompt, if it is still to come
 	until   time.Time        // and for how long it may
 	ready   bool             // the first prompt has come
@@ -143,6 +144,14 @@ func (s *Session) Exit() (transport.Exit, error) {
 		err = errHungUp
 	}
 	return exit, err
+}
+
+// LoggedOut reports whether the shell has said that it waited too long for a command, as
+// TMOUT of bash(1) has it. It is known with Done.
+func (s *Session) LoggedOut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.idled
 }
 
 var errHungUp = &transport.Error{Code: codeLost, Message: "nothing answered, and it was hung up", Err: ErrLost}

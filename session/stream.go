@@ -107,6 +107,7 @@ func (s *Session) stray(k *keeper, from Stream, b []byte) {
 		s.noise = append(s.noise, b[:min(len(b), maxNoise-len(s.noise))]...)
 	case k == nil:
 		s.noisy = true
+		s.idled = s.idled || loggedOut.Match(b)
 	case k == s.keeper && s.script != nil:
 		s.between.add(from, b)
 	case k == s.keeper:

@@ -47,3 +47,25 @@ func TestIdleLogout(t *testing.T) {
 		})
 	}
 }
+
+// TestLoggedOut: why an idle shell has ended is known, where it is such a machine's doing.
+func TestLoggedOut(t *testing.T) {
+	t.Parallel()
+	for _, shell := range []string{"bash", "mksh"} {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, session.Config{Shell: shell})
+			run(t, s, "TMOUT=1")
+			<-s.Done()
+			if !s.LoggedOut() {
+				t.Error("nobody knows why the shell has ended")
+			}
+			s = open(t, session.Config{Shell: shell})
+			run(t, s, "exit 0")
+			<-s.Done()
+			if s.LoggedOut() {
+				t.Error("a shell that was told to end is said to have waited too long")
+			}
+		})
+	}
+}
