@@ -87,14 +87,15 @@ func takeOver[F partFile](d disk[F], machine, path string, s Spec, ours F) (file
 	return file, has, problem(machine, "take over", s.Old, unlink(err))
 }
 
-// sameOwner refuses an old part that does not belong to whom a new file does.
+// sameOwner refuses an old part that does not belong to whom a new file does, and what has
+// taken its place since it was found.
 func sameOwner[F partFile](d disk[F], machine, old string, ours F) error {
 	mine, err := ours.Stat()
 	if err != nil {
 		return err
 	}
 	theirs, err := d.Lstat(old)
-	if err == nil && owner(theirs) != owner(mine) {
+	if err == nil && (!theirs.Mode().IsRegular() || owner(theirs) != owner(mine)) {
 		err = foreignPart(machine, old)
 	}
 	return err

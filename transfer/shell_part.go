@@ -39,10 +39,10 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 }
 
 // takeOver puts the old part in the place of the new one: under a name of one's own it is
-// nobody else's to go on with.
+// nobody else's to go on with. -O looks behind a symlink.
 func (p *shellPart) takeOver(ctx context.Context) error {
 	old, path := word(p.spec.Old), word(p.path)
-	ours, err := p.shell.run(ctx, "[ ! -O "+old+" ] || echo ours")
+	ours, err := p.shell.run(ctx, "[ -L "+old+" ] || [ ! -O "+old+" ] || echo ours")
 	if err == nil && len(ours) == 0 {
 		err = foreignPart(p.shell.name, p.spec.Old)
 	}
