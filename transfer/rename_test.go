@@ -1,8 +1,11 @@
 package transfer
 
 import (
+	"bufio"
 	"context"
+	"errors"
 	"io"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/pkg/sftp"
 
 	"gateway/gateway"
+	"gateway/transport"
 )
 
 // grudging is a server's file system that refuses some of its renames, by their
@@ -211,6 +215,26 @@ func TestRenameUnanswered(t *testing.T) {
 					t.Errorf("it took %v", took)
 				}
 			})
+		})
+	}
+}
+
+// TestShellSymlinkWaits: a symlink that a shell is about to give its name has it, if that is
+// told in time, and else may have it.
+func TestShellSymlinkWaits(t *testing.T) {
+	for after, want := range map[time.Duration]error{Committing / 2: nil, time.Hour: context.DeadlineExceeded} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer near.Close()
+			go drain(far) // ends with the pipe
+			time.AfterFunc(after, func() { _, _ = io.WriteString(far, "\nmark 0\n") })
+			s := &Shell{shells: make(chan *shell, 1)}
+			s.shells <- &shell{pipe: &transport.Pipe{Stdin: near, Stdout: near, Program: program{near}}, out: bufio.NewReader(near), mark: "mark"}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if err := s.Symlink(ctx, "anywhere", "link"); !errors.Is(err, want) {
+				t.Errorf("answered after %v: %v, want %v", after, err, want)
+			}
 		})
 	}
 }

@@ -276,6 +276,8 @@ func (s *Shell) Mkdir(ctx context.Context, path string, perm fs.FileMode) error 
 
 // Symlink implements [Target].
 func (s *Shell) Symlink(ctx context.Context, target, path string) error {
+	ctx, stop := outlast(ctx, Committing-finishing) // which run adds
+	defer stop()
 	part := partPath(path)
 	_, err := s.run(ctx, "{ ln -s -- "+quote(target)+" "+word(part)+" && { "+place(part, path)+" || { rm -f "+word(part)+"; false; }; }; } 2>&1")
 	return s.problem("make the symlink", path, err)
