@@ -10,51 +10,26 @@ import (
 	"sync"
 )
 
-// leftovers are the parts that earlier copies have left in directories, each of
-// which is listed once.
-type leftovers struct {
-	mu   sync.Mutex
-	dirs map[string]*leftover // guarded by mu
-}
-
-type leftover struct {
-	once  sync.Once
-	parts []Info
-	err   error
-}
-
-// in returns those in a directory. In one that can't be listed, or is not there, there is
-// nothing to go on with.
-func (l *leftovers) in(ctx context.Context, m Tree, dir string) ([]Info, error) {
-	l.mu.Lock()
-	found := l.dirs[dir]
-	if found == nil {
-		if l.dirs == nil {
-			l.dirs = make(map[string]*leftover)
+// partsIn returns the parts that earlier copies have left in a directory. In one that can't
+// be listed, or is not there, there is nothing to go on with.
+func partsIn(ctx context.Context, m Tree, dir string) (parts []Info, err error) {
+	err = m.List(ctx, dir, func(info Info) error {
+		if info.Mode.IsRegular() && strings.HasSuffix(info.Name, partSuffix) {
+			parts = append(parts, info)
 		}
-		found = new(leftover)
-		l.dirs[dir] = found
-	}
-	l.mu.Unlock()
-	found.once.Do(func() {
-		found.err = m.List(ctx, dir, func(info Info) error {
-			if info.Mode.IsRegular() && strings.HasSuffix(info.Name, partSuffix) {
-				found.parts = append(found.parts, info)
-			}
-			return nil
-		})
-		if errors.Is(found.err, fs.ErrPermission) || errors.Is(found.err, fs.ErrNotExist) {
-			found.parts, found.err = nil, nil
-		}
+		return nil
 	})
-	return found.parts, found.err
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return parts, err
 }
 
 // oldPart finds what earlier copies have left, and of it the largest part of which
 // something is right, or else the largest one.
 func (f *fileCopy) oldPart(ctx context.Context) (path string, at int64, err error) {
 	dir, name := split(f.to)
-	left, err := f.left.in(ctx, f.To, dir)
+	left, err := f.left.of(dir, func() ([]Info, error) { return partsIn(ctx, f.To, dir) })
 	if err != nil {
 		return "", 0, err
 	}

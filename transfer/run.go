@@ -31,7 +31,7 @@ type run struct {
 	mu      sync.Mutex
 	report  Report            // guarded by mu
 	attrs   map[string]Attr   // what a directory gets when everything in it is done; guarded by mu
-	left    leftovers         // of earlier copies
+	left    perDir[[]Info]    // parts of earlier copies
 	taken   map[string]string // the sources of what was copied, by its path, where another tree may have the same; nil: none can; guarded by mu
 	spelled map[uint64]string // how the first of what a disk may take for one is written, by [twinKey], where taken is not nil; guarded by mu
 }

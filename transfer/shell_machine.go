@@ -27,8 +27,8 @@ type Shell struct {
 	feeds      chan struct{} // has one for each program that moves a file
 	stalled    time.Duration // how long nobody reads what one gives until it is not counted
 	umask      fs.FileMode
-	stat       string // the program that prints mode, size and times
-	umasked    umasked
+	stat       string       // the program that prints mode, size and times
+	umasked    perDir[bool] // whether the umask does what it should: not with a default ACL (acl(5))
 }
 
 // How many shells, and programs that move a file, work at the same time. A server

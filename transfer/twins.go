@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 	"io/fs"
 	"strings"
-	"sync"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -50,16 +49,9 @@ func (w *walk) release(ctx context.Context) bool {
 	waiting := w.waiting
 	w.waiting = nil
 	w.mu.Unlock()
-	lists := make(map[string]func() (twins, error))
-	for _, t := range waiting {
-		dir, _ := split(t.to)
-		if lists[dir] == nil {
-			lists[dir] = sync.OnceValues(func() (twins, error) { return w.listed(ctx, dir) })
-		}
-	}
+	var lists perDir[twins]
 	forAll(waiting, func(_ int, t task) {
-		dir, _ := split(t.to)
-		if err := w.apart(ctx, t, lists[dir]); err != nil {
+		if err := w.apart(ctx, t, &lists); err != nil {
 			w.failed(ctx, t.from, t.to, err)
 			return
 		}
@@ -92,14 +84,13 @@ func (w *walk) meets(ctx context.Context, t task) error {
 	if first == "" || first == t.to {
 		return nil
 	}
-	dir, _ := split(t.to)
-	return w.apart(ctx, t, func() (twins, error) { return w.listed(ctx, dir) })
+	return w.apart(ctx, t, new(perDir[twins]))
 }
 
 // apart refuses a task whose name the target takes for its twin's: something has that
 // name, the directory does not list two that are like it, and what it lists has yet another
 // one.
-func (w *walk) apart(ctx context.Context, t task, list func() (twins, error)) error {
+func (w *walk) apart(ctx context.Context, t task, lists *perDir[twins]) error {
 	if t.info.Mode&fs.ModeSymlink != 0 && w.Links == SkipLinks {
 		return nil
 	}
@@ -107,7 +98,8 @@ func (w *walk) apart(ctx context.Context, t task, list func() (twins, error)) er
 		return err
 	}
 	dir, name := split(t.to)
-	if listed, err := list(); err != nil || listed[twinKey(name)] > 1 {
+	listed, err := lists.of(dir, func() (twins, error) { return w.listed(ctx, dir) })
+	if err != nil || listed[twinKey(name)] > 1 {
 		return err
 	}
 	for _, other := range spellings(name) {

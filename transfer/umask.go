@@ -57,19 +57,14 @@ func (u *umasks) obeys(dir string) {
 	u.exact = dir
 }
 
-// umasked are the directories in which a shell's umask does what it should: it does not
-// where there is a default ACL (acl(5)). Each is looked at once.
-type umasked struct {
-	mu   sync.Mutex
-	dirs map[string]func() (bool, error) // guarded by mu
-}
-
 // begin returns what makes a file in the place of its first redirection, which would let
 // others read it; nothing where the umask is enough.
 func (s *Shell) begin(ctx context.Context, path string) (script string, err error) {
-	ok, err := s.umasked.in(ctx, s, path)
+	dir, _ := split(path)
+	look := func() (bool, error) { return s.isUmasked(ctx, path) }
+	ok, err := s.umasked.of(dir, look)
 	for errors.Is(err, context.Canceled) && ctx.Err() == nil { // another one's
-		ok, err = s.umasked.in(ctx, s, path)
+		ok, err = s.umasked.of(dir, look)
 	}
 	if ok || err != nil {
 		return "", err
@@ -77,30 +72,7 @@ func (s *Shell) begin(ctx context.Context, path string) (script string, err erro
 	return fmt.Sprintf("printf '' >%s && %s && ", word(path), private(word(path))), nil
 }
 
-// in looks at the directory of a path. Who comes meanwhile gets the same answer; an error is
-// not kept for others.
-func (u *umasked) in(ctx context.Context, s *Shell, path string) (bool, error) {
-	dir, _ := split(path)
-	u.mu.Lock()
-	if u.dirs == nil {
-		u.dirs = make(map[string]func() (bool, error))
-	}
-	look := u.dirs[dir]
-	if look == nil {
-		look = sync.OnceValues(func() (bool, error) { return s.isUmasked(ctx, path) })
-		u.dirs[dir] = look
-	}
-	u.mu.Unlock()
-	ok, err := look()
-	if err != nil {
-		u.mu.Lock()
-		delete(u.dirs, dir)
-		u.mu.Unlock()
-	}
-	return ok, err
-}
-
-// isUmasked makes a file for that, and removes it.
+// isUmasked makes a file to see whether the umask does what it should, and removes it.
 func (s *Shell) isUmasked(ctx context.Context, path string) (bool, error) {
 	probe := word(partPath(path))
 	out, err := s.run(ctx, fmt.Sprintf("{ umask 177; set -C; printf '' >%s && %s %[1]s && rm -f %[1]s; } 2>&1", probe, s.stat))
