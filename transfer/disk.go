@@ -84,7 +84,7 @@ func takeOver[F partFile](d disk[F], machine, path string, s Spec, ours F) (file
 			_ = file.Close()
 		}
 	}
-	return file, has, problem(machine, "take over", s.Old, unlink(err))
+	return file, has, problem(machine, "take over", s.Old, err)
 }
 
 // sameOwner refuses an old part that does not belong to whom a new file does, and what has

@@ -166,16 +166,7 @@ func (l *Local) Symlink(_ context.Context, target, path string) error {
 			os.Remove(part)
 		}
 	}
-	return l.problem("make the symlink", path, unlink(err))
-}
-
-// unlink is the cause of an error about two paths, one of which is nobody's
-// business.
-func unlink(err error) error {
-	if link, ok := errors.AsType[*os.LinkError](err); ok {
-		return link.Err
-	}
-	return err
+	return l.problem("make the symlink", path, err)
 }
 
 // Chattr implements [Target].

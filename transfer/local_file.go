@@ -140,7 +140,7 @@ func (p *localPart) lengthen() error {
 
 // Commit implements [Part].
 func (p *localPart) Commit(context.Context) error {
-	return p.local.problem("write", p.spec.Path, unlink(os.Rename(p.path, p.local.at(p.spec.Path))))
+	return p.local.problem("write", p.spec.Path, os.Rename(p.path, p.local.at(p.spec.Path)))
 }
 
 // Abandon implements [Part].

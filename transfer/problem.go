@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -57,10 +58,7 @@ func problem(machine, doing, path string, err error) error {
 		return &transport.Error{Code: "link.lost", Message: fmt.Sprintf("transfer: %s: link lost: %v", machine, err), Err: err}
 	}
 	e := &transport.Error{Code: codeFailed, Err: err}
-	text := told(err)
-	if inner, ok := errors.AsType[*fs.PathError](err); ok {
-		text = inner.Err.Error()
-	}
+	text := told(phrase.WithoutPath(err))
 	for _, kind := range kinds {
 		if errors.Is(err, kind.cause) {
 			e.Code, text = kind.code, kind.text

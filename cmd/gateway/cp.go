@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -222,7 +221,7 @@ func (c *copying) lookHere(cmd *cobra.Command) error {
 	}
 	for _, path := range c.paths {
 		if _, err := transfer.Look(path); err != nil {
-			return usage(cmd, "a path on a host is HOST:PATH", "SRC %s: %v", transfer.Show("", path), errors.Unwrap(err))
+			return usage(cmd, "a path on a host is HOST:PATH", "SRC %s: %v", transfer.Show("", path), phrase.WithoutPath(err))
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ package phrase
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -123,11 +124,14 @@ func MatchList(patterns []string, s string) bool {
 	return matches
 }
 
-// WithoutPath returns the error of a file without the operation and the path, for a
-// message that has them already.
+// WithoutPath returns the error of a file without the operation and the path, or paths, for
+// a message that has them already.
 func WithoutPath(err error) error {
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
 		return at.Err
+	}
+	if link, ok := errors.AsType[*os.LinkError](err); ok {
+		return link.Err
 	}
 	return err
 }
