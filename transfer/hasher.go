@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 
@@ -281,33 +280,4 @@ func (h *hasher) run(batch []*question) (lines []string, sums map[string]string,
 func (h *hasher) close() {
 	h.end()
 	h.loop.Wait()
-}
-
-// sumContent hashes what a machine gives.
-func sumContent(ctx context.Context, from Source, path string, begin, end int64) (Sum, error) {
-	if end < 0 {
-		info, err := from.Stat(ctx, path, true)
-		if err != nil {
-			return Sum{}, err
-		}
-		end = info.Size
-	}
-	hash := sha256.New()
-	if end > begin {
-		content, err := from.Open(ctx, path, Info{Size: end}, begin)
-		if err != nil {
-			return Sum{}, err
-		}
-		defer content.Close()
-		if _, err := io.Copy(hash, &until{ctx, io.LimitReader(content, end-begin)}); err != nil {
-			return Sum{}, err
-		}
-	}
-	return Sum(hash.Sum(nil)), nil
-}
-
-// mismatch is the error of a machine that has stored something else.
-func mismatch(machine, path string) error {
-	return refuse(codeMismatch, "what was there before is untouched; look at the disk and the memory of the machine",
-		"%s: what was stored is not what was sent", Show(machine, path))
 }

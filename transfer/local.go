@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -34,14 +33,6 @@ func (l *Local) at(path string) string {
 		return "."
 	}
 	return path
-}
-
-// absolute returns where a path is, whatever directory it begins in.
-func (l *Local) absolute(path string) string {
-	if abs, err := filepath.Abs(l.at(path)); err == nil {
-		return abs
-	}
-	return l.at(path)
 }
 
 func (l *Local) problem(doing, path string, err error) error {
@@ -124,32 +115,10 @@ func (l *Local) Readlink(_ context.Context, path string) (string, error) {
 
 // Sum implements [Tree].
 func (l *Local) Sum(ctx context.Context, path string, from, to int64) (Sum, error) {
-	content, err := l.Open(ctx, path, Info{}, from)
-	if err != nil {
-		return Sum{}, err
-	}
-	defer content.Close()
-	hash := sha256.New()
 	if to < 0 {
 		to = math.MaxInt64
 	}
-	if _, err := io.Copy(hash, &until{ctx, io.LimitReader(content, to-from)}); err != nil {
-		return Sum{}, err
-	}
-	return Sum(hash.Sum(nil)), nil
-}
-
-// until is a reader that ends with a context.
-type until struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (u *until) Read(b []byte) (int, error) {
-	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
-	}
-	return u.r.Read(b)
+	return sumContent(ctx, l, path, from, to)
 }
 
 // Mkdir implements [Target].
@@ -185,7 +154,10 @@ func (l *Local) Chattr(_ context.Context, path string, attr Attr) error {
 }
 
 // Home implements [Machine].
-func (l *Local) Home(context.Context) (string, error) { return l.absolute(""), nil }
+func (l *Local) Home(context.Context) (string, error) {
+	home, err := filepath.Abs(l.at(""))
+	return home, l.problem("find", "", err)
+}
 
 // Settle has what was copied into a directory written to the disk.
 func (l *Local) Settle(_ context.Context, dir string) error {

@@ -72,6 +72,12 @@ func permitted(machine, path string, err error, hint string) error {
 	return err
 }
 
+// mismatch is the error of a machine that has stored something else.
+func mismatch(machine, path string) error {
+	return refuse(codeMismatch, "what was there before is untouched; look at the disk and the memory of the machine",
+		"%s: what was stored is not what was sent", Show(machine, path))
+}
+
 // foreignPart refuses to go on with what is somebody else's, who could write to it for as
 // long as it is there.
 func foreignPart(machine, path string) error {
