@@ -18,9 +18,9 @@ type Copy struct {
 	// Into is where to: a directory that is there, or else what the copy of a
 	// single path is called.
 	Into string
-	// Several: Into is a directory, however many Paths there are. MakeInto: it and
-	// the one above are made if they are not there.
-	Several, MakeInto bool
+	// MakeInto: Into is a directory, however many Paths there are. It and the one
+	// above are made if they are not there.
+	MakeInto bool
 
 	Recursive bool
 	// Preserve keeps permissions and times. Without it a new file has the

@@ -123,11 +123,11 @@ func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error
 	}
 	info, err := r.To.Stat(ctx, plain, true)
 	name := Show(r.To.About().Name, r.Into)
-	several := r.Several || paths > 1
+	wanted := r.MakeInto || paths > 1 || strings.HasSuffix(r.Into, "/")
 	switch {
 	case err == nil && info.Mode.IsDir():
 		return true, true, nil
-	case err == nil && (several || strings.HasSuffix(r.Into, "/")):
+	case err == nil && wanted:
 		return false, true, refuse(codeNotDirectory, "", "%s is no directory", name)
 	case err == nil:
 		return false, true, nil
@@ -135,7 +135,7 @@ func (r *run) into(ctx context.Context, paths int) (into, exists bool, err error
 		return false, false, err
 	case r.MakeInto:
 		return true, false, nil
-	case several || strings.HasSuffix(r.Into, "/"):
+	case wanted:
 		return false, false, noDirectory(name)
 	case r.DryRun: // else it turns out when the file is made
 		return false, false, r.above(ctx, plain)

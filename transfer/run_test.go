@@ -95,7 +95,7 @@ func TestTreesMeet(t *testing.T) {
 func TestMakesIntoForSomething(t *testing.T) {
 	from, to := tree(t, map[string]string{"f": "text", "dir/in": ""}), t.TempDir()
 	for paths, code := range map[string]string{"/none": "file.not_found", "/dir": "file.is_directory", "/none /dir": ""} {
-		job := transfer.Copy{From: &transfer.Local{}, To: &transfer.Local{}, Into: to + "/out/host", Several: true, MakeInto: true}
+		job := transfer.Copy{From: &transfer.Local{}, To: &transfer.Local{}, Into: to + "/out/host", MakeInto: true}
 		for name := range strings.FieldsSeq(paths) {
 			job.Paths = append(job.Paths, from+name)
 		}

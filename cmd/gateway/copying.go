@@ -138,7 +138,7 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 		Checksum: f.checksum, Resume: f.resume, DryRun: f.dryRun, Watch: c.view.watcher(host),
 	}
 	if c.fromMany {
-		job.Into, job.Several, job.MakeInto = transfer.Join(c.to.Path, name), true, true
+		job.Into, job.MakeInto = transfer.Join(c.to.Path, name), true
 	}
 	c.view.started(host)
 	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
