@@ -50,7 +50,7 @@ func (w *walk) file(ctx context.Context, t task) {
 		return
 	}
 	w.count(&w.report.Files, 1)
-	if f.checked {
+	if w.To.About().Via != viaLocal { // which needs no second look
 		w.count(&w.report.Checked, 1)
 	}
 	if f.info.Size <= Small || !syncs(w.To) {

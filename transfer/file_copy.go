@@ -15,11 +15,10 @@ import (
 type fileCopy struct {
 	*walk
 	task
-	keep    *fs.FileMode // the permissions of the file that is replaced
-	at      int64        // what was there already
-	others  []string     // parts that are not gone on with
-	stale   bool         // the source has been written to since that was compared with it
-	checked bool
+	keep   *fs.FileMode // the permissions of the file that is replaced
+	at     int64        // what was there already
+	others []string     // parts that are not gone on with
+	stale  bool         // the source has been written to since that was compared with it
 }
 
 // copy copies the file and returns how many bytes it has moved.
@@ -68,7 +67,6 @@ func (f *fileCopy) copy(ctx context.Context) (n int64, err error) {
 	if err != nil {
 		return n, err
 	}
-	f.checked = f.To.About().Via != viaLocal
 	committed, err = commit(ctx, f.To, spec, part)
 	if MayBeDone(err) {
 		f.count(&f.report.Unsure, 1)

@@ -159,7 +159,7 @@ func (l *Local) Home(context.Context) (string, error) {
 	return home, l.problem("find", "", err)
 }
 
-// Settle has what was copied into a directory written to the disk.
+// Settle implements [Target].
 func (l *Local) Settle(_ context.Context, dir string) error {
 	return l.problem(settling, dir, settle(l.at(dir)))
 }

@@ -78,6 +78,8 @@ type Target interface {
 	Chattr(ctx context.Context, path string, attr Attr) error
 	// Create begins a part.
 	Create(ctx context.Context, spec Spec) (Part, error)
+	// Settle has what was copied into a directory written to the disk.
+	Settle(ctx context.Context, dir string) error
 }
 
 // Attr is what a file is to be. The zero value leaves it as it is.

@@ -307,7 +307,7 @@ func (r *Remote) Home(ctx context.Context) (string, error) {
 	return r.link.where, nil
 }
 
-// Settle has what was copied into a directory written to the disk.
+// Settle implements [Target].
 func (r *Remote) Settle(ctx context.Context, dir string) error {
 	return r.problem(settling, dir, r.hasher.settle(ctx, at(dir)))
 }

@@ -84,17 +84,11 @@ func (r *run) askForHashes(ctx context.Context) (end func()) {
 // settled has the target store what it has of small files. Where nothing was at
 // Into, they are beside it.
 func (r *run) settled(ctx context.Context, there bool) error {
-	s, ok := r.To.(interface {
-		Settle(context.Context, string) error
-	})
-	if !ok {
-		return nil
-	}
 	dir := r.Into
 	if !there {
 		dir, _ = split(strings.TrimRight(r.Into, "/"))
 	}
-	return s.Settle(ctx, dir)
+	return r.To.Settle(ctx, dir)
 }
 
 // atOnce is how many requests go together where there are many to make.

@@ -261,7 +261,7 @@ func (s *Shell) Home(ctx context.Context) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), s.problem("find", "", err)
 }
 
-// Settle has what was copied into a directory written to the disk.
+// Settle implements [Target].
 func (s *Shell) Settle(ctx context.Context, dir string) error {
 	return s.problem(settling, dir, s.hasher.settle(ctx, dir))
 }
