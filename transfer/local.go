@@ -128,11 +128,11 @@ func (l *Local) Mkdir(_ context.Context, path string, perm fs.FileMode) error {
 
 // Symlink implements [Target].
 func (l *Local) Symlink(_ context.Context, target, path string) error {
-	part := partPath(l.at(path))
-	err := os.Symlink(target, part)
+	disk, part := localDisk{l}, partPath(path)
+	err := os.Symlink(target, l.at(part))
 	if err == nil {
-		if err = os.Rename(part, l.at(path)); err != nil {
-			os.Remove(part)
+		if err = disk.Rename(part, path); err != nil {
+			_ = disk.Remove(part) // the error says what is wrong
 		}
 	}
 	return l.problem("make the symlink", path, err)

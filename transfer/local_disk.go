@@ -10,7 +10,7 @@ import (
 type localDisk struct{ *Local }
 
 func (d localDisk) open(path string, flags int, perm fs.FileMode) (*localFile, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|flags, perm)
+	file, err := os.OpenFile(d.at(path), os.O_RDWR|flags, perm)
 	return &localFile{file, d.Local}, err
 }
 

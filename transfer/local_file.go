@@ -58,9 +58,9 @@ func (c *localContent) Changed(context.Context) (bool, error) {
 
 // Create implements [Target].
 func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
-	p := &localPart{local: l, path: partPath(l.at(spec.Path)), spec: spec}
+	p := &localPart{disk: localDisk{l}, path: partPath(spec.Path), spec: spec}
 	var err error
-	p.file, p.perms, err = partOn(localDisk{l}, l.Name, p.path, spec)
+	p.file, p.perms, err = partOn(p.disk, l.Name, p.path, spec)
 	if err == nil && spec.At > 0 {
 		_, err = p.file.Seek(spec.At, io.SeekStart)
 	}
@@ -71,10 +71,10 @@ func (l *Local) Create(_ context.Context, spec Spec) (Part, error) {
 }
 
 type localPart struct {
-	local *Local
-	file  *localFile
-	path  string
-	spec  Spec
+	disk localDisk
+	file *localFile
+	path string
+	spec Spec
 	perms
 	holes bool // the last bytes may have been left out
 	dirty int  // bytes that the disk was not told about
@@ -93,7 +93,7 @@ func (p *localPart) Write(b []byte) (int, error) {
 		p.dirty += len(b)
 	}
 	if err != nil {
-		return 0, p.local.problem("write", p.spec.Path, err)
+		return 0, p.disk.problem("write", p.spec.Path, err)
 	}
 	if p.dirty >= early {
 		writeOut(p.file.File)
@@ -112,10 +112,10 @@ func hollow(b []byte) bool { return len(b) == block && bytes.Equal(b, zeros) }
 func (p *localPart) Finish(_ context.Context, times Times) (bool, error) {
 	err := p.lengthen()
 	if err == nil && p.has != p.ends {
-		_, err = p.spec.chmod(p.local.Name, p.file, p.ends)
+		_, err = p.spec.chmod(p.disk.Name, p.file, p.ends)
 	}
 	if err == nil && !times.Modified.IsZero() {
-		err = os.Chtimes(p.path, times.Accessed, times.Modified)
+		err = os.Chtimes(p.disk.at(p.path), times.Accessed, times.Modified)
 	}
 	if err == nil && (p.spec.Size > Small || p.spec.Sync || !settles) {
 		err = p.file.Sync()
@@ -123,7 +123,7 @@ func (p *localPart) Finish(_ context.Context, times Times) (bool, error) {
 	if closed := p.file.Close(); err == nil {
 		err = closed
 	}
-	return true, p.local.problem("write", p.spec.Path, err)
+	return true, p.disk.problem("write", p.spec.Path, err)
 }
 
 // lengthen makes the zeros at the end that were left out.
@@ -140,7 +140,7 @@ func (p *localPart) lengthen() error {
 
 // Commit implements [Part].
 func (p *localPart) Commit(context.Context) error {
-	return p.local.problem("write", p.spec.Path, os.Rename(p.path, p.local.at(p.spec.Path)))
+	return p.disk.problem("write", p.spec.Path, p.disk.Rename(p.path, p.spec.Path))
 }
 
 // Abandon implements [Part].
@@ -152,6 +152,6 @@ func (p *localPart) Abandon(keep bool) (left bool) {
 	if keep {
 		return true
 	}
-	err := os.Remove(p.path)
+	err := p.disk.Remove(p.path)
 	return err != nil && !errors.Is(err, fs.ErrNotExist)
 }
