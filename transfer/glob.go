@@ -51,20 +51,20 @@ func matches(ctx context.Context, on Tree, pattern string) (found []string, err 
 		}
 	}
 	if strings.HasSuffix(pattern, "/") {
-		return directories(ctx, on, found)
+		return present(ctx, on, found, true)
 	}
 	return found, nil
 }
 
 func expandElement(ctx context.Context, on Tree, dirs []string, element string) ([]string, error) {
 	var found []string
-	for _, dir := range dirs {
-		if !strings.ContainsAny(element, `*?[\`) {
-			if name := Join(dir, element); exists(ctx, on, name) {
-				found = append(found, name)
-			}
-			continue
+	if !strings.ContainsAny(element, `*?[\`) {
+		for _, dir := range dirs {
+			found = append(found, Join(dir, element))
 		}
+		return present(ctx, on, found, false)
+	}
+	for _, dir := range dirs {
 		begin := len(found)
 		err := on.List(ctx, dir, func(info Info) error {
 			if strings.HasPrefix(info.Name, ".") && !strings.HasPrefix(element, ".") {
@@ -88,21 +88,17 @@ func expandElement(ctx context.Context, on Tree, dirs []string, element string) 
 	return found, nil
 }
 
-// directories returns those of the paths that are directories, or lead to one.
-func directories(ctx context.Context, on Tree, paths []string) ([]string, error) {
+// present returns those of the paths at which something can be seen; directories: at which
+// one is, or what leads to one.
+func present(ctx context.Context, on Tree, paths []string, directories bool) ([]string, error) {
 	var found []string
-	for _, name := range paths {
-		switch info, err := on.Stat(ctx, name, true); {
-		case err == nil && info.Mode.IsDir():
-			found = append(found, name)
-		case err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
-			return nil, err
+	for i, look := range lookAt(ctx, on, paths, directories) {
+		switch {
+		case look.err == nil && (!directories || look.info.Mode.IsDir()):
+			found = append(found, paths[i])
+		case Lost(look.err):
+			return nil, look.err
 		}
 	}
 	return found, nil
-}
-
-func exists(ctx context.Context, on Tree, name string) bool {
-	_, err := on.Stat(ctx, name, false)
-	return err == nil
 }
