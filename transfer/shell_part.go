@@ -42,12 +42,10 @@ func (s *Shell) Create(ctx context.Context, spec Spec) (Part, error) {
 // nobody else's to go on with. -O looks behind a symlink.
 func (p *shellPart) takeOver(ctx context.Context) error {
 	old, path := word(p.spec.Old), word(p.path)
-	ours, err := p.shell.run(ctx, "[ -L "+old+" ] || [ ! -O "+old+" ] || echo ours")
-	if err == nil && len(ours) == 0 {
+	take := fmt.Sprintf("mv -f %s %s && %s && dd bs=%d seek=%d count=0 of=%[2]s", old, path, private(path), step, p.spec.At/step)
+	out, err := p.shell.run(ctx, "if [ -L "+old+" ] || [ ! -O "+old+" ]; then echo foreign; else { "+take+"; } 2>&1; fi")
+	if string(out) == "foreign\n" {
 		err = foreignPart(p.shell.name, p.spec.Old)
-	}
-	if err == nil {
-		_, err = p.shell.run(ctx, fmt.Sprintf("{ mv -f %s %s && %s && dd bs=%d seek=%d count=0 of=%[2]s; } 2>&1", old, path, private(path), step, p.spec.At/step))
 	}
 	return err
 }
