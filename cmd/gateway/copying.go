@@ -140,7 +140,6 @@ func (c *copying) host(ctx context.Context, host int) *cpResult {
 	if c.fromMany {
 		job.Into, job.MakeInto = transfer.Join(c.to.Path, name), true
 	}
-	c.view.started(host)
 	r := &cpResult{Host: name, Outcome: fleet.OK, Report: *job.Run(ctx), Connect: connected.Sub(begun), Started: connected}
 	switch cause := context.Cause(ctx); {
 	case r.Unsure > 0:

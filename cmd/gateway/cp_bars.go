@@ -67,33 +67,6 @@ func (a *app) newBars(c *copying) *bars {
 	return b
 }
 
-// shared returns the place in hosts of a host's bars.
-func (b *bars) shared(host int) int {
-	if len(b.copying.names) > barHosts {
-		return 0
-	}
-	return host
-}
-
-func (b *bars) add(host int) {
-	if b == nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at := b.shared(host)
-	if b.hosts[at] != nil {
-		return
-	}
-	name := b.copying.names[host]
-	if len(b.copying.names) > barHosts {
-		name = "all hosts"
-	}
-	if bar, err := b.newBar(name, 0); err == nil {
-		b.hosts[at] = &hostBars{bars: b, bar: bar, files: make(map[string]*fileBar)}
-	}
-}
-
 // newBar shows a bar. Behind the end, which a copy that is given up does not wait
 // for, there are none.
 func (b *bars) newBar(name string, size int64) (*mpb.Bar, error) {
@@ -137,17 +110,27 @@ func (b *bars) draw() {
 	}
 }
 
+// watcher returns the bars of a host, which it shows if they are not there yet.
 func (b *bars) watcher(host int) transfer.Watcher {
 	if b == nil {
 		return nil
 	}
-	b.add(host)
+	name := b.copying.names[host]
+	if len(b.copying.names) > barHosts {
+		host, name = 0, "all hosts"
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if h := b.hosts[b.shared(host)]; h != nil {
+	if h := b.hosts[host]; h != nil {
 		return h
 	}
-	return nil
+	bar, err := b.newBar(name, 0)
+	if err != nil {
+		return nil
+	}
+	h := &hostBars{bars: b, bar: bar, files: make(map[string]*fileBar)}
+	b.hosts[host] = h
+	return h
 }
 
 // Found implements [transfer.Watcher].

@@ -31,9 +31,8 @@ type progressEvent struct {
 
 func (v *cpEvents) of(host int) *events { return v.log.of(v.copying.names[host]) }
 
-func (v *cpEvents) started(host int) { v.of(host).emit(event{Event: "start"}) }
-
 func (v *cpEvents) watcher(host int) transfer.Watcher {
+	v.of(host).emit(event{Event: "start"})
 	return &cpFileEvents{events: v.of(host), last: time.Now()}
 }
 

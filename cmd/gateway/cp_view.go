@@ -13,8 +13,7 @@ import (
 // A cpView shows a copy. The methods are called concurrently for different
 // hosts, done for one at a time, and end after all.
 type cpView interface {
-	started(host int)
-	watcher(host int) transfer.Watcher
+	watcher(host int) transfer.Watcher // of a copy that begins
 	done(host int, r *cpResult)
 	end(s *summary[*cpResult])
 }
@@ -29,20 +28,12 @@ func (a *app) newCPView(c *copying) cpView {
 	return &cpText{app: a, copying: c, bars: a.newBars(c)}
 }
 
-// unwatched is a view that does not look at files.
-type unwatched struct{}
-
-func (unwatched) started(int)                  {}
-func (unwatched) watcher(int) transfer.Watcher { return nil }
-func (unwatched) done(int, *cpResult)          {}
-
 // cpArray shows one array at the end.
-type cpArray struct {
-	unwatched
-	out *output
-}
+type cpArray struct{ out *output }
 
-func (v *cpArray) end(s *summary[*cpResult]) { _ = list(v.out, s.results) } // the output remembers
+func (v *cpArray) watcher(int) transfer.Watcher { return nil }
+func (v *cpArray) done(int, *cpResult)          {}
+func (v *cpArray) end(s *summary[*cpResult])    { _ = list(v.out, s.results) } // the output remembers
 
 // cpText shows what went wrong as soon as a host is done, and a summary, on
 // stderr. Nothing is on stdout, but for a dry run.
@@ -51,8 +42,6 @@ type cpText struct {
 	copying *copying
 	bars    *bars
 }
-
-func (v *cpText) started(host int) { v.bars.add(host) }
 
 func (v *cpText) watcher(host int) transfer.Watcher {
 	if v.copying.flags.dryRun {

@@ -222,10 +222,10 @@ type copyEvents struct {
 
 func newCopyEvents(out *output, host string) *copyEvents {
 	a := &app{out: out, config: &config.Config{Output: "jsonl"}}
-	v := a.newCPView(&copying{app: a, names: []string{host}})
-	return &copyEvents{cpView: v, watch: v.watcher(0)}
+	return &copyEvents{cpView: a.newCPView(&copying{app: a, names: []string{host}})}
 }
 
+func (v *copyEvents) started(host int)                   { v.watch = v.watcher(host) }
 func (v *copyEvents) output(int, session.Stream, []byte) { v.watch.End(transfer.Event{Done: "copied"}) }
 
 func (v *copyEvents) done(host int, r gateway.Result) { v.cpView.done(host, &cpResult{Host: r.Host}) }
