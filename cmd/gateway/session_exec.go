@@ -90,7 +90,7 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	if a.config.Output == "text" {
 		run.Limit = 1 // all of it has been shown by then: another MiB would be sent for nothing
 	}
-	unread := &unread{app: a, done: f.stdin || f.tty}
+	unread := &unread{app: a, flags: "-i", done: f.stdin || f.tty}
 	unread.warn()
 	e := &execution{app: a, client: c, show: show, session: name, run: run, wait: time.Duration(f.wait), waits: cmd.Flags().Changed("wait")}
 	r := e.do(ctx)
