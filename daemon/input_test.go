@@ -42,6 +42,46 @@ func TestPromptIsAnsweredLater(t *testing.T) {
 	}
 }
 
+// An interrupt is an answer, too: who waits behind it waits for more than the prompt that
+// was there. What lives through it asks the same again.
+func TestPromptIsInterrupted(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	open(t, c, api.Open{Name: "work"})
+	for _, test := range []struct{ name, trap string }{{"it ends", ":"}, {"it goes on", "trap : INT"}} {
+		t.Run(test.name, func(t *testing.T) {
+			command, err := c.Run(t.Context(), "work", api.Run{
+				Text: "sh -c '" + test.trap + `; printf "Name: " >/dev/tty; until read -r n; do :; done; echo "got $n"'`, TTY: true, Wait: api.Duration(20 * time.Second),
+			})
+			if err != nil || command.State != string(api.WaitingInput) {
+				t.Fatalf("Run = %+v, %v", command, err)
+			}
+			if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
+				t.Fatal(err)
+			}
+			waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.trap == ":" {
+				if !waited.Met || waited.Command.State != "interrupted" {
+					t.Errorf("Wait = %+v, want its end", waited.Command)
+				}
+				return
+			}
+			if p := waited.Command.Prompt; p == nil || p.Text != "Name: " {
+				t.Fatalf("Wait = %+v, want the prompt again", waited.Command)
+			}
+			if err := c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true}); err != nil {
+				t.Fatal(err)
+			}
+			waited, err = c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
+			if err != nil || !waited.Met || !strings.HasSuffix(string(waited.Command.Result.Stdout), "got x\n") {
+				t.Errorf("Wait = %+v, %v", waited, err)
+			}
+		})
+	}
+}
+
 // written returns what stands in all files below a directory.
 func written(t *testing.T, dir string) string {
 	t.Helper()

@@ -76,7 +76,7 @@ func (s *live) interrupt(ctx context.Context, scope string, in api.Interrupt) er
 		s.stop()
 		return nil
 	}
-	return s.typing(0, func() error { return engine.Interrupt(session.Level(in.Level)) })
+	return s.answering(0, func() error { return engine.Interrupt(session.Level(in.Level)) })
 }
 
 // running returns the shell, once it has the command that was accepted last. An
@@ -122,9 +122,9 @@ func (s *live) typing(size int, f func() error) (err error) {
 	return err
 }
 
-// answering is typing for what may be the answer to what the command asks. It waits
-// no more then, and not only when the engine says so: who waits from now on waits for
-// more. What it has asked since, it still asks: the engine tells that once.
+// answering is typing for what may be the answer to what the command asks, or its end.
+// It waits no more then, and not only when the engine says so: who waits from now on
+// waits for more. What it has asked since, it still asks: the engine tells that once.
 func (s *live) answering(size int, f func() error) error {
 	before := s.asks
 	if err := s.typing(size, f); err != nil {

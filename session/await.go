@@ -97,6 +97,9 @@ func (a *awaiting) next() ending {
 		return a.cancel
 	case level := <-r.pursued:
 		a.pursuit.begin(level)
+		if level != typedLevel { // what lives through it asks the same
+			a.watch.resume(r.answered)
+		}
 	case <-a.pursuit.timer.C:
 		a.pursuit.look()
 	case m := <-a.pursuit.told:
