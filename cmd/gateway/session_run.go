@@ -95,7 +95,8 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			stop = nil
 			signal, ok := interrupted(context.Cause(ctx))
 			if ok && signal.signal == syscall.SIGHUP {
-				return e.left(context.Cause(ctx))
+				cancel() // as the second one of another kind does
+				break
 			}
 			if e.stopped = string(session.Int); !ok { // nobody sees what it says
 				e.stopped = api.End
