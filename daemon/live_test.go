@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,41 @@ func open(t *testing.T) *live {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A session that is still being opened is not waited for: its machine may be silent for
+// as long as connecting may take.
+func TestDrainEndsAnOpening(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d, err := New(Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := make(chan error, 1)
+	go func() {
+		_, err := d.open(t.Context(), api.Open{Target: gateway.Target{
+			Name: "silent", Addr: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "nobody", ConnectTimeout: 30 * time.Second,
+		}}, nobody)
+		opened <- err
+	}()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	d.Drain(ctx)
+	if ctx.Err() != nil {
+		t.Error("Drain has waited for it")
+	}
+	if err := <-opened; gateway.Code(err) != "daemon.unreachable" {
+		t.Errorf("open = %v, want that the daemon is ending", err)
+	}
 }
 
 // Where a command has ended the shell, the next one waits until it is known what

@@ -41,8 +41,20 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 	if err != nil {
 		return api.Session{}, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the opening
+		select {
+		case <-d.ending:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	s, err := d.start(ctx, o, id, name, who)
-	if err != nil {
+	switch {
+	case err != nil && isClosed(d.ending):
+		return api.Session{}, ending()
+	case err != nil:
 		return api.Session{}, err
 	}
 	info := s.info()
@@ -54,6 +66,10 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 		d.clients.gone(o.Client)
 	}
 	return info, nil
+}
+
+func ending() error {
+	return &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
 }
 
 // checkSize refuses what no terminal can be; 0 stands for the usual size.
@@ -93,7 +109,7 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 	}
 	switch {
 	case isClosed(d.ending):
-		return "", "", &transport.Error{Code: "daemon.unreachable", Message: "daemon: it is ending", Hint: "try again in a moment"}
+		return "", "", ending()
 	case d.names[scoped{o.Scope, name}] != place{}:
 		return "", "", usage("use it, or choose another name", "a session named %s is open", name)
 	case len(d.names) >= d.config.MaxSessions:
