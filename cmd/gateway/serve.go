@@ -37,13 +37,15 @@ func (a *app) serveCommand() *cobra.Command {
 
 It listens on a socket that only you can use: the setting "socket", else
 gateway/gateway.sock in $XDG_RUNTIME_DIR, else gateway-UID/gateway.sock in
-$TMPDIR. It ends when it had no session and no request for a while, and on TERM;
-then commands have ten seconds to end, and its sessions are closed. A second
-signal ends it at once. Its log is $XDG_STATE_HOME/gateway/daemon.log.
+$TMPDIR or /tmp. It ends when it had no session and no request for a while, and
+on TERM; then commands have ten seconds to end, and its sessions are closed. A
+second signal ends it at once. Its log is daemon.log in $XDG_STATE_HOME/gateway,
+else in ~/.local/state/gateway.
 
 --stop is refused while it has sessions, or calls that do something. An agent
-that is only there, or "gateway session events", is no reason to stay. One that
-does not answer for five seconds is named, and killed with --force.`,
+that is only there, or "gateway session events", is no reason to stay. --force
+waits for none of them, and kills a daemon that does not answer or end within
+five seconds.`,
 		Example: `  gateway serve
   gateway serve --foreground --idle 0
   gateway serve --stop`,
