@@ -60,7 +60,7 @@ fails ends it, and its line is named.`,
 		Example: `  gateway exec localhost -- 'uname -a; exit 3'
   gateway exec web1 --cwd /srv/app -e CI=1 -- make test
   gateway exec -t web1 top
-  tar c . | gateway exec -i web1 -- tar x -C /tmp
+  tar c src | gateway exec -i web1 -- tar x -C /tmp
   gateway exec web1 --script deploy.sh
   gateway exec web1 -o json -- uptime
   gateway exec '@web,!web03' -- systemctl is-active nginx
