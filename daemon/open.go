@@ -155,14 +155,8 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 		return nil, err
 	}
 	undo = append(undo, release)
-	config, err := d.sessionConfig(ctx, o, id)
-	if err != nil {
-		return nil, err
-	}
-	password, err := sudoPassword(ctx, o.SudoPassword)
-	if err != nil {
-		return nil, err
-	}
+	config := d.sessionConfig(ctx, o, id)
+	password := sudoPassword(ctx, o.SudoPassword)
 	engine, err := session.Open(ctx, t, config)
 	if err != nil {
 		return nil, err
@@ -238,7 +232,7 @@ func (s *live) notIdle() error {
 	return errors.New("it is in use")
 }
 
-func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) (session.Config, error) {
+func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) session.Config {
 	config := session.Config{
 		ID: id, Shell: o.Shell, Login: o.Login, Env: o.Env, Cwd: o.Cwd,
 		Size: transport.Size{Cols: o.Cols, Rows: o.Rows}, Term: o.Term,
@@ -246,12 +240,10 @@ func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) (sess
 		Reopen:     true,
 		Ledger:     d.ledger,
 	}
-	if o.Sudo == nil {
-		return config, nil
+	if o.Sudo != nil {
+		config.Sudo, config.OpenTimeout = sudo(o, sudoPassword(ctx, o.Sudo.Password)), sudoTimeout
 	}
-	password, err := sudoPassword(ctx, o.Sudo.Password)
-	config.Sudo, config.OpenTimeout = sudo(o, password), sudoTimeout
-	return config, err
+	return config
 }
 
 // sudo answers sudo's prompt when the session is opened, and when it gets a fresh
@@ -277,14 +269,14 @@ func sudo(o api.Open, password func(context.Context) (string, error)) *session.S
 
 // sudoPassword returns how the password for sudo is found out when it is wanted:
 // by the caller, or without one by the daemon. A variable is the caller's, which
-// is not there any more by then.
-func sudoPassword(ctx context.Context, reference string) (func(context.Context) (string, error), error) {
+// is not there any more by then. If it can't be had, that is said when sudo asks.
+func sudoPassword(ctx context.Context, reference string) func(context.Context) (string, error) {
 	switch {
 	case reference == "":
-		return nil, nil
+		return nil
 	case strings.HasPrefix(reference, "env:"):
 		password, err := askerOf(ctx).secret(ctx, reference)
-		return func(context.Context) (string, error) { return password, nil }, err
+		return func(context.Context) (string, error) { return password, err }
 	}
 	return func(ctx context.Context) (string, error) {
 		password, err := askerOf(ctx).secret(ctx, reference)
@@ -292,7 +284,7 @@ func sudoPassword(ctx context.Context, reference string) (func(context.Context) 
 			return gateway.Secret(ctx, reference)
 		}
 		return password, err
-	}, nil
+	}
 }
 
 func transportName(t gateway.Target) string {

@@ -25,6 +25,18 @@ read -r password </dev/tty
 exec "$@"
 `
 
+// A session in which nobody calls sudo needs no password for it.
+func TestSudoPasswordThatIsNotThere(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s, err := c.Open(t.Context(), api.Open{Target: localhost, SudoPassword: "env:GATEWAY_NOT_SET"}, gateway.Caller{Secret: gateway.Secret})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	if r := run(t, c, s.ID, "echo on"); string(r.Stdout) != "on\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Whoever has answered sudo at the opening is not there any more when the
 // session gets a fresh shell: a reference is resolved again, a person can't be
 // asked.
