@@ -140,19 +140,12 @@ func (a *app) names() (names, groups []string) {
 
 // completeFlags completes the values of the flags of all commands.
 func completeFlags(root *cobra.Command) {
+	completeFiles(root, "config", "inventory", "log-file")
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if words := config.Words(f); words != nil {
 			completeWords(root, f.Name, words)
 		}
 	})
-}
-
-// completeExecFlags completes the values of exec's flags that are not files.
-func (a *app) completeExecFlags(cmd *cobra.Command) {
-	for _, name := range []string{"timeout", "cwd", "env", "user"} {
-		completeWords(cmd, name, nil)
-	}
-	completeWords(cmd, "shell", []string{"bash", "sh", "zsh"})
 }
 
 // plainUsage has completion show what flags are for without the backticks, which mark
@@ -185,6 +178,13 @@ func flagsBehind(root *cobra.Command, words []string) {
 
 func completeWords(cmd *cobra.Command, flag string, words []string) {
 	completeWith(cmd, flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeFiles has flags complete the names of files, as no others do.
+func completeFiles(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		completeWith(cmd, flag, cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault))
+	}
 }
 
 func completeWith(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {

@@ -26,17 +26,15 @@ func (a *app) configCommand() *cobra.Command {
 			Short: "Show the settings in force, and who set them",
 			Example: `  gateway config show
   GATEWAY_OUTPUT=json gateway config show`,
-			Args:              exactly(),
-			ValidArgsFunction: cobra.NoFileCompletions,
-			RunE:              func(*cobra.Command, []string) error { return a.configShow() },
+			Args: exactly(),
+			RunE: func(*cobra.Command, []string) error { return a.configShow() },
 		},
 		&cobra.Command{
-			Use:               "path",
-			Short:             "Show which files are read, the stronger one first",
-			Example:           `  gateway config path`,
-			Args:              exactly(),
-			ValidArgsFunction: cobra.NoFileCompletions,
-			RunE:              func(*cobra.Command, []string) error { return a.configPath() },
+			Use:     "path",
+			Short:   "Show which files are read, the stronger one first",
+			Example: `  gateway config path`,
+			Args:    exactly(),
+			RunE:    func(*cobra.Command, []string) error { return a.configPath() },
 		},
 	)
 	return cmd

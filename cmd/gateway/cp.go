@@ -85,6 +85,7 @@ interrupted.`,
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	a.planFlags(flags, &f.plan)
 	completeWords(cmd, "links", transfer.LinkWords)
+	completeFiles(cmd, "exclude")
 	return cmd
 }
 

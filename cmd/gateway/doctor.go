@@ -58,8 +58,7 @@ itself. It changes nothing, starts nothing and connects to no host (for that:
 gateway hosts check). The status is 1 if something is broken.`,
 		Example: `  gateway doctor
   gateway doctor -o json`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := &doctor{app: a}
 			d.examine(cmd.Context())

@@ -91,7 +91,8 @@ fails ends it, and its line is named.`,
 	flags.BoolVar(&f.keepGoing, "keep-going", false, "run a --script whole: go on after statements that fail")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")
 	f.many.add(a, flags)
-	a.completeExecFlags(cmd)
+	completeWords(cmd, "shell", []string{"bash", "sh", "zsh"})
+	completeFiles(cmd, "script", "out")
 	return cmd
 }
 

@@ -42,7 +42,6 @@ added, and the lines with the old one stay: they are named, for you to remove.`,
 	}
 	cmd.Flags().StringVar(&f.fingerprint, "fingerprint", "", "trust the key with this `SHA256:...` and no other")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "trust all keys that the host shows, unasked, unless one differs from what is known")
-	completeWords(cmd, "fingerprint", nil)
 	return cmd
 }
 

@@ -59,8 +59,7 @@ refused. An address without a host is this machine only.`,
   gateway mcp --hosts '@staging,!db1'
   gateway mcp --http :8765 --token env:MCP_TOKEN
   gateway mcp install claude`,
-		Args:              cobra.ArbitraryArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return unknownCommand(cmd, args)
@@ -93,7 +92,6 @@ refused. An address without a host is this machine only.`,
 	cmd.Flags().StringVar(&f.http, "http", "", "listen for HTTP on `ADDRESS` in place of stdio, as in :8765")
 	cmd.Flags().StringArrayVar(&f.tokens, "token", nil, "`REFERENCE` to a bearer token: "+hosts.ReferenceForms+"; may be repeated")
 	cmd.Flags().Var(&f.absent, "absent", "a client of HTTP that is silent for that long is gone")
-	completeWords(cmd, "absent", nil)
 	a.completeSelectorOf(cmd, "hosts")
 	cmd.AddCommand(a.mcpInstallCommand())
 	return cmd

@@ -90,11 +90,14 @@ func (a *app) root() *cobra.Command {
 		Example: `  gateway exec localhost -- uname -a
   gateway exec web1 --timeout 30s -- make test
   gateway hosts check all`,
-		Args:              cobra.ArbitraryArgs,
-		RunE:              unknownCommand,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args:          cobra.ArbitraryArgs,
+		RunE:          unknownCommand,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		CompletionOptions: cobra.CompletionOptions{
+			DisableDefaultCmd:         true,
+			DefaultShellCompDirective: new(cobra.ShellCompDirectiveNoFileComp),
+		},
 	}
 	root.Version = newVersionInfo().Version
 	root.SetVersionTemplate("gateway {{.Version}}\n")

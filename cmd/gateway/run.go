@@ -84,6 +84,7 @@ unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	a.planFlags(flags, &f.plan)
 	a.completeSelectorOf(cmd, "on")
+	completeFiles(cmd, "report")
 	return cmd
 }
 

@@ -56,8 +56,7 @@ func (a *app) runsListCommand() *cobra.Command {
 		Short: "List the runs, the latest first",
 		Example: `  gateway runs list --limit 10
   gateway runs list -o json`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			if err := a.load(); err != nil {
 				return err
@@ -87,7 +86,6 @@ func (a *app) runsListCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().UintVar(&limit, "limit", 0, "the latest `N` only (0 is all)")
-	completeWords(cmd, "limit", nil)
 	return cmd
 }
 

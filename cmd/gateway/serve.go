@@ -49,8 +49,7 @@ five seconds.`,
 		Example: `  gateway serve
   gateway serve --foreground --idle 0
   gateway serve --stop`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case f.stop && f.foreground:
@@ -81,7 +80,6 @@ five seconds.`,
 	if err := cmd.Flags().MarkHidden("detached"); err != nil {
 		panic(err) // there is no such flag
 	}
-	completeWords(cmd, "idle", nil)
 	return cmd
 }
 

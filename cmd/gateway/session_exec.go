@@ -66,9 +66,6 @@ for input.`,
 	flags.BoolVar(&f.merge, "merge", false, "send its stderr to stdout")
 	flags.StringVar(&f.cwd, "cwd", "", "run it in `DIR`")
 	flags.StringArrayVarP(&f.env, "env", "e", nil, "set `NAME=VALUE` for it, or pass on NAME; may be repeated")
-	for _, name := range []string{"timeout", "idle", "wait", "cwd", "env"} {
-		completeWords(cmd, name, nil)
-	}
 	return cmd
 }
 

@@ -26,8 +26,7 @@ it off the list.`,
 		Example: `  gateway session list
   gateway session list --all
   gateway session list -o json | jq -r '.[] | select(.state == "idle").name'`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.daemon(cmd)
 			if err != nil {

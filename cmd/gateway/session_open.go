@@ -50,9 +50,6 @@ asked for at the terminal, if there is one; else host keys are strict.`,
 	flags.StringVar(&f.kind, "kind", api.PTY, "`KIND`: pty, or pipe for no terminal at all")
 	flags.Var(&f.ttl, "ttl", "close it after that long without a command (default the setting session_ttl)")
 	flags.BoolVar(&f.reopen, "reopen", false, "when a command ends its shell, put a fresh one in its place")
-	for _, name := range []string{"name", "cwd", "env", "user", "cols", "rows", "ttl"} {
-		completeWords(cmd, name, nil)
-	}
 	completeWords(cmd, "shell", []string{"bash", "sh", "zsh"})
 	completeWords(cmd, "term", []string{"dumb", "xterm", "xterm-256color"})
 	completeWords(cmd, "kind", []string{api.PTY, api.Pipe})

@@ -57,9 +57,6 @@ says that in "cut": before, behind or both.`,
 	flags.IntVar(&f.tail, "tail", 0, "the last `N` lines")
 	flags.StringVar(&f.stream, "stream", "", "`STREAM`: stdout, stderr or terminal")
 	flags.BoolVar(&f.cursor, "cursor", false, "tell on stderr where to go on")
-	for _, name := range []string{"since", "grep", "context", "head", "tail"} {
-		completeWords(cmd, name, nil)
-	}
 	completeWords(cmd, "stream", []string{"stdout", "stderr", "terminal"})
 	return cmd
 }

@@ -52,8 +52,6 @@ was up, or nobody knows how the command ended.`,
 	cmd.Flags().Int64Var(&since, "since", -1, "with match: look from this `CURSOR` on (default the command's beginning)")
 	cmd.Flags().Lookup("since").DefValue = "0" // help leaves it out: the text says it
 	completeWords(cmd, "until", []string{"exit", "prompt", "idle=5s", "match="})
-	completeWords(cmd, "timeout", nil)
-	completeWords(cmd, "since", nil)
 	return cmd
 }
 
@@ -205,8 +203,7 @@ says how many were missed by a reader that was too slow.`,
 		Example: `  gateway session events |
     jq -r 'select(.event == "waiting_input") | .session.name'
   gateway session events --since 0`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := a.daemon(cmd)
 			if err != nil {
@@ -217,6 +214,5 @@ says how many were missed by a reader that was too slow.`,
 	}
 	cmd.Flags().Int64Var(&since, "since", -1, "from the event of this `NUMBER` on (default from now on)")
 	cmd.Flags().Lookup("since").DefValue = "0" // help leaves it out: the text says it
-	completeWords(cmd, "since", nil)
 	return cmd
 }

@@ -48,8 +48,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short: "Say which gateway this is",
 		Example: `  gateway version
   gateway version -o json`,
-		Args:              exactly(),
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			_ = a.tryLoad() // broken settings are no reason not to say it
 			v := newVersionInfo()
