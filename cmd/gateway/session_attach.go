@@ -66,7 +66,8 @@ var errOver = errors.New("over")
 func (a *app) sessionAttach(ctx context.Context, c *client.Client, name string, readOnly bool) error {
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
-	t := &takeover{app: a, client: c, readOnly: readOnly, leave: leave}
+	t := &takeover{app: a, client: c, readOnly: readOnly, leave: leave, done: make(chan struct{})}
+	close(t.done)
 	s, err := c.Session(ctx, name)
 	if err == nil && !readOnly {
 		var attached api.Attached
@@ -268,7 +269,7 @@ func (t *takeover) submit(ctx context.Context, text string) error {
 	t.begin(api.Command{TTY: tty, Echo: tty})
 	command, err := t.client.Run(ctx, t.session.ID, run)
 	if err != nil {
-		t.finish(nil)
+		t.finish()
 		return err
 	}
 	t.known(command.ID)

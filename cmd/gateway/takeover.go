@@ -35,27 +35,17 @@ type takeover struct {
 	editor  *term.Terminal // written by prompt only, under mu
 	cwd     string
 	command *api.Command  // that runs; guarded by mu, as all below
-	done    chan struct{} // closed when it has ended
+	done    chan struct{} // closed when it has ended, and before the first one
 	last    string        // the command that ended last
 	asks    bool          // it waits for input
 	answer  []byte        // what was typed of the answer
 	crlf    bool          // its output has bare newlines
 }
 
-// closedChannel is of a command that does not run.
-var closedChannel = func() chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
-
 // ready returns what is closed once no command runs.
 func (t *takeover) ready() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.command == nil {
-		return closedChannel
-	}
 	return t.done
 }
 
@@ -75,20 +65,17 @@ func (t *takeover) known(id string) {
 		t.command.ID = id
 		return
 	}
-	t.finishLocked(nil)
+	t.finishLocked()
 }
 
 // finish gives the terminal back to the editor.
-func (t *takeover) finish(c *api.Command) {
+func (t *takeover) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.finishLocked(c)
+	t.finishLocked()
 }
 
-func (t *takeover) finishLocked(c *api.Command) {
-	if c != nil && c.Result != nil && c.Result.Cwd != "" {
-		t.cwd = c.Result.Cwd
-	}
+func (t *takeover) finishLocked() {
 	if t.command == nil {
 		return
 	}
@@ -159,12 +146,13 @@ func (t *takeover) ended(c *api.Command) {
 		t.app.out.newLine()
 		t.app.out.fail(r.Err)
 	}
-	if ours || t.readOnly {
-		t.finish(c)
-	} else if c.Result != nil && c.Result.Cwd != "" {
-		t.mu.Lock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.Result != nil && c.Result.Cwd != "" {
 		t.cwd = c.Result.Cwd
-		t.mu.Unlock()
+	}
+	if ours || t.readOnly {
+		t.finishLocked()
 	}
 }
 
