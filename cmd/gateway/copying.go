@@ -69,19 +69,7 @@ func (c *copying) boundMemory() (stop func()) {
 	least := int64(base + each*(min(len(c.names), c.flags.plan.Forks)-1))
 	debug.SetGCPercent(800)
 	debug.SetMemoryLimit(least)
-	tick, stopped := time.NewTicker(redraw), make(chan struct{})
-	go func() { // ends with stop
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				limitMemory(least)
-			case <-stopped:
-				return
-			}
-		}
-	}()
-	return func() { close(stopped) }
+	return again(func() { limitMemory(least) })
 }
 
 // limitMemory sets a limit that is far from what is in use. Of a large directory all names

@@ -4,7 +4,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/mattn/go-runewidth"
 	"github.com/vbauerster/mpb/v8"
@@ -29,8 +28,7 @@ type bars struct {
 	copying  *copying
 	progress *mpb.Progress
 	name     int // how wide the names are
-	stopped  chan struct{}
-	over     chan struct{}
+	undraw   func()
 
 	mu    sync.Mutex
 	hosts map[int]*hostBars // guarded by mu
@@ -58,12 +56,12 @@ func (a *app) newBars(c *copying) *bars {
 	}
 	cols := a.console.size().Cols
 	b := &bars{
-		copying: c, hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{}),
+		copying: c, hosts: make(map[int]*hostBars),
 		progress: mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(cols), mpb.WithRefreshRate(redraw)),
 		name:     min(max(cols-barFigures, minBarName), barName),
 	}
 	a.out.drawn.Store(true)
-	go b.draw() // ends with end
+	b.undraw = again(b.draw)
 	return b
 }
 
@@ -86,27 +84,17 @@ func (b *bars) newBar(name string, size int64) (*mpb.Bar, error) {
 // draw passes on what the watchers have counted: to tell the bars each time
 // would take longer than a small file.
 func (b *bars) draw() {
-	defer close(b.over)
-	tick := time.NewTicker(redraw)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-b.stopped:
-			return
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, h := range b.hosts {
+		moved := h.moved.Load()
+		h.bar.SetTotal(max(h.found.Load(), moved+1), false) // what is complete is taken away
+		h.bar.SetCurrent(moved)
+		h.mu.Lock()
+		for _, f := range h.files {
+			f.bar.SetCurrent(f.moved.Load())
 		}
-		b.mu.Lock()
-		for _, h := range b.hosts {
-			moved := h.moved.Load()
-			h.bar.SetTotal(max(h.found.Load(), moved+1), false) // what is complete is taken away
-			h.bar.SetCurrent(moved)
-			h.mu.Lock()
-			for _, f := range h.files {
-				f.bar.SetCurrent(f.moved.Load())
-			}
-			h.mu.Unlock()
-		}
-		b.mu.Unlock()
+		h.mu.Unlock()
 	}
 }
 
@@ -219,8 +207,7 @@ func (b *bars) end() {
 	if b == nil {
 		return
 	}
-	close(b.stopped)
-	<-b.over
+	b.undraw()
 	b.mu.Lock()
 	for _, h := range b.hosts {
 		h.drop()

@@ -72,8 +72,8 @@ func TestBehindTheBars(t *testing.T) {
 	}
 	defer null.Close()
 	c := &copying{app: &app{out: newOutput(null, null, &console{}, nil)}, names: []string{"web1", "web2"}}
-	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(null)), hosts: make(map[int]*hostBars), stopped: make(chan struct{}), over: make(chan struct{})}
-	go b.draw()
+	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(null)), hosts: make(map[int]*hostBars)}
+	b.undraw = again(b.draw)
 	first := b.watcher(0)
 	b.end()
 	for _, w := range []transfer.Watcher{first, b.watcher(1)} {

@@ -18,13 +18,12 @@ type progress struct {
 	out   *output
 	names []string
 
-	mu      sync.Mutex
-	since   map[int]time.Time // the hosts that run; guarded by mu
-	done    int               // guarded by mu
-	failed  int               // guarded by mu
-	shown   bool              // guarded by output.screen
-	stopped chan struct{}
-	over    chan struct{}
+	mu     sync.Mutex
+	since  map[int]time.Time // the hosts that run; guarded by mu
+	done   int               // guarded by mu
+	failed int               // guarded by mu
+	shown  bool              // guarded by output.screen
+	undraw func()
 }
 
 // redraw is how often the line is written anew.
@@ -39,14 +38,34 @@ func (a *app) showProgress(names []string) *progress {
 	if a.config.Output != "text" || !a.watched() {
 		return nil
 	}
-	p := &progress{
-		out: a.out, names: names, since: make(map[int]time.Time),
-		stopped: make(chan struct{}), over: make(chan struct{}),
-	}
+	p := &progress{out: a.out, names: names, since: make(map[int]time.Time)}
 	a.out.progress.Store(p)
 	a.out.drawn.Store(true)
-	go p.draw() // ends with stop
+	p.undraw = again(p.draw)
 	return p
+}
+
+// again does something every [redraw], until the returned function is called, which
+// waits for the last time.
+func again(do func()) (stop func()) {
+	stopped, over := make(chan struct{}), make(chan struct{})
+	go func() { // ends with stop
+		defer close(over)
+		tick := time.NewTicker(redraw)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				do()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-over
+	}
 }
 
 // watched reports whether a person sees what is drawn on stderr, and wants it.
@@ -55,23 +74,13 @@ func (a *app) watched() bool {
 }
 
 func (p *progress) draw() {
-	defer close(p.over)
-	tick := time.NewTicker(redraw)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			// A line that has no room goes on in the next one, which nothing erases. What does
-			// not know how wide it is, as a serial console, is taken for 80.
-			text := runewidth.Truncate(p.text(time.Now()), cmp.Or(p.out.console.size().Cols, 80)-1, "…")
-			p.out.screen.Lock()
-			_, _ = fmt.Fprintf(p.out.stderr, "\r%s\x1b[K", text)
-			p.shown = true
-			p.out.screen.Unlock()
-		case <-p.stopped:
-			return
-		}
-	}
+	// A line that has no room goes on in the next one, which nothing erases. What does
+	// not know how wide it is, as a serial console, is taken for 80.
+	text := runewidth.Truncate(p.text(time.Now()), cmp.Or(p.out.console.size().Cols, 80)-1, "…")
+	p.out.screen.Lock()
+	defer p.out.screen.Unlock()
+	_, _ = fmt.Fprintf(p.out.stderr, "\r%s\x1b[K", text)
+	p.shown = true
 }
 
 // text is what the line says.
@@ -129,8 +138,7 @@ func (p *progress) stop() {
 	if p == nil {
 		return
 	}
-	close(p.stopped)
-	<-p.over
+	p.undraw()
 	p.out.progress.Store(nil)
 	p.out.drawn.Store(false)
 	p.makeRoom()()
