@@ -12,27 +12,16 @@ import (
 	"gateway/transport"
 )
 
-// A borrower returns a connection that the daemon has open; see
-// [gateway.Config].
-type borrower func(context.Context, gateway.Target) (transport.Transport, bool)
-
-// borrow has open use the daemon's connections, unless a flag or the settings say no.
+// borrow has open use the connections of the daemon, if one runs, unless a flag or the
+// settings say no. Where there is nothing to borrow, a command makes its own
+// connection, and only what a person can change is worth a word.
 func (a *app) borrow(noDaemon, interactive bool) {
-	if !noDaemon && !a.config.NoDaemon {
-		a.warm = a.borrower(interactive)
-	}
-}
-
-// borrower returns what asks the daemon, if one runs. Where there is nothing to
-// borrow, a command makes its own connection, and only what a person can change
-// is worth a word.
-func (a *app) borrower(interactive bool) borrower {
 	path, err := a.socket()
-	if err != nil {
-		return nil // no daemon of ours can listen there
+	if noDaemon || a.config.NoDaemon || err != nil { // none of ours can listen there
+		return
 	}
 	dial := func(ctx context.Context) (net.Conn, error) { return socket.Dial(ctx, path) }
-	return func(ctx context.Context, target gateway.Target) (transport.Transport, bool) {
+	a.warm = func(ctx context.Context, target gateway.Target) (transport.Transport, bool) {
 		t, err := client.Borrow(ctx, dial, api.Lend{Key: target.Key(), Interactive: interactive})
 		switch {
 		case err == nil:

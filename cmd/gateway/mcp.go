@@ -195,7 +195,7 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 	if err != nil {
 		return mcpserver.Config{}, err
 	}
-	a.warm = a.borrower(false)
+	a.borrow(false, false)
 	g := a.open(inv, nil, policyStrict)
 	pick := func(selector string) ([]hosts.Host, error) { return a.selectHosts(ctx, g, inv, selector) }
 	allowed, err := a.allowedHosts(pick, f.hosts)

@@ -18,6 +18,7 @@ import (
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/config"
+	"gateway/transport"
 )
 
 // An app is one call of gateway: its streams, its settings, and what is known
@@ -29,7 +30,8 @@ type app struct {
 	source  config.Source
 	config  *config.Config // nil until load
 	log     *slog.Logger
-	warm    borrower // for open; nil: every connection is one's own
+	// warm is a connection that the daemon has open; nil: every one is one's own.
+	warm func(context.Context, gateway.Target) (transport.Transport, bool)
 
 	// oneHost: the statuses of a single host's command apply. It is a matter
 	// of the command line's form.
