@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -39,7 +40,7 @@ func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
 			a.warn("the terminal stays as it is: " + err.Error())
 		}
 		at.follow(c.Session.Size, live.Resize)
-		go forward(os.Stdin, live.Write)
+		go forward(live)
 	}
 	return at
 }
@@ -69,17 +70,23 @@ func (at *attachment) stop() {
 
 // forward passes on what is typed, until it cannot be passed on. Its last Read
 // stays until the process ends.
-func forward(from *os.File, write func([]byte) (int, error)) {
-	b := make([]byte, 4096)
-	for {
-		n, err := from.Read(b)
-		if n > 0 {
-			if _, err := write(b[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
+func forward(to io.Writer) { _, _ = io.Copy(to, os.Stdin) }
+
+// leavable passes on what is typed, up to the ~. with which the person leaves.
+type leavable struct {
+	pass  func([]byte)
+	leave func()
+
+	escapes escapes
+}
+
+// Write implements [io.Writer].
+func (l *leavable) Write(b []byte) (int, error) {
+	typed, left := l.escapes.filter(b)
+	l.pass(typed)
+	if left {
+		l.leave()
+		return 0, errLeft
 	}
+	return len(b), nil
 }

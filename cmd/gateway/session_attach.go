@@ -161,17 +161,10 @@ func (t *takeover) run(ctx context.Context, s api.Session, at *attachment) error
 		t.leave(err)
 	}()
 	if t.raw {
-		var keys escapes
-		go forward(os.Stdin, func(b []byte) (int, error) {
-			typed, left := keys.filter(b)
-			t.typed(ctx, typed)
-			if left {
-				t.keyboard.flush()
-				t.leave(errDetached)
-				return 0, errDetached
-			}
-			return len(b), nil
-		})
+		go forward(&leavable{pass: func(b []byte) { t.typed(ctx, b) }, leave: func() {
+			t.keyboard.flush()
+			t.leave(errDetached)
+		}})
 	}
 	if t.readOnly {
 		<-ctx.Done()

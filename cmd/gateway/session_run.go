@@ -173,17 +173,10 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 	e.keyboard.interrupt = func() { // its command has begun: it was typed to
 		_ = e.client.Interrupt(ctx, e.session, api.Interrupt{Level: string(session.Int), Command: e.command.ID}) // it may have ended
 	}
-	var keys escapes
-	go forward(os.Stdin, func(b []byte) (int, error) {
-		typed, leave := keys.filter(b)
-		e.keyboard.press(typed)
-		if leave {
-			e.keyboard.flush()
-			close(left)
-			return 0, errDetached
-		}
-		return len(b), nil
-	})
+	go forward(&leavable{pass: e.keyboard.press, leave: func() {
+		e.keyboard.flush()
+		close(left)
+	}})
 	return at.stop
 }
 

@@ -83,16 +83,7 @@ func (a *app) converse(ctx context.Context, t transport.Terminal, size transport
 	}
 	defer at.stop()
 	at.follow(size, t.Resize)
-	var keys escapes
-	go forward(os.Stdin, func(b []byte) (int, error) {
-		typed, left := keys.filter(b)
-		_, err := t.Write(typed)
-		if left {
-			leave(errLeft)
-			return 0, errLeft
-		}
-		return len(b), err
-	})
+	go forward(&leavable{pass: func(b []byte) { _, _ = t.Write(b) }, leave: func() { leave(errLeft) }})
 	defer context.AfterFunc(ctx, func() { t.Close() })()
 	_, err := io.Copy(a.out, t)
 	if a.out.failed() != nil || ctx.Err() != nil {
