@@ -34,9 +34,9 @@ type Step struct {
 }
 
 // Check walks the way to a host layer by layer, up to a shell that answers, and
-// reports each step as it is known. The first layer that fails ends it, and is
-// the error. Missing sftp is reported, and is none. No host key is recorded, and
-// nobody is asked about one, whatever the hosts' policies say.
+// reports each step as it is known, one at a time. The first layer that fails ends
+// it, and is the error. Missing sftp is reported, and is none. No host key is
+// recorded, and nobody is asked about one, whatever the hosts' policies say.
 func (g *Gateway) Check(ctx context.Context, name string, report func(Step)) error {
 	c := &check{report: report, last: time.Now()}
 	host, err := g.Resolve(ctx, name)

@@ -3,12 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 
+	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/hosts"
 )
@@ -69,43 +68,38 @@ type checkEntry struct {
 	Steps []stepEntry        `json:"steps"`
 }
 
-// checkHosts checks hosts at once and shows each as soon as it is known.
+// checkHosts checks hosts at the same time and shows each as soon as it is known.
 func (a *app) checkHosts(ctx context.Context, g *gateway.Gateway, selected []hosts.Host) error {
-	entries := make([]checkEntry, len(selected))
-	var (
-		group   sync.WaitGroup
-		showing sync.Mutex
-		slots   = make(chan struct{}, checksAtOnce)
-	)
-	for i, host := range selected {
-		slots <- struct{}{}
-		group.Go(func() {
-			defer func() { <-slots }()
-			entries[i] = checkHost(ctx, g, host.Name)
-			showing.Lock()
-			defer showing.Unlock()
-			a.showCheck(entries[i])
-		})
-	}
-	group.Wait()
+	entries, why := fleet.Run(ctx, len(selected), fleet.Plan{Forks: checksAtOnce}, fleet.Task[checkEntry]{
+		Run:     func(ctx context.Context, host int) checkEntry { return checkHost(ctx, g, selected[host].Name) },
+		Outcome: checkOutcome,
+		Without: func(host int, _ fleet.Outcome, why error) checkEntry {
+			return checkEntry{Host: selected[host].Name, Error: gateway.NewJSONError(why), Steps: []stepEntry{}}
+		},
+		Done: func(_ int, e checkEntry) checkEntry {
+			a.showCheck(e)
+			return e
+		},
+	})
 	if err := a.showChecks(entries); err != nil {
 		return err
 	}
 	if cause, ok := interrupted(context.Cause(ctx)); ok {
 		return cause
 	}
-	if slices.ContainsFunc(entries, func(e checkEntry) bool { return !e.OK }) {
-		return exitStatus(statusSomeNotBegun)
+	return ended(statusOf(ctx, entries, checkOutcome, why))
+}
+
+func checkOutcome(e checkEntry) fleet.Outcome {
+	if e.OK {
+		return fleet.OK
 	}
-	return nil
+	return fleet.NotStarted
 }
 
 func checkHost(ctx context.Context, g *gateway.Gateway, name string) checkEntry {
 	entry := checkEntry{Host: name, Steps: []stepEntry{}}
-	var mu sync.Mutex
 	err := g.Check(ctx, name, func(s gateway.Step) {
-		mu.Lock()
-		defer mu.Unlock()
 		entry.Steps = append(entry.Steps, stepEntry{s.Layer, s.Jump, s.OK, s.Detail, s.Code, s.Hint, s.Duration.Milliseconds()})
 		if !s.OK {
 			entry.Layer, entry.Jump = s.Layer, s.Jump
