@@ -22,7 +22,7 @@ type fleetRun[R any] struct {
 
 	// record is what is remembered of a host.
 	record func(R) runs.Host
-	// counts is a host's outcome as the status goes by it; nil: as it is.
+	// counts is a host's outcome as the status goes by it.
 	counts func(R) fleet.Outcome
 	// end writes what is known only when all hosts are done, and says how it went.
 	end func(*summary[R])
@@ -80,11 +80,7 @@ func (f *fleetRun[R]) conclude(ctx context.Context, results []R, why error) *sum
 	for _, r := range results {
 		s.counts[string(f.task.Outcome(r))]++
 	}
-	counts := f.counts
-	if counts == nil {
-		counts = f.task.Outcome
-	}
-	s.status = f.app.out.status(statusOf(ctx, results, counts, why))
+	s.status = f.app.out.status(statusOf(ctx, results, f.counts, why))
 	return s
 }
 

@@ -217,7 +217,7 @@ func (r *scriptRun) run(ctx context.Context, f *runFlags) error {
 			Without: r.without,
 			Done:    r.done,
 		},
-		record: rememberedScript, end: r.end, line: a.showProgress(r.names),
+		record: rememberedScript, counts: scriptOutcome, end: r.end, line: a.showProgress(r.names),
 	}
 	all.begin("run", r.selector, r.file, r.runner.Mask)
 	return all.run(ctx)
