@@ -412,8 +412,8 @@ func TestManyInterrupted(t *testing.T) {
 // A signal that ends the process as the last lines are written has the last word
 // in the record, too.
 func TestRecordOfOneLeftAtItsEnd(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	a := newApp(nil)
-	a.source.Environ = []string{"HOME=" + t.TempDir()}
 	all := fleetRun[gateway.Result]{app: a, names: []string{"web01"}}
 	all.begin("exec", "web*", "true", nil)
 	all.journal.Done(0, runs.Host{Host: "web01", Outcome: "ok"})
