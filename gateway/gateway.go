@@ -88,6 +88,9 @@ func New(config Config) *Gateway {
 	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn), ledger: NewLedger(config.LedgerDir), open: map[transport.Transport]bool{}}
 }
 
+// Inventory returns the hosts.
+func (g *Gateway) Inventory() *hosts.Inventory { return g.config.Inventory }
+
 // Close closes what is open, and thereby hangs up what still runs. It may be
 // called while Exec or Shell does. What is opened behind it is closed at once.
 func (g *Gateway) Close() error {

@@ -96,12 +96,12 @@ func (d *doctor) examine(ctx context.Context) {
 	if ignored := a.config.Ignored(); len(ignored) > 0 {
 		d.note("config", warning, "gateway config show lists the keys", "variables that name no setting: %s", strings.Join(ignored, ", "))
 	}
-	inv, err := a.inventory()
+	g, err := a.open(nil, policyStrict)
 	if err != nil {
 		d.wrong("inventory", err)
 		return
 	}
-	names := inv.Names()
+	defer g.Close()
 	if len(a.config.Inventory) == 0 {
 		usable := "only localhost"
 		if a.config.SSHConfig != "off" {
@@ -109,11 +109,9 @@ func (d *doctor) examine(ctx context.Context) {
 		}
 		d.note("inventory", warning, "write hosts.yaml beside the configuration: "+filepath.Dir(files[0].Path), "there is none: %s can be used", usable)
 	} else {
-		d.note("inventory", fine, "", "%s: %s", strings.Join(a.config.Inventory, ", "), plural(int64(len(names)-1), "host"))
+		d.note("inventory", fine, "", "%s: %s", strings.Join(a.config.Inventory, ", "), plural(int64(len(g.Inventory().Names())-1), "host"))
 	}
-	g := a.open(inv, nil, policyStrict)
-	defer g.Close()
-	d.keys(ctx, g, inv)
+	d.keys(ctx, g)
 	d.agent(ctx)
 	d.state()
 	d.daemon(ctx)
@@ -121,11 +119,11 @@ func (d *doctor) examine(ctx context.Context) {
 }
 
 // keys looks at the files that the hosts name, and at the usual ones.
-func (d *doctor) keys(ctx context.Context, g *gateway.Gateway, inv *hosts.Inventory) {
+func (d *doctor) keys(ctx context.Context, g *gateway.Gateway) {
 	users := map[string]bool{} // files, and whether they must be there
 	known := map[string]bool{} // files, and whether a host that pins no key has only these
 	references := map[string]bool{}
-	for _, name := range inv.Names() {
+	for _, name := range g.Inventory().Names() {
 		host, err := g.Resolve(ctx, name)
 		references[host.Sudo.Password] = true
 		if err == nil && host.Local() {

@@ -126,15 +126,14 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 // execOne runs a command on one host.
 func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f *execFlags) error {
 	show := a.newShow(selector)
-	inv, err := a.inventory()
+	ask := show.asker(a.asker())
+	a.borrow(f.noDaemon, ask != nil)
+	g, err := a.open(ask, policyAsk)
 	if err != nil {
 		r := notStarted("", c.Text, err)
 		r.Host = selector
 		return a.finish(ctx, show, r)
 	}
-	ask := show.asker(a.asker())
-	a.borrow(f.noDaemon, ask != nil)
-	g := a.open(inv, ask, policyAsk)
 	defer g.Close()
 	c.Output, c.Spool = show.output, a.config.Output != "text"
 	out, err := a.openOut(f.many.out)

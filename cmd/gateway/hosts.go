@@ -44,16 +44,16 @@ func (a *app) hostsListCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeSelector,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, inv, err := a.openHosts()
+			g, err := a.openHosts()
 			if err != nil {
 				return err
 			}
 			defer g.Close()
 			var selected []hosts.Host
 			if len(args) > 0 {
-				selected, err = a.selectHosts(cmd.Context(), g, inv, args[0])
+				selected, err = a.selectHosts(cmd.Context(), g, args[0])
 			} else {
-				selected, err = allHosts(inv)
+				selected, err = allHosts(g.Inventory())
 			}
 			if err != nil {
 				return err
@@ -83,24 +83,20 @@ func (a *app) addressed(ctx context.Context, g *gateway.Gateway, host hosts.Host
 
 // openHosts reads the settings and the inventory, for a command that runs
 // nothing.
-func (a *app) openHosts() (*gateway.Gateway, *hosts.Inventory, error) {
+func (a *app) openHosts() (*gateway.Gateway, error) {
 	if err := a.load(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	inv, err := a.inventory()
-	if err != nil {
-		return nil, nil, err
-	}
-	return a.open(inv, nil, policyStrict), inv, nil
+	return a.open(nil, policyStrict)
 }
 
 // selectHosts returns the hosts that a selector picks.
-func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, inv *hosts.Inventory, selector string) ([]hosts.Host, error) {
+func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, selector string) ([]hosts.Host, error) {
 	parsed, err := hosts.ParseSelector(selector)
 	if err != nil {
 		return nil, err
 	}
-	return inv.Select(parsed, hosts.Lookup{
+	return g.Inventory().Select(parsed, hosts.Lookup{
 		Host: func(name string) (hosts.Host, error) { return g.Resolve(ctx, name) },
 		Run:  a.runs().Hosts,
 	})
@@ -109,12 +105,11 @@ func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, inv *hosts.In
 // choose opens the gateway, which is to be closed, and returns the hosts that a
 // selector picks.
 func (a *app) choose(ctx context.Context, ask asker, policy, selector string) (*gateway.Gateway, []hosts.Host, error) {
-	inv, err := a.inventory()
+	g, err := a.open(ask, policy)
 	if err != nil {
 		return nil, nil, err
 	}
-	g := a.open(inv, ask, policy)
-	selected, err := a.selectHosts(ctx, g, inv, selector)
+	selected, err := a.selectHosts(ctx, g, selector)
 	if err != nil {
 		g.Close()
 		return nil, nil, err
@@ -192,7 +187,7 @@ func (a *app) hostsShowCommand() *cobra.Command {
 		Args:              plainHost,
 		ValidArgsFunction: a.completeHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			g, _, err := a.openHosts()
+			g, err := a.openHosts()
 			if err != nil {
 				return err
 			}

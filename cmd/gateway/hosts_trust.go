@@ -70,11 +70,10 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 		return usage(cmd, "ssh-keygen -l prints it", "--fingerprint must begin with SHA256:")
 	}
 	ask := a.asker()
-	inv, err := a.inventory()
+	g, err := a.open(ask, policyStrict)
 	if err != nil {
 		return err
 	}
-	g := a.open(inv, ask, policyStrict)
 	defer g.Close()
 	ctx := cmd.Context()
 	if known, err := g.Resolve(ctx, host); err != nil {

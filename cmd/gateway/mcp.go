@@ -191,13 +191,12 @@ func (a *app) mcpConfig(ctx context.Context, f mcpFlags) (mcpserver.Config, erro
 	if a.config.Origin("ssh_config") == "default" {
 		unread, a.config.SSHConfig = a.sshConfig(), "off" // an agent gets what somebody gave it
 	}
-	inv, err := a.inventory()
+	a.borrow(false, false)
+	g, err := a.open(nil, policyStrict)
 	if err != nil {
 		return mcpserver.Config{}, err
 	}
-	a.borrow(false, false)
-	g := a.open(inv, nil, policyStrict)
-	pick := func(selector string) ([]hosts.Host, error) { return a.selectHosts(ctx, g, inv, selector) }
+	pick := func(selector string) ([]hosts.Host, error) { return a.selectHosts(ctx, g, selector) }
 	allowed, err := a.allowedHosts(pick, f.hosts)
 	if err != nil {
 		g.Close()

@@ -287,8 +287,12 @@ const (
 	policyAsk    = "ask" // if there is somebody
 )
 
-// open returns the gateway.
-func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gateway {
+// open reads the inventory and returns the gateway, which is to be closed.
+func (a *app) open(ask asker, policy string) (*gateway.Gateway, error) {
+	inv, err := a.inventory()
+	if err != nil {
+		return nil, err
+	}
 	strict := ""
 	switch {
 	case a.config.CI:
@@ -301,7 +305,7 @@ func (a *app) open(inv *hosts.Inventory, ask asker, policy string) *gateway.Gate
 		Ask: ask, Warn: a.warn, Warm: a.warm, SpoolDir: stateDir("spool"), LedgerDir: stateDir("open"),
 	})
 	a.gateway.Store(g)
-	return g
+	return g, nil
 }
 
 // warn tells about something that stopped nothing.

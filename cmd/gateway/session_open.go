@@ -84,11 +84,10 @@ func (a *app) sessionOpen(cmd *cobra.Command, host string, f *openFlags) error {
 	if err != nil {
 		return err
 	}
-	inv, err := a.inventory()
+	g, err := a.open(a.asker(), policyAsk)
 	if err != nil {
 		return err
 	}
-	g := a.open(inv, a.asker(), policyAsk)
 	defer g.Close()
 	s, err := c.OpenHost(cmd.Context(), g, host, f.user, o)
 	if err != nil {

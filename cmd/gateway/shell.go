@@ -52,11 +52,10 @@ func (a *app) shell(cmd *cobra.Command, host, user string) error {
 	if err := a.load(); err != nil {
 		return err
 	}
-	inv, err := a.inventory()
+	g, err := a.open(a.asker(), policyAsk)
 	if err != nil {
 		return err
 	}
-	g := a.open(inv, a.asker(), policyAsk)
 	defer g.Close()
 	ctx := cmd.Context()
 	size := a.console.size()
