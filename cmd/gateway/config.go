@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -94,15 +93,4 @@ func (a *app) configPath() error {
 		return list(a.out, paths)
 	}
 	return a.out.table(rows)
-}
-
-// cell returns a value as people read it.
-func cell(value any) string {
-	switch v := value.(type) {
-	case []string:
-		return visible(strings.Join(v, ", "))
-	case string:
-		return visible(v)
-	}
-	return fmt.Sprint(value)
 }

@@ -154,31 +154,6 @@ func (v *cpText) summary(r *cpResult) string {
 	return text
 }
 
-// plural counts things in words.
-func plural(n int64, thing string) string {
-	if n != 1 {
-		noun, rest, _ := strings.Cut(thing, " ")
-		if stem, ok := strings.CutSuffix(noun, "y"); ok && noun != "key" {
-			noun = stem + "ie"
-		}
-		thing = strings.TrimSuffix(noun+"s "+rest, " ")
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
-
-// size is a number of bytes for people.
-func size(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	value, unit := float64(n), 0
-	for value >= 1023.95 && unit < len(units)-1 {
-		value, unit = value/1024, unit+1
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", value, units[unit])
-}
-
 // dryWatcher writes what would be done on stdout.
 type dryWatcher struct {
 	view *cpText

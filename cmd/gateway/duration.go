@@ -27,6 +27,3 @@ func (d *duration) Set(text string) error {
 	*d = duration(value)
 	return nil
 }
-
-// lasted is how long something took, as people read it.
-func lasted(d time.Duration) string { return d.Round(10 * time.Millisecond).String() }

@@ -8,7 +8,6 @@ import (
 	"hash"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -237,6 +236,3 @@ func ending(r gateway.Result) string {
 	}
 	return spelled(outcome) + ", " + gateway.Code(r.Err)
 }
-
-// spelled is an outcome for people.
-func spelled(outcome fleet.Outcome) string { return strings.ReplaceAll(string(outcome), "_", " ") }

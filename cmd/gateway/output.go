@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"unicode"
 
 	"github.com/mattn/go-runewidth"
 
@@ -311,21 +310,4 @@ func (o *output) say(lines string) {
 		lines = strings.ReplaceAll(lines, "\n", "\r\n")
 	}
 	_, _ = io.WriteString(o.errors(), lines) // never fails
-}
-
-// indent sets the further lines of a message apart from the next message.
-func indent(message string) string { return strings.ReplaceAll(message, "\n", "\n  ") }
-
-// visible replaces what would act on the terminal instead of showing there:
-// messages and prompts may come from a machine.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }

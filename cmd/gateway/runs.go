@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"gateway/internal/phrase"
 	"gateway/runs"
 )
 
@@ -105,11 +103,6 @@ func statusCell(r runs.Record) string {
 		return "-"
 	}
 	return fmt.Sprint(*r.Status)
-}
-
-// oneLine makes a text fit into a table.
-func oneLine(s string, most int) string {
-	return phrase.Brief(strings.Join(strings.Fields(visible(s)), " "), most)
 }
 
 func (a *app) runsShowCommand() *cobra.Command {

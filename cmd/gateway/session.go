@@ -105,20 +105,6 @@ func (a *app) completeSessions(most int) cobra.CompletionFunc {
 	}
 }
 
-// ago says how long something has lasted, as exactly as a person wants it.
-func ago(t time.Time) string {
-	d := api.Since(t)
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	}
-	return fmt.Sprintf("%dd", int(d.Hours())/24)
-}
-
 // stateOf says what a session does, and since when.
 func stateOf(s api.Session) (state, since string) {
 	switch {
