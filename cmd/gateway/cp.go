@@ -227,16 +227,3 @@ func (c *copying) lookHere(cmd *cobra.Command) error {
 	}
 	return nil
 }
-
-// many reports whether a selector is for many hosts.
-func many(selector string) (bool, error) {
-	if selector == "" {
-		return false, nil
-	}
-	parsed, err := hosts.ParseSelector(selector)
-	if err != nil {
-		return false, err
-	}
-	_, one := parsed.Host()
-	return !one, nil
-}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gateway/gateway"
-	"gateway/hosts"
 	"gateway/session"
 )
 
@@ -170,86 +169,6 @@ func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
 	a.log.Info("exec", "host", r.Host, "id", r.ID, "verdict", r.Verdict, "code", gateway.Code(r.Err),
 		"status", status, "connect", r.Connect, "duration", r.Duration)
 	return ended(status)
-}
-
-// oneHostFlagError is for a bad flag in front of the selector, where the form
-// is not known yet.
-func (a *app) oneHostFlagError(cmd *cobra.Command, err error) error {
-	a.oneHost = true
-	return flagError(cmd, err)
-}
-
-// selection takes the selector, which usage calls what, off the arguments and
-// parses the flags behind it. Its form decides whether the statuses of one host apply. An empty one
-// without an error means that there is nothing left to do.
-func (a *app) selection(cmd *cobra.Command, args []string, what string) (string, []string, error) {
-	a.oneHost = true
-	var wrong error
-	if len(args) > 0 && args[0] != "" {
-		var parsed hosts.Selector
-		parsed, wrong = hosts.ParseSelector(args[0])
-		a.about.Host, a.oneHost = parsed.Host()
-	}
-	selector, rest, err := first(cmd, args, what)
-	if err == nil && selector != "" {
-		err = wrong
-	}
-	if err != nil {
-		selector = ""
-	}
-	return strings.TrimSpace(selector), rest, err
-}
-
-// target is selection where only one host is possible.
-func (a *app) target(cmd *cobra.Command, args []string) (string, []string, error) {
-	selector, rest, err := a.selection(cmd, args, "HOST")
-	if err == nil && selector != "" && !a.oneHost {
-		return "", nil, tooMany(cmd, selector)
-	}
-	return selector, rest, err
-}
-
-// plainHost wants one argument, which is a host by its form.
-func plainHost(cmd *cobra.Command, args []string) error {
-	if err := exactly("HOST")(cmd, args); err != nil {
-		return err
-	}
-	parsed, err := hosts.ParseSelector(args[0])
-	if err != nil {
-		return err
-	}
-	if _, one := parsed.Host(); !one {
-		return tooMany(cmd, args[0])
-	}
-	return nil
-}
-
-func tooMany(cmd *cobra.Command, selector string) error {
-	return usage(cmd, "name one host", "%s may stand for many hosts: only one is possible here", selector)
-}
-
-// first takes the first word off the arguments and parses the flags behind it.
-// An empty word without an error means that help was asked for, and given.
-func first(cmd *cobra.Command, args []string, what string) (word string, rest []string, err error) {
-	if len(args) == 0 || args[0] == "" {
-		return "", nil, &usageError{message: "no " + what + " given", hint: seeHelp(cmd), unread: true}
-	}
-	word, rest = args[0], args[1:]
-	flags := cmd.Flags()
-	if flags.ArgsLenAtDash() < 0 {
-		if err := flags.Parse(rest); err != nil {
-			return "", nil, flagError(cmd, err)
-		}
-		rest = flags.Args()
-	}
-	help, err := flags.GetBool("help")
-	switch {
-	case err != nil:
-		return "", nil, err
-	case help:
-		return "", nil, cmd.Help()
-	}
-	return word, rest, nil
 }
 
 // command puts together what is to be run.

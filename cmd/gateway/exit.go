@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"gateway/daemon/api"
 	"gateway/gateway"
-	"gateway/hosts"
 	"gateway/session"
 )
 
@@ -48,76 +43,6 @@ func ended(status int) error {
 		return nil
 	}
 	return exitStatus(status)
-}
-
-// A usageError is a mistake on the command line.
-type usageError struct {
-	message, hint string
-	unread        bool // the flags behind it were not read
-}
-
-func (e *usageError) Error() string { return e.message }
-
-// ErrorCode returns the error code of the contract.
-func (e *usageError) ErrorCode() string { return "usage" }
-
-// ErrorHint returns what to type instead, or where to read about it.
-func (e *usageError) ErrorHint() string { return e.hint }
-
-// usage returns a usageError of a command. Without a hint it names the help.
-func usage(cmd *cobra.Command, hint, format string, args ...any) error {
-	if hint == "" {
-		hint = seeHelp(cmd)
-	}
-	return &usageError{message: fmt.Sprintf(format, args...), hint: hint}
-}
-
-func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
-
-// flagError turns pflag's error into a usageError.
-func flagError(cmd *cobra.Command, err error) error {
-	wrong := &usageError{unread: true}
-	wrong.message, wrong.hint = flagMistake(cmd, err)
-	if wrong.hint == "" {
-		wrong.hint = seeHelp(cmd)
-	}
-	return wrong
-}
-
-// flagMistake says what is wrong with a flag, and what may be meant.
-func flagMistake(cmd *cobra.Command, err error) (message, hint string) {
-	var (
-		missing *pflag.NotExistError
-		invalid *pflag.InvalidValueError
-	)
-	switch {
-	case errors.As(err, &invalid):
-		return fmt.Sprintf("--%s: %s", invalid.GetFlag().Name, wanted(invalid)), ""
-	case !errors.As(err, &missing) || missing.GetSpecifiedShortnames() != "":
-		return err.Error(), ""
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	name := "--" + missing.GetSpecifiedName()
-	return "unknown flag " + name, hosts.DidYouMean(name, "", names)
-}
-
-// wanted says what a flag has to be. The flags of this program say it
-// themselves; of a number or a switch strconv only tells which of its functions
-// has refused it.
-func wanted(invalid *pflag.InvalidValueError) string {
-	var number *strconv.NumError
-	if !errors.As(invalid, &number) {
-		return invalid.Unwrap().Error()
-	}
-	value := invalid.GetValue()
-	switch {
-	case number.Func == "ParseBool":
-		return fmt.Sprintf("%q is neither true nor false", value)
-	case errors.Is(number, strconv.ErrRange):
-		return fmt.Sprintf("%q is out of range", value)
-	}
-	return fmt.Sprintf("%q is not a whole number", value)
 }
 
 // status returns the exit status for an error that kept a command from doing

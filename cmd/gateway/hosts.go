@@ -90,42 +90,6 @@ func (a *app) openHosts() (*gateway.Gateway, error) {
 	return a.open(nil, policyStrict)
 }
 
-// selectHosts returns the hosts that a selector picks.
-func (a *app) selectHosts(ctx context.Context, g *gateway.Gateway, selector string) ([]hosts.Host, error) {
-	parsed, err := hosts.ParseSelector(selector)
-	if err != nil {
-		return nil, err
-	}
-	return g.Inventory().Select(parsed, hosts.Lookup{
-		Host: func(name string) (hosts.Host, error) { return g.Resolve(ctx, name) },
-		Run:  a.runs().Hosts,
-	})
-}
-
-// choose opens the gateway, which is to be closed, and returns the hosts that a
-// selector picks.
-func (a *app) choose(ctx context.Context, ask asker, policy, selector string) (*gateway.Gateway, []hosts.Host, error) {
-	g, err := a.open(ask, policy)
-	if err != nil {
-		return nil, nil, err
-	}
-	selected, err := a.selectHosts(ctx, g, selector)
-	if err != nil {
-		g.Close()
-		return nil, nil, err
-	}
-	return g, selected, nil
-}
-
-// namesOf returns the names of hosts.
-func namesOf(selected []hosts.Host) []string {
-	var list []string
-	for _, host := range selected {
-		list = append(list, host.Name)
-	}
-	return list
-}
-
 // allHosts returns the whole inventory, also localhost, which the selector all
 // does not mean.
 func allHosts(inv *hosts.Inventory) ([]hosts.Host, error) {

@@ -27,11 +27,13 @@ lost, or stdout could not be written to.`,
 		DisableFlagsInUseLine: true,
 		ValidArgsFunction:     a.completeHost,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			host, rest, err := a.target(cmd, args)
-			if err != nil || host == "" {
+			host, rest, err := a.selection(cmd, args, "HOST")
+			switch {
+			case err != nil || host == "":
 				return err
-			}
-			if len(rest) > 0 {
+			case !a.oneHost:
+				return tooMany(cmd, host)
+			case len(rest) > 0:
 				return usage(cmd, "to run a command there is gateway exec", "unexpected argument %q", rest[0])
 			}
 			return a.shell(cmd, host, user)

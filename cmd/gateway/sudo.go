@@ -21,17 +21,6 @@ func (f *sudoFlag) add(flags *pflag.FlagSet, about string) {
 	flags.VarPF(f, "sudo", "", about).NoOptDefVal = sudoAlone
 }
 
-// showOptional has help show a value that may be left out by its placeholder, where
-// pflag shows what stands for it. It is for the last thing that a process does with
-// the flags.
-func showOptional(flags *pflag.FlagSet) {
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if _, ok := flag.Value.(*sudoFlag); ok {
-			flag.NoOptDefVal = "USER"
-		}
-	})
-}
-
 func (f *sudoFlag) String() string { return f.user }
 func (f *sudoFlag) Type() string   { return "" } // its placeholder is NoOptDefVal
 
