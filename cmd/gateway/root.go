@@ -171,17 +171,6 @@ func (a *app) sshConfig() *hosts.SSHConfig {
 	return hosts.NewSSHConfig(file, ssh)
 }
 
-// asker is what puts questions to a person; nil where nobody is.
-type asker func(context.Context, gateway.Question) (string, error)
-
-// asker returns nil if nobody can be asked.
-func (a *app) asker() asker {
-	if a.config.CI || !a.console.attended() {
-		return nil
-	}
-	return a.console.ask
-}
-
 // What happens with an unknown key of a host that has no policy of its own.
 const (
 	policyStrict = "strict"
