@@ -36,7 +36,7 @@ func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
 		if !c.Echo {
 			return
 		}
-		if err := a.console.makeRaw(os.Stdin); err != nil {
+		if err := a.console.makeRaw(); err != nil {
 			a.warn("the terminal stays as it is: " + err.Error())
 		}
 		at.follow(c.Session.Size, live.Resize)

@@ -80,7 +80,7 @@ func (a *app) sessionAttach(ctx context.Context, c *client.Client, name string, 
 	}
 	at := newAttachment(a.console)
 	if isTerminal(os.Stdin) {
-		if err := a.console.makeRaw(os.Stdin); err != nil {
+		if err := a.console.makeRaw(); err != nil {
 			return err
 		}
 		t.raw = true

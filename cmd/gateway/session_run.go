@@ -165,7 +165,7 @@ func (e *execution) sit(ctx context.Context, left chan<- struct{}) (stand func()
 	size := c.size() // with the command: one that is refused changes nothing for the one that runs
 	e.run.Cols, e.run.Rows = size.Cols, size.Rows
 	at := newAttachment(c)
-	if err := c.makeRaw(os.Stdin); err != nil {
+	if err := c.makeRaw(); err != nil {
 		e.app.warn("the terminal stays as it is: " + err.Error())
 	}
 	at.follow(size, resize)

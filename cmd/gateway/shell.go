@@ -79,7 +79,7 @@ func (a *app) converse(ctx context.Context, t transport.Terminal, size transport
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(nil)
 	at := newAttachment(a.console)
-	if err := a.console.makeRaw(os.Stdin); err != nil {
+	if err := a.console.makeRaw(); err != nil {
 		return err
 	}
 	defer at.stop()

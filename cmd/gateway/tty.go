@@ -15,28 +15,26 @@ type console struct {
 	asking sync.Mutex // one question at a time
 
 	mu    sync.Mutex
-	raw   *os.File    // guarded by mu: what restore gives its modes back
-	modes *term.State // guarded by mu
+	modes *term.State // guarded by mu: those of stdin before it was raw; nil: it is not
 }
 
 func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
-// makeRaw passes every key on as it is, until restore.
-func (c *console) makeRaw(f *os.File) error {
+// makeRaw has stdin pass every key on as it is, until restore.
+func (c *console) makeRaw() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	modes, err := term.MakeRaw(int(f.Fd()))
-	if err != nil {
-		return err
+	modes, err := term.MakeRaw(int(os.Stdin.Fd()))
+	if err == nil {
+		c.modes = modes
 	}
-	c.raw, c.modes = f, modes
-	return nil
+	return err
 }
 
 func (c *console) isRaw() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.raw != nil
+	return c.modes != nil
 }
 
 // restore gives the terminal back as it was found. It may be called at any
@@ -44,11 +42,11 @@ func (c *console) isRaw() bool {
 func (c *console) restore() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.raw == nil {
+	if c.modes == nil {
 		return
 	}
-	_ = term.Restore(int(c.raw.Fd()), c.modes) // the terminal may be gone
-	c.raw = nil
+	_ = term.Restore(int(os.Stdin.Fd()), c.modes) // the terminal may be gone
+	c.modes = nil
 }
 
 // size returns how large the terminal is; zero if there is none.
