@@ -80,7 +80,7 @@ interrupted.`,
 	flags.StringArrayVar(&f.exclude, "exclude", nil, "leave out what `PATTERN` matches: a name, or with a slash a path below SRC; may be repeated")
 	flags.BoolVar(&f.checksum, "checksum", false, "leave alone what is equal already")
 	flags.BoolVar(&f.resume, "resume", false, "go on with large files that were cut short")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied; change nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be copied, and change nothing")
 	flags.StringVarP(&f.user, "user", "u", "", "enter hosts as `USER`")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")
 	a.planFlags(flags, &f.plan)

@@ -87,7 +87,7 @@ refused. An address without a host is this machine only.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&f.hosts, "hosts", "", "`SELECTOR` of the hosts that may be used (default: all of the inventory but localhost)")
+	cmd.Flags().StringVar(&f.hosts, "hosts", "", "`SELECTOR` of the hosts that may be used (default all of the inventory but localhost)")
 	cmd.Flags().IntVar(&f.output, "max-output", 16<<10, "`BYTES` of each stream in an answer, unless the call says it")
 	cmd.Flags().StringVar(&f.http, "http", "", "listen for HTTP on `ADDRESS` in place of stdio, as in :8765")
 	cmd.Flags().StringArrayVar(&f.tokens, "token", nil, "`REFERENCE` to a bearer token: "+hosts.ReferenceForms+"; may be repeated")

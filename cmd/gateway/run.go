@@ -76,7 +76,7 @@ unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
 	flags.StringVar(&f.on, "on", "", "the hosts, a `SELECTOR`")
 	flags.StringArrayVar(&f.vars, "var", nil, "set the script's variable, `NAME=VALUE`; may be repeated")
 	flags.StringVar(&f.startAt, "start-at", "", "leave out the steps before the one called `NAME`")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where; connect to nothing")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")
 	flags.BoolVar(&f.check, "check", false, "connect, and become the users that steps need; run no step")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show also what steps write that go well")
 	flags.StringArrayVar(&f.reports, "report", nil, "write a report, `KIND=FILE`: junit, json or jsonl; or github; may be repeated")
