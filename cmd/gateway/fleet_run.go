@@ -5,11 +5,29 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/internal/redact"
 	"gateway/runs"
 )
+
+// planFlags adds what the command line says about the order of many hosts.
+func (a *app) planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
+	plan.GiveUp = a.givenUp
+	flags.IntVarP(&plan.Forks, "forks", "f", fleet.DefaultForks, "work on `N` hosts at the same time")
+	flags.Func("batch", "work on batches of these `SIZES` one after the other, such as 1,10%,rest", func(s string) (err error) {
+		plan.Batches, err = fleet.ParseBatches(s)
+		return err
+	})
+	flags.Func("max-fail", "try no further host once more than `N` have failed, or N%", func(s string) error {
+		a, err := fleet.ParseAmount(s)
+		plan.MaxFail = &a
+		return err
+	})
+	flags.BoolVar(&plan.FailFast, "fail-fast", false, "stop at the first failure, and interrupt what still runs")
+}
 
 // A fleetRun is what exec, run or cp does on many hosts. R is what comes of one.
 type fleetRun[R any] struct {
@@ -71,7 +89,11 @@ func (f *fleetRun[R]) run(ctx context.Context) error {
 	s := f.conclude(ctx, results, why)
 	s.run = f.close(s.status)
 	f.end(s)
-	return f.part(s)
+	status := f.app.out.status(s.status) // the last of it may not be written
+	if err := f.journal.Correct(status); err != nil {
+		f.app.forgotten(err)
+	}
+	return ended(status)
 }
 
 // conclude sums up what became of the hosts.
@@ -92,16 +114,6 @@ func (f *fleetRun[R]) close(status int) (id string) {
 		return ""
 	}
 	return f.journal.ID()
-}
-
-// part returns what a run ends with once all is said. Where the last of it could
-// not be written, the record says so as well.
-func (f *fleetRun[R]) part(s *summary[R]) error {
-	status := f.app.out.status(s.status)
-	if err := f.journal.Correct(status); err != nil {
-		f.app.forgotten(err)
-	}
-	return ended(status)
 }
 
 // recorded is an error as a record has it; nil for nil.

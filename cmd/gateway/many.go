@@ -24,22 +24,6 @@ type manyFlags struct {
 	out          string
 }
 
-// planFlags adds what the command line says about the order of many hosts.
-func (a *app) planFlags(flags *pflag.FlagSet, plan *fleet.Plan) {
-	plan.GiveUp = a.givenUp
-	flags.IntVarP(&plan.Forks, "forks", "f", fleet.DefaultForks, "work on `N` hosts at the same time")
-	flags.Func("batch", "work on batches of these `SIZES` one after the other, such as 1,10%,rest", func(s string) (err error) {
-		plan.Batches, err = fleet.ParseBatches(s)
-		return err
-	})
-	flags.Func("max-fail", "try no further host once more than `N` have failed, or N%", func(s string) error {
-		a, err := fleet.ParseAmount(s)
-		plan.MaxFail = &a
-		return err
-	})
-	flags.BoolVar(&plan.FailFast, "fail-fast", false, "stop at the first failure, and interrupt what still runs")
-}
-
 func (f *manyFlags) add(a *app, flags *pflag.FlagSet) {
 	a.planFlags(flags, &f.plan)
 	flags.BoolVarP(&f.gather, "gather", "b", false, "show each outcome once, at the end, under the names of its hosts")
