@@ -3,14 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
 
 	"gateway/daemon/api"
 	"gateway/gateway"
-	"gateway/transport"
 )
 
 // maxAnswer is more than a terminal takes as a line.
@@ -40,9 +38,9 @@ without a single byte is an error, and a newline alone the empty answer.`,
 			case err != nil:
 				return err
 			case id != "" && (s.Command == nil || s.Command.ID != id):
-				return &transport.Error{Code: "usage", Message: fmt.Sprintf("command %s does not run in session %s", id, s.Name), Hint: "gateway session list -o json says what does"}
+				return usage(cmd, "gateway session list -o json says what does", "command %s does not run in session %s", id, s.Name)
 			case s.State != api.WaitingInput || s.Command == nil || s.Command.Prompt == nil:
-				return &transport.Error{Code: "usage", Message: fmt.Sprintf("session %s does not wait for input: it is %s", s.Name, s.State), Hint: "to type to a program there is gateway session send"}
+				return usage(cmd, "to type to a program there is gateway session send", "session %s does not wait for input: it is %s", s.Name, s.State)
 			}
 			text, err := a.readAnswer(ctx, cmd, s)
 			if err != nil {

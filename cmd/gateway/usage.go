@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -28,22 +29,15 @@ func (e *usageError) ErrorHint() string { return e.hint }
 
 // usage returns a usageError of a command. Without a hint it names the help.
 func usage(cmd *cobra.Command, hint, format string, args ...any) error {
-	if hint == "" {
-		hint = seeHelp(cmd)
-	}
-	return &usageError{message: fmt.Sprintf(format, args...), hint: hint}
+	return &usageError{message: fmt.Sprintf(format, args...), hint: cmp.Or(hint, seeHelp(cmd))}
 }
 
 func seeHelp(cmd *cobra.Command) string { return "see " + cmd.CommandPath() + " --help" }
 
 // flagError turns pflag's error into a usageError.
 func flagError(cmd *cobra.Command, err error) error {
-	wrong := &usageError{unread: true}
-	wrong.message, wrong.hint = flagMistake(cmd, err)
-	if wrong.hint == "" {
-		wrong.hint = seeHelp(cmd)
-	}
-	return wrong
+	message, hint := flagMistake(cmd, err)
+	return &usageError{message: message, hint: cmp.Or(hint, seeHelp(cmd)), unread: true}
 }
 
 // oneHostFlagError is for a bad flag in front of the selector, where the form
