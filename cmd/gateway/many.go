@@ -67,7 +67,10 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	if m.out, err = a.openOut(f.many.out); err != nil {
 		return err
 	}
-	m.view = a.newView(m.names, &f.many)
+	m.command.Spool = a.config.Output != "text"
+	if m.view, m.command.Limit = a.newView(m.names, &f.many); m.out != nil {
+		m.command.Limit = 0
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	a.hangUp(ctx, patience)
@@ -99,10 +102,6 @@ func passedOn(list []string) []string {
 // exec runs the command on one host.
 func (m *manyRun) exec(ctx context.Context, host int) gateway.Result {
 	c := m.command
-	c.Limit, c.Spool = m.view.limit(), m.app.config.Output != "text"
-	if m.out != nil {
-		c.Limit = 0
-	}
 	if m.input != nil {
 		c.Stdin = m.input.reader()
 	}

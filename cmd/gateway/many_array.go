@@ -34,8 +34,6 @@ func newArrayView(out *output) *arrayView {
 	return &arrayView{out: out, waiting: make(map[int]waitingResult), kept: overflow{room: resultsInMemory, name: "results"}}
 }
 
-func (v *arrayView) limit() int { return 0 }
-
 func (v *arrayView) started(int) {}
 
 func (v *arrayView) output(int, session.Stream, []byte) {}

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"gateway/gateway"
-	"gateway/internal/config"
 	"gateway/session"
 )
 
@@ -34,8 +33,7 @@ func newArrayOf(t *testing.T, hosts int) *arrayOf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { out.Close() })
-	a := &app{out: newOutput(out, out, &console{}, nil), config: &config.Config{Output: "json"}}
-	v := &arrayOf{a.newView(make([]string, hosts), &manyFlags{}), t, out, hosts}
+	v := &arrayOf{newArrayView(newOutput(out, out, &console{}, nil)), t, out, hosts}
 	for i := hosts - 1; i > 0; i-- {
 		v.one(i)
 	}

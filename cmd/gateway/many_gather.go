@@ -95,8 +95,6 @@ func newGatherView(out *output, names []string, diff bool) *gatherView {
 	return v
 }
 
-func (v *gatherView) limit() int { return 0 }
-
 func (v *gatherView) started(int) {}
 
 func (v *gatherView) output(host int, from session.Stream, b []byte) {

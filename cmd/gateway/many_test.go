@@ -230,7 +230,6 @@ func (v *copyEvents) output(int, session.Stream, []byte) { v.watch.End(transfer.
 
 func (v *copyEvents) done(host int, r gateway.Result) { v.cpView.done(host, &cpResult{Host: r.Host}) }
 func (v *copyEvents) end(*summary[gateway.Result])    {}
-func (v *copyEvents) limit() int                      { return 0 }
 
 // slowly reads a few bytes at a time and counts how often it is asked.
 type slowly struct {

@@ -21,22 +21,21 @@ type view interface {
 	output(host int, from session.Stream, b []byte)
 	done(host int, r gateway.Result)
 	end(s *summary[gateway.Result])
-	// limit is how many bytes of each stream are kept; 0 means all that a result has
-	// by itself.
-	limit() int
 }
 
-// newView returns the view that the flags ask for.
-func (a *app) newView(names []string, f *manyFlags) view {
+// newView returns the view that the flags ask for, and the [gateway.Command.Limit] of
+// what it wants to have in a result.
+func (a *app) newView(names []string, f *manyFlags) (v view, limit int) {
 	switch {
 	case a.config.Output == "jsonl":
-		return &eventsView{newEventLog(a.out), names}
+		return &eventsView{newEventLog(a.out), names}, 0
 	case a.config.Output == "json":
-		return newArrayView(a.out)
+		return newArrayView(a.out), 0
 	case f.gather || f.diff:
-		return newGatherView(a.out, names, f.diff)
+		return newGatherView(a.out, names, f.diff), 0
 	}
-	return newLiveView(a.out, names)
+	// What came was shown, but whoever answers a prompt has to see it whole.
+	return newLiveView(a.out, names), 64 << 10
 }
 
 // liveView shows lines as they come, each with its host in front.
@@ -86,9 +85,6 @@ func newLiveView(out *output, names []string) *liveView {
 	}
 	return v
 }
-
-// limit: what came was shown, but whoever answers a prompt has to see it whole.
-func (v *liveView) limit() int { return 64 << 10 }
 
 func (v *liveView) started(int) {}
 
@@ -152,8 +148,6 @@ type eventsView struct {
 	log   *eventLog
 	names []string
 }
-
-func (v *eventsView) limit() int { return 0 }
 
 func (v *eventsView) started(host int) { v.log.of(v.names[host]).emit(event{Event: "start"}) }
 
