@@ -29,7 +29,7 @@ func (a *app) attach(c *gateway.Command, f *execFlags, show *show) *attachment {
 	at := newAttachment(a.console)
 	if f.tty {
 		c.Session.Size, c.Session.Term = a.console.size(), os.Getenv("TERM")
-		c.Echo = isTerminal(os.Stdin) && a.config.Output == "text"
+		c.Echo = isTerminal(os.Stdin) && a.out.format == "text"
 	}
 	c.Started = func(live gateway.Live) {
 		show.started()

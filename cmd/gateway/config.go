@@ -44,7 +44,7 @@ func (a *app) configShow() error {
 		return err
 	}
 	settings, ignored := a.config.Settings(), a.config.Ignored()
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return a.out.json(struct {
 			Settings []config.Setting `json:"settings"`
 			Ignored  []string         `json:"ignored_variables"`

@@ -19,7 +19,7 @@ type cpView interface {
 }
 
 func (a *app) newCPView(c *copying) cpView {
-	switch a.config.Output {
+	switch a.out.format {
 	case "json":
 		return &cpArray{out: a.out}
 	case "jsonl":

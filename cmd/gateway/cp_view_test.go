@@ -21,7 +21,7 @@ func said(t *testing.T, c *copying, show func(cpView)) string {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	c.app = &app{out: newOutput(file, file, &console{}, nil), config: &config.Config{Output: "text", Quiet: true}}
+	c.app = &app{out: newOutput(file, file, &console{}, nil), config: &config.Config{Quiet: true}}
 	c.names = []string{"web1"}
 	show(c.app.newCPView(c))
 	text, err := os.ReadFile(file.Name())

@@ -110,7 +110,7 @@ func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	if err := a.load(); err != nil {
 		return err
 	}
-	if err := f.many.check(cmd, a.config.Output); err != nil {
+	if err := f.many.check(cmd, a.out.format); err != nil {
 		return err
 	}
 	switch {
@@ -134,7 +134,7 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 		return a.finish(ctx, show, r)
 	}
 	defer g.Close()
-	c.Output, c.Spool = show.output, a.config.Output != "text"
+	c.Output, c.Spool = show.output, a.out.format != "text"
 	out, err := a.openOut(f.many.out)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (a *app) execOne(ctx context.Context, selector string, c gateway.Command, f
 // finish shows how it ended and returns the status for it.
 func (a *app) finish(ctx context.Context, show *show, r gateway.Result) error {
 	show.result(r)
-	if r.Line > 0 && r.Verdict != session.NotStarted && a.config.Output == "text" && a.out.failed() == nil {
+	if r.Line > 0 && r.Verdict != session.NotStarted && a.out.format == "text" && a.out.failed() == nil {
 		a.out.say(fmt.Sprintf("gateway: %s on line %d of the script", ending(r), r.Line))
 	}
 	a.ran = r.Verdict != session.NotStarted

@@ -48,9 +48,9 @@ func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) er
 		plan = append(plan, p)
 	}
 	switch {
-	case a.config.Output != "text" && a.oneHost:
+	case a.out.format != "text" && a.oneHost:
 		return a.out.json(plan[0])
-	case a.config.Output != "text":
+	case a.out.format != "text":
 		return list(a.out, plan)
 	}
 	rows := [][]string{{"HOST", "ADDRESS", "USER", "SHELL", "DIRECTORY", "SUDO", "JUMP"}}

@@ -114,7 +114,7 @@ func checkHost(ctx context.Context, g *gateway.Gateway, name string) checkEntry 
 
 // showCheck shows one host, where the format does not want all at the end.
 func (a *app) showCheck(e checkEntry) {
-	switch a.config.Output {
+	switch a.out.format {
 	case "json":
 		return
 	case "jsonl":
@@ -142,7 +142,7 @@ func (a *app) showCheck(e checkEntry) {
 
 // showChecks shows all hosts at the end: an array, or a table to look over.
 func (a *app) showChecks(entries []checkEntry) error {
-	switch a.config.Output {
+	switch a.out.format {
 	case "json":
 		return list(a.out, entries)
 	case "jsonl":

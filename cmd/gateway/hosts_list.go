@@ -102,7 +102,7 @@ func (a *app) listHosts(selected []hosts.Host) error {
 		})
 		rows = append(rows, []string{h.Name, h.Transport, place(h), h.User, strings.Join(h.Groups, " "), strings.Join(h.Tags, " ")})
 	}
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return list(a.out, entries)
 	}
 	return a.out.table(slices.Insert(rows, 0, []string{"NAME", "TRANSPORT", "ADDRESS", "USER", "GROUPS", "TAGS"}))

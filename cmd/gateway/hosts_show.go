@@ -60,7 +60,7 @@ func (a *app) showHost(h hosts.Host, explain bool) error {
 		}
 		rows = append(rows, row)
 	}
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return a.out.json(entry)
 	}
 	return a.out.table(rows)

@@ -166,7 +166,7 @@ func (a *app) chooseKeys(ctx context.Context, ask asker, host string, shown []ga
 }
 
 func (a *app) showTrust(e trustEntry) error {
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return a.out.json(e)
 	}
 	for _, key := range e.Keys {

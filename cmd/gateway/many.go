@@ -67,7 +67,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 	if m.out, err = a.openOut(f.many.out); err != nil {
 		return err
 	}
-	m.command.Spool = a.config.Output != "text"
+	m.command.Spool = a.out.format != "text"
 	if m.view, m.command.Limit = a.newView(m.names, &f.many); m.out != nil {
 		m.command.Limit = 0
 	}

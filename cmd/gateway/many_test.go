@@ -22,7 +22,6 @@ import (
 	"pgregory.net/rapid"
 
 	"gateway/gateway"
-	"gateway/internal/config"
 	"gateway/runs"
 	"gateway/session"
 	"gateway/transfer"
@@ -221,7 +220,8 @@ type copyEvents struct {
 }
 
 func newCopyEvents(out *output, host string) *copyEvents {
-	a := &app{out: out, config: &config.Config{Output: "jsonl"}}
+	out.format = "jsonl"
+	a := &app{out: out}
 	return &copyEvents{cpView: a.newCPView(&copying{app: a, names: []string{host}})}
 }
 

@@ -27,9 +27,9 @@ type view interface {
 // what it wants to have in a result.
 func (a *app) newView(names []string, f *manyFlags) (v view, limit int) {
 	switch {
-	case a.config.Output == "jsonl":
+	case a.out.format == "jsonl":
 		return &eventsView{newEventLog(a.out), names}, 0
-	case a.config.Output == "json":
+	case a.out.format == "json":
 		return newArrayView(a.out), 0
 	case f.gather || f.diff:
 		return newGatherView(a.out, names, f.diff), 0

@@ -35,7 +35,7 @@ const eraseLine = "\r\x1b[K"
 // showProgress shows a line where a person can see it; else it returns nil, on
 // which all methods do nothing.
 func (a *app) showProgress(names []string) *progress {
-	if a.config.Output != "text" || !a.watched() {
+	if a.out.format != "text" || !a.watched() {
 		return nil
 	}
 	p := &progress{out: a.out, names: names, since: make(map[int]time.Time)}

@@ -18,7 +18,7 @@ func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
 		Without: r.without,
 	})
 	status := statusOf(ctx, results, scriptOutcome, why)
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		if err := list(a.out, results); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 // kept is what is kept of a host's result once it has been shown: what its steps
 // wrote only where something at the end wants it.
 func (r *scriptRun) kept(result script.Result) script.Result {
-	if r.app.config.Output == "json" || r.reports.wantOutput() {
+	if r.app.out.format == "json" || r.reports.wantOutput() {
 		return result
 	}
 	for i := range result.Steps {

@@ -41,7 +41,7 @@ func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
 		where.Sudo = "" // that is for each step to say
 		plans = append(plans, plannedScript{where, plan.Vars, plan.Secrets, plan.Steps})
 	}
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return list(a.out, plans)
 	}
 	for i := range plans {

@@ -62,7 +62,7 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 	if wanted {
 		// The runner reads its commands on both streams.
 		w := io.Writer(a.out)
-		if a.config.Output != "text" {
+		if a.out.format != "text" {
 			w = a.out.errors()
 		}
 		r.github = &report.GitHub{W: w, File: relative(file, os.Getenv("GITHUB_WORKSPACE"))}

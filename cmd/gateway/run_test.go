@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"gateway/fleet"
-	"gateway/internal/config"
 	"gateway/script"
 	"gateway/script/report"
 	"gateway/session"
@@ -38,9 +37,7 @@ func TestRunKeepsOutputWhereItIsWanted(t *testing.T) {
 		{name: "GitHub", format: "text", reports: reports{github: &report.GitHub{}}, keeps: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			settings := config.Default()
-			settings.Output = test.format
-			r := &scriptRun{app: &app{config: &settings}, reports: &test.reports}
+			r := &scriptRun{app: &app{out: &output{format: test.format}}, reports: &test.reports}
 			step := script.StepResult{Name: "one", Stdout: []byte("out"), Stderr: []byte("err"), Terminal: []byte("tty"), StdoutBytes: 3, ExitCode: 2}
 			got := r.kept(script.Result{Host: "web1", Steps: []script.StepResult{step}})
 			s, want := got.Steps[0], ""

@@ -26,7 +26,7 @@ type scriptView interface {
 }
 
 func (a *app) newScriptView(r *scriptRun, verbose bool) scriptView {
-	switch a.config.Output {
+	switch a.out.format {
 	case "json":
 		return &scriptList{out: a.out}
 	case "jsonl":

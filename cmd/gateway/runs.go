@@ -77,7 +77,7 @@ func (a *app) runsListCommand() *cobra.Command {
 				entries = append(entries, runEntry{r.ID, r.Verb, r.Selector, r.Command, r.StartedAt, r.EndedAt, r.Running, r.Status, len(r.Hosts), r.Counts()})
 				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), fmt.Sprint(r.Bad()), statusCell(r), oneLine(r.Selector, 30), oneLine(typed(r), 50)})
 			}
-			if a.config.Output != "text" {
+			if a.out.format != "text" {
 				return list(a.out, entries)
 			}
 			return a.out.table(rows)
@@ -128,7 +128,7 @@ func (a *app) runsShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if a.config.Output != "text" {
+			if a.out.format != "text" {
 				return a.out.json(r)
 			}
 			return a.showRun(r)

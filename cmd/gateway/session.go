@@ -75,7 +75,7 @@ func (a *app) daemon(cmd *cobra.Command) (*client.Client, error) {
 
 // showSession tells a program what a session is, and a person one line.
 func (a *app) showSession(s api.Session, format string, args ...any) error {
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return a.out.json(s)
 	}
 	return a.out.printf(format+"\n", args...)

@@ -82,7 +82,7 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 	if nothing != nil {
 		return nothing
 	}
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		err = list(a.out, closed)
 	} else {
 		for _, s := range closed {

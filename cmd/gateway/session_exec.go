@@ -84,21 +84,21 @@ func (a *app) sessionExec(cmd *cobra.Command, name string, args []string, f *ses
 	if err != nil {
 		return a.finish(ctx, show, notStarted(name, run.Text, err))
 	}
-	if a.config.Output == "text" {
+	if a.out.format == "text" {
 		run.Limit = 1 // all of it has been shown by then: another MiB would be sent for nothing
 	}
 	unread := &unread{app: a, flags: "-i", done: f.stdin || f.tty}
 	unread.warn()
 	e := &execution{app: a, client: c, show: show, session: name, run: run, wait: time.Duration(f.wait), waits: cmd.Flags().Changed("wait")}
 	r := e.do(ctx)
-	if r.Session == name && a.config.Output != "text" { // it has not started, and a program goes by ids
+	if r.Session == name && a.out.format != "text" { // it has not started, and a program goes by ids
 		if s, err := c.Session(ctx, name); err == nil {
 			r.Session = s.ID
 		}
 	}
 	unread.warn()
 	err = a.finish(ctx, show, r)
-	if r.Ended && r.Verdict != session.Unknown && a.config.Output == "text" && !a.config.Quiet {
+	if r.Ended && r.Verdict != session.Unknown && a.out.format == "text" && !a.config.Quiet {
 		a.out.say(fateOf(name, r))
 	}
 	return err

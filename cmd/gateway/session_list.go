@@ -39,7 +39,7 @@ it off the list.`,
 }
 
 func (a *app) listSessions(sessions []api.Session) error {
-	if a.config.Output != "text" {
+	if a.out.format != "text" {
 		return list(a.out, sessions)
 	}
 	rows := [][]string{{"NAME", "HOST", "USER", "STATE", "SINCE", "COMMAND", "REMARK"}}

@@ -111,7 +111,7 @@ func (r *reader) pages(ctx context.Context, each func(api.Piece) error) error {
 func (r *reader) write(p api.Piece) error {
 	a := r.app
 	r.next = max(r.next, p.At+int64(len(p.Data)))
-	if a.config.Output == "text" {
+	if a.out.format == "text" {
 		if r.query.Grep != "" {
 			before, behind := p.Cut.Ellipses()
 			p.Data = slices.Concat([]byte(before), p.Data, []byte(behind+"\n")) // it is a line
@@ -126,7 +126,7 @@ func (r *reader) write(p api.Piece) error {
 	}
 	entry := pieceEntry{Stream: cmp.Or(p.Stream, r.query.Stream), At: p.At, Time: p.Time.UTC(), Match: p.Match, Cut: p.Cut}
 	entry.Data, entry.DataBase64 = gateway.Text(p.Data)
-	if a.config.Output == "jsonl" {
+	if a.out.format == "jsonl" {
 		return a.out.json(entry)
 	}
 	r.pieces = append(r.pieces, entry)
@@ -224,7 +224,7 @@ func (r *reader) end(cursor bool) error {
 	if cursor {
 		a.out.say(fmt.Sprintf("gateway: the cursor is %d", r.next))
 	}
-	if a.config.Output != "json" {
+	if a.out.format != "json" {
 		return nil
 	}
 	var matches *int

@@ -20,7 +20,7 @@ func (e *execution) result(c *api.Command) gateway.Result {
 		r.Err, r.Prompt = e.refused, e.prompt.Text
 	}
 	missing := e.missing()
-	if e.app.config.Output == "json" { // which has what the result has
+	if e.app.out.format == "json" { // which has what the result has
 		if missing = nil; c.Why != nil && r.Truncated {
 			missing = notKept("some", c.Why)
 		}
@@ -121,7 +121,7 @@ func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.
 	if err := e.missing(); err != nil {
 		e.app.warn(err.Error())
 	}
-	if e.app.config.Output == "text" {
+	if e.app.out.format == "text" {
 		what, hint := "it still runs", e.goOn()
 		switch {
 		case prompt == nil:
@@ -160,7 +160,7 @@ func (e *execution) far(ctx context.Context, stream session.Stream, r *gateway.R
 // cut says where the rest is of an output that is longer than an object has of it:
 // the daemon keeps that, and there is no spool.
 func (e *execution) cut(r gateway.Result) {
-	if r.Truncated && e.app.config.Output == "json" {
+	if r.Truncated && e.app.out.format == "json" {
 		e.app.warn(fmt.Sprintf("the middle of the output was left out: gateway session read %s has what the daemon keeps of it", r.ID))
 	}
 }

@@ -69,7 +69,7 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 		}
 	}()
 	left := make(chan struct{})
-	e.typing = e.run.TTY && !e.waits && isTerminal(os.Stdin) && e.app.config.Output == "text"
+	e.typing = e.run.TTY && !e.waits && isTerminal(os.Stdin) && e.app.out.format == "text"
 	if e.typing {
 		defer e.sit(requests, left)()
 	}
@@ -225,7 +225,7 @@ func (e *execution) output(event api.Event) {
 			e.keyboard.hear()
 		}
 		from := streamOf(event.Piece.Stream)
-		if e.app.config.Output != "text" {
+		if e.app.out.format != "text" {
 			e.heard[from].Add(event.Piece.Data)
 		}
 		e.show.output(from, event.Piece.Data)

@@ -25,7 +25,7 @@ a person would see of a command that was run with --tty.`,
 			switch {
 			case err != nil:
 				return err
-			case a.config.Output != "text":
+			case a.out.format != "text":
 				return a.out.json(screen)
 			}
 			text := strings.TrimRight(strings.Join(screen.Rows, "\n"), "\n")

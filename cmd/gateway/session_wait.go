@@ -87,7 +87,7 @@ func (a *app) sessionWait(cmd *cobra.Command, word string, wait api.Wait) error 
 		return err
 	}
 	switch {
-	case a.config.Output != "text":
+	case a.out.format != "text":
 		err = a.out.json(waited)
 	case waited.Met && wait.Until == api.UntilMatch:
 		err = a.out.printf("%s\n", visible(waited.Line))
