@@ -27,18 +27,15 @@ func (s *live) attach(who string) (id string, err error) {
 	return s.holder, nil
 }
 
-// detach ends an attachment, once.
+// detach ends an attachment, once. The session's end does it, too.
 func (s *live) detach(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.holder != id {
+	if id == "" || s.holder != id {
 		return
 	}
 	s.holder, s.session.Attached = "", ""
 	s.happened()
-	if s.session.State.Over() {
-		return
-	}
 	s.use()
 	if !s.runs {
 		s.startTimer()

@@ -103,6 +103,7 @@ func (s *live) finish(engine *session.Session, how func(*api.Session) (event str
 	s.mu.Lock()
 	s.timer.Stop()
 	s.session.ClosedAt = new(stamp())
+	s.holder, s.session.Attached = "", ""
 	event := how(&s.session)
 	s.noteLocked(event, nil)
 	info := s.infoLocked()

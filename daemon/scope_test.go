@@ -113,6 +113,26 @@ func TestAttachmentEndsWithItsRequest(t *testing.T) {
 	})
 }
 
+// Nobody is attached to a session that is over, not even who has ended it.
+func TestAttachmentEndsWithItsSession(t *testing.T) {
+	c := start(t, daemon.Config{})("")
+	s := open(t, c, api.Open{})
+	held, err := c.Attach(t.Context(), s.ID, "Ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "exit", Attachment: held.Attachment}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "session over", func() bool {
+		s, err := c.Session(t.Context(), s.ID)
+		return err == nil && s.State.Over()
+	})
+	if s, err := c.Session(t.Context(), s.ID); err != nil || s.Attached != "" {
+		t.Errorf("attached to a session that is over: %q, %v", s.Attached, err)
+	}
+}
+
 // What a person runs is not ended by an agent, which has a scope. Without one it is
 // the machine's user, who may, as from another terminal.
 func TestWhoIsAttachedIsNotInterrupted(t *testing.T) {
