@@ -25,11 +25,7 @@ func open(t *testing.T) *live {
 		cancel()
 		d.Drain(ctx)
 	})
-	info, err := d.open(t.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}}, nobody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := d.find("", info.ID)
+	s, err := d.open(t.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}}, nobody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +63,24 @@ func TestDrainEndsAnOpening(t *testing.T) {
 		t.Error("Drain has waited for it")
 	}
 	if err := <-opened; gateway.Code(err) != "daemon.unreachable" {
+		t.Errorf("open = %v, want that the daemon is ending", err)
+	}
+}
+
+// Who opens a session while the daemon ends is not told that it is there.
+func TestOpenWhileTheDaemonEnds(t *testing.T) {
+	d, err := New(Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Drain(t.Context()) })
+	asked := &asker{questions: d.questions, send: func(e api.OpenEvent) error { // once its place is reserved
+		close(d.ending)
+		d.questions.answer(e.Question.ID, api.Answer{Text: "secret"})
+		return nil
+	}}
+	_, err = d.open(t.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}, SudoPassword: "env:SECRET"}, asked)
+	if gateway.Code(err) != "daemon.unreachable" {
 		t.Errorf("open = %v, want that the daemon is ending", err)
 	}
 }

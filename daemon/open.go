@@ -33,13 +33,13 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 var idForm = regexp.MustCompile(`^s-[0-9a-z]{10}(\..*)?$`)
 
 // open opens a session. Its place is reserved before anything is connected.
-func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session, error) {
+func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (*live, error) {
 	if err := checkSize(transport.Size{Cols: o.Cols, Rows: o.Rows}); err != nil {
-		return api.Session{}, err
+		return nil, err
 	}
 	id, name, err := d.reserve(o)
 	if err != nil {
-		return api.Session{}, err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -51,21 +51,19 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (api.Session,
 		}
 	}()
 	s, err := d.start(ctx, o, id, name, who)
-	switch {
-	case err != nil && isClosed(d.ending):
-		return api.Session{}, ending()
-	case err != nil:
-		return api.Session{}, err
-	}
-	info := s.info()
-	// Between the reservation and now nobody could close it.
 	if isClosed(d.ending) {
-		s.close("the daemon ended")
+		if err == nil {
+			s.close("the daemon ended") // between the reservation and now nobody could
+		}
+		return nil, ending()
+	}
+	if err != nil {
+		return nil, err
 	}
 	if o.Client != "" && !o.Keep && !d.clients.has(o.Client) {
 		d.clients.gone(o.Client)
 	}
-	return info, nil
+	return s, nil
 }
 
 func ending() error {

@@ -159,12 +159,12 @@ func (d *Daemon) openSession(q *request) error {
 		}
 		return q.line(api.OpenEvent{Error: gateway.NewJSONError(err)})
 	}
-	err = q.line(api.OpenEvent{Session: &s})
+	err = q.line(api.OpenEvent{Session: new(s.info())})
 	if err == nil {
 		err = context.Cause(q.context())
 	}
-	if opened, _ := d.find("", s.ID); err != nil && opened != nil {
-		opened.close("the caller that opened it is gone") // and never heard of it
+	if err != nil {
+		s.close("the caller that opened it is gone") // and never heard of it
 	}
 	return err
 }
