@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/internal/transcript"
@@ -92,7 +90,7 @@ func (d *Daemon) reserve(o api.Open) (id, name string, err error) {
 	case o.Kind != "" && o.Kind != api.PTY && o.Kind != api.Pipe:
 		return "", "", usage("", "kind %q: use pty or pipe", o.Kind)
 	}
-	id = newID()
+	id = gateway.NewSessionID()
 	name = cmp.Or(o.Name, id)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -304,10 +302,4 @@ func sudoUser(s *api.Sudo) string {
 		return ""
 	}
 	return cmp.Or(s.User, "root")
-}
-
-// newID returns a name for a session: short, and unlikely to meet another.
-func newID() string {
-	id := strings.ToLower(ulid.Make().String())
-	return "s-" + id[len(id)-10:]
 }

@@ -114,7 +114,7 @@ func (g *Gateway) sessionConfig(host hosts.Host, options Options) session.Config
 	env := Environment(host)
 	maps.Copy(env, options.Env)
 	return session.Config{
-		ID:    sessionID(),
+		ID:    NewSessionID(),
 		Shell: cmp.Or(options.Shell, host.Shell), Login: host.Login || options.Login,
 		Env: env, Cwd: cmp.Or(options.Cwd, host.Cwd),
 		Size: options.Size, Term: options.Term,
@@ -135,8 +135,8 @@ func Environment(host hosts.Host) map[string]string {
 	return env
 }
 
-// sessionID returns a name for a session: short, and unlikely to meet another.
-func sessionID() string {
+// NewSessionID returns a name for a session: short, and unlikely to meet another.
+func NewSessionID() string {
 	id := strings.ToLower(ulid.Make().String())
 	return "s-" + id[len(id)-10:]
 }
