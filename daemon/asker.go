@@ -35,7 +35,7 @@ func askerOf(ctx context.Context) *asker {
 
 // ask puts a question to the person at the caller's side.
 func (a *asker) ask(ctx context.Context, q gateway.Question) (string, error) {
-	return a.put(ctx, api.Question{Kind: q.Kind, Host: q.Host, User: q.User, Prompt: q.Prompt, Instruction: q.Instruction, Echo: q.Echo})
+	return a.put(ctx, api.Question{Question: q})
 }
 
 // secret has the caller resolve a reference.

@@ -56,14 +56,15 @@ const (
 // A Question is something that only a person can answer, with the fields of an
 // [ssh.Question]. Except for a host key's, every answer is a secret.
 type Question struct {
-	Kind       string
-	Host, User string
+	Kind string `json:"kind,omitempty"`
+	Host string `json:"host,omitempty"`
+	User string `json:"user,omitempty"`
 	// Prompt and Instruction may come from a machine: control characters in
 	// them are not to be shown.
-	Prompt      string
-	Instruction string
+	Prompt      string `json:"prompt,omitempty"`
+	Instruction string `json:"instruction,omitempty"`
 	// Echo: the answer may be shown while it is typed.
-	Echo bool
+	Echo bool `json:"echo,omitempty"`
 }
 
 // Gateway runs commands on hosts. Methods may be called concurrently.

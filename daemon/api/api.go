@@ -166,14 +166,9 @@ type OpenEvent struct {
 type Question struct {
 	ID string `json:"id"`
 	// Secret is a reference to resolve in the caller's environment. If it is
-	// empty, the rest is a question to a person; see [gateway.Question].
-	Secret      string `json:"secret,omitempty"`
-	Kind        string `json:"kind,omitempty"`
-	Host        string `json:"host,omitempty"`
-	User        string `json:"user,omitempty"`
-	Prompt      string `json:"prompt,omitempty"`
-	Instruction string `json:"instruction,omitempty"`
-	Echo        bool   `json:"echo,omitempty"`
+	// empty, the rest is a question to a person.
+	Secret string `json:"secret,omitempty"`
+	gateway.Question
 }
 
 // Answer is a caller's answer to a Question.

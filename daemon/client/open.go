@@ -126,7 +126,7 @@ func (c caller) answer(ctx context.Context, q api.Question) {
 	case q.Secret != "":
 		answer.Text, err = c.Secret(ctx, q.Secret)
 	case c.Ask != nil:
-		answer.Text, err = c.Ask(ctx, gateway.Question{Kind: q.Kind, Host: q.Host, User: q.User, Prompt: q.Prompt, Instruction: q.Instruction, Echo: q.Echo})
+		answer.Text, err = c.Ask(ctx, q.Question)
 	default:
 		err = errors.New("nobody to ask")
 	}
