@@ -175,6 +175,22 @@ func TestCloseWithoutFractionsOfASecond(t *testing.T) {
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }
 
+// TestRunWhileClosing: who closes a session is no other command, which one could wait for.
+func TestRunWhileClosing(t *testing.T) {
+	t.Parallel()
+	exits := filepath.Join(t.TempDir(), "exits")
+	s := open(t, session.Config{})
+	run(t, s, "trap ': >"+exits+"; while [ -e "+exits+" ]; do sleep 0.01; done' EXIT")
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	eventually(t, "the shell exits", func() bool { _, err := os.Stat(exits); return err == nil })
+	if r, err := s.Run(t.Context(), session.Command{Text: "true"}); r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {
+		t.Errorf("Run = %s, %v, want %s, %v", r.Verdict, err, session.NotStarted, session.ErrClosed)
+	}
+	os.Remove(exits)
+	<-closed
+}
+
 // TestCloseLeavesJobs: the end of a session in order leaves the jobs that run,
 // and no job stopped, whether it is in the shell's process group or in its own.
 func TestCloseLeavesJobs(t *testing.T) {

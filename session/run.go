@@ -197,7 +197,7 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	default:
-		if closed(s.ended) || closed(s.terminal.Done()) { // who looks after its end is no other command
+		if s.closing.Load() || closed(s.ended) || closed(s.terminal.Done()) { // who looks after its end is no other command
 			return notStarted, hasEnded()
 		}
 		return notStarted, failure(codeBusy, ErrBusy, "wait for it, interrupt it, or open another session", "another command is running")
