@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -58,14 +59,20 @@ func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (tran
 		case c.err != nil:
 			p.forget(c)
 			p.leave(c)
-			gaveUp := gateway.Code(c.err) == "cmd.interrupted"
-			if mine || !gaveUp && c.asked == who.interactive {
+			if mine || !isOfCaller(c.err) && c.asked == who.interactive {
 				return nil, nil, c.err // what was refused once is not shown again
 			}
 		default:
 			p.leave(c)
 		}
 	}
+}
+
+// isOfCaller reports whether a dial failed for its caller, who gave up, is gone, or has
+// not the secret: that is nothing that the machine refused.
+func isOfCaller(err error) bool {
+	code := gateway.Code(err)
+	return code == "cmd.interrupted" || code == "secret.unreadable" || errors.Is(err, errNobody)
 }
 
 // dial opens the connection that others may wait for. They do not wait for ever

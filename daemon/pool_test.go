@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -73,5 +74,46 @@ func TestConnectBesideAQuestion(t *testing.T) {
 	}
 	if n := p.count(); n > 0 {
 		t.Errorf("%d connections are left", n)
+	}
+}
+
+// Who waits for another one's connection does not fail for what that one alone lacks.
+func TestConnectBehindOneWhoFails(t *testing.T) {
+	for name, fail := range map[string]func(*questions, api.OpenEvent) error{
+		"is gone": func(*questions, api.OpenEvent) error { return errors.New("broken pipe") },
+		"lacks the variable": func(q *questions, e api.OpenEvent) error {
+			q.answer(e.Question.ID, api.Answer{Error: &gateway.JSONError{Code: "secret.unreadable", Message: "it is not set"}})
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(time.Minute)
+			target := gateway.Target{Name: "web1", Addr: "127.0.0.1", Port: 1, User: "deploy", Identities: []gateway.Identity{{Key: "env:KEY"}}}
+			get := func(ctx context.Context, who *asker) error {
+				_, _, err := p.get(context.WithValue(ctx, askerKey{}, who), target, who)
+				return err
+			}
+			asked, joined, failed := make(chan struct{}), make(chan struct{}), make(chan error)
+			first := &asker{questions: newQuestions()}
+			first.send = func(e api.OpenEvent) error {
+				close(asked)
+				<-joined
+				return fail(first.questions, e)
+			}
+			second := &asker{questions: newQuestions()}
+			second.send = func(e api.OpenEvent) error {
+				second.questions.answer(e.Question.ID, api.Answer{Text: "a key"})
+				return nil
+			}
+			go func() { failed <- get(t.Context(), first) }()
+			<-asked
+			waits := waiting{t.Context(), sync.OnceFunc(func() { close(joined) })}
+			if err := get(waits, second); gateway.Code(err) != "tcp.refused" {
+				t.Errorf("who waited gets %v, want what its own try comes to", err)
+			}
+			if err := <-failed; err == nil {
+				t.Error("connected without a key")
+			}
+		})
 	}
 }
