@@ -20,17 +20,15 @@ type asker struct {
 
 type askerKey struct{}
 
-// nobody is asked where no request waits.
-var nobody = &asker{}
-
 var errNobody = errors.New("nobody to ask: the request that opened the session is over")
 
-// askerOf returns who waits for what ctx belongs to.
+// askerOf returns who waits for what ctx belongs to. Where no request waits that is
+// nobody to ask.
 func askerOf(ctx context.Context) *asker {
 	if who, ok := ctx.Value(askerKey{}).(*asker); ok {
 		return who
 	}
-	return nobody
+	return &asker{}
 }
 
 // ask puts a question to the person at the caller's side.

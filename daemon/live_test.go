@@ -25,7 +25,7 @@ func open(t *testing.T) *live {
 		cancel()
 		d.Drain(ctx)
 	})
-	s, err := d.open(t.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}}, nobody)
+	s, err := d.open(t.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestDrainEndsAnOpening(t *testing.T) {
 	go func() {
 		_, err := d.open(t.Context(), api.Open{Target: gateway.Target{
 			Name: "silent", Addr: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "nobody", ConnectTimeout: 30 * time.Second,
-		}}, nobody)
+		}})
 		opened <- err
 	}()
 	conn, err := l.Accept()
@@ -79,7 +79,8 @@ func TestOpenWhileTheDaemonEnds(t *testing.T) {
 		d.questions.answer(e.Question.ID, api.Answer{Text: "secret"})
 		return nil
 	}}
-	_, err = d.open(t.Context(), api.Open{Target: gateway.Target{Name: "localhost", Local: true}, SudoPassword: "env:SECRET"}, asked)
+	ctx := context.WithValue(t.Context(), askerKey{}, asked)
+	_, err = d.open(ctx, api.Open{Target: gateway.Target{Name: "localhost", Local: true}, SudoPassword: "env:SECRET"})
 	if gateway.Code(err) != "daemon.unreachable" {
 		t.Errorf("open = %v, want that the daemon is ending", err)
 	}

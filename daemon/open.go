@@ -30,8 +30,9 @@ var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // would be taken for another session's id, or hide behind it.
 var idForm = regexp.MustCompile(`^s-[0-9a-z]{10}(\..*)?$`)
 
-// open opens a session. Its place is reserved before anything is connected.
-func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (*live, error) {
+// open opens a session for the asker in ctx. Its place is reserved before anything is
+// connected.
+func (d *Daemon) open(ctx context.Context, o api.Open) (*live, error) {
 	if err := checkSize(transport.Size{Cols: o.Cols, Rows: o.Rows}); err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (d *Daemon) open(ctx context.Context, o api.Open, who *asker) (*live, error
 		case <-ctx.Done():
 		}
 	}()
-	s, err := d.start(ctx, o, id, name, who)
+	s, err := d.start(ctx, o, id, name)
 	if isClosed(d.ending) {
 		if err == nil {
 			s.close("the daemon ended") // between the reservation and now nobody could
@@ -136,7 +137,7 @@ func (d *Daemon) retire(s api.Session) {
 
 // start connects, starts the shell and begins the record. Without a session, also
 // after a panic, the place is given back.
-func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *asker) (started *live, err error) {
+func (d *Daemon) start(ctx context.Context, o api.Open, id, name string) (started *live, err error) {
 	undo := []func(){func() { d.unreserve(scoped{o.Scope, name}) }}
 	defer func() {
 		if started == nil {
@@ -145,8 +146,7 @@ func (d *Daemon) start(ctx context.Context, o api.Open, id, name string, who *as
 			}
 		}
 	}()
-	ctx = context.WithValue(ctx, askerKey{}, who)
-	t, release, err := d.pool.get(ctx, o.Target, who)
+	t, release, err := d.pool.get(ctx, o.Target)
 	if err != nil {
 		return nil, err
 	}

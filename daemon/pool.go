@@ -38,13 +38,14 @@ func newPool(linger time.Duration) *pool {
 	return p
 }
 
-// get returns the transport to a target for a caller, which ctx has too, and
-// dials if there is none. release must be called once.
-func (p *pool) get(ctx context.Context, target gateway.Target, who *asker) (transport.Transport, func(), error) {
+// get returns the transport to a target for the asker in ctx, and dials if there
+// is none. release must be called once.
+func (p *pool) get(ctx context.Context, target gateway.Target) (transport.Transport, func(), error) {
+	who := askerOf(ctx)
 	for {
 		c, mine := p.join(target.Key(), who)
 		if mine {
-			p.dial(ctx, c, target, who)
+			p.dial(ctx, c, target)
 		} else {
 			select {
 			case <-c.ready:
@@ -77,7 +78,7 @@ func isOfCaller(err error) bool {
 
 // dial opens the connection that others may wait for. They do not wait for ever
 // should it panic.
-func (p *pool) dial(ctx context.Context, c *connection, target gateway.Target, who *asker) {
+func (p *pool) dial(ctx context.Context, c *connection, target gateway.Target) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -87,7 +88,7 @@ func (p *pool) dial(ctx context.Context, c *connection, target gateway.Target, w
 		}
 		close(c.ready)
 	}()
-	c.opened, c.err = gateway.Dial(ctx, target, callerOf(who))
+	c.opened, c.err = gateway.Dial(ctx, target, callerOf(askerOf(ctx)))
 	returned = true
 }
 

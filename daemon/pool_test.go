@@ -30,11 +30,11 @@ func TestPanicWhileConnecting(t *testing.T) {
 			}
 		}()
 		ctx := context.WithValue(t.Context(), askerKey{}, who)
-		_, _, _ = p.get(ctx, target, who)
+		_, _, _ = p.get(ctx, target)
 	})
 	<-begun
 	ctx := waiting{t.Context(), sync.OnceFunc(func() { close(waits) })}
-	if _, _, err := p.get(ctx, target, &asker{}); gateway.Code(err) != "internal" || gateway.Hint(err) == "" {
+	if _, _, err := p.get(ctx, target); gateway.Code(err) != "internal" || gateway.Hint(err) == "" {
 		t.Errorf("who waited gets %v", err)
 	}
 	all.Wait()
@@ -51,7 +51,7 @@ func TestConnectBesideAQuestion(t *testing.T) {
 	p := newPool(time.Minute)
 	target := gateway.Target{Name: "web1", Addr: "127.0.0.1", Port: 1, Identities: []gateway.Identity{{Key: "env:KEY"}}}
 	get := func(ctx context.Context, who *asker) error {
-		_, _, err := p.get(context.WithValue(ctx, askerKey{}, who), target, who)
+		_, _, err := p.get(context.WithValue(ctx, askerKey{}, who), target)
 		return err
 	}
 	asked, answered := make(chan struct{}), make(chan error)
@@ -90,7 +90,7 @@ func TestConnectBehindOneWhoFails(t *testing.T) {
 			p := newPool(time.Minute)
 			target := gateway.Target{Name: "web1", Addr: "127.0.0.1", Port: 1, User: "deploy", Identities: []gateway.Identity{{Key: "env:KEY"}}}
 			get := func(ctx context.Context, who *asker) error {
-				_, _, err := p.get(context.WithValue(ctx, askerKey{}, who), target, who)
+				_, _, err := p.get(context.WithValue(ctx, askerKey{}, who), target)
 				return err
 			}
 			asked, joined, failed := make(chan struct{}), make(chan struct{}), make(chan error)

@@ -149,7 +149,7 @@ func (d *Daemon) openSession(q *request) error {
 		o.Scope = q.scope
 	}
 	who := &asker{interactive: o.Interactive, questions: d.questions, send: func(e api.OpenEvent) error { return q.line(e) }}
-	s, err := d.open(q.context(), o, who)
+	s, err := d.open(context.WithValue(q.context(), askerKey{}, who), o)
 	if err != nil {
 		q.mu.Lock()
 		started := q.started
