@@ -41,10 +41,9 @@ func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool), 
 		if remote, ok := t.(transport.Remote); ok {
 			w.Header().Set(api.AccountHeader, url.PathEscape(remote.Account()))
 		}
-		conn, err := switchToLending(w)
-		if err != nil {
-			refuse(w, http.StatusInternalServerError, &transport.Error{Code: "internal", Message: "daemon: lend: " + err.Error()})
-			return
+		conn := switchToLending(w)
+		if conn == nil {
+			panic(http.ErrAbortHandler) // HTTP answers nobody any more
 		}
 		if all, ok := t.(interface{ Whole() transport.Transport }); ok {
 			// A few sessions of the daemon fill a connection, and a borrower that
@@ -55,18 +54,19 @@ func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool), 
 	})
 }
 
-// switchToLending takes the connection over from HTTP.
-func switchToLending(w http.ResponseWriter) (*net.UnixConn, error) {
+// switchToLending takes the connection over from HTTP. It returns nil if the borrower is
+// gone, or no descriptors can come over the connection.
+func switchToLending(w http.ResponseWriter) *net.UnixConn {
 	w.Header().Set("Connection", "Upgrade")
 	w.Header().Set("Upgrade", api.LendProtocol)
 	hijacked, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	conn, ok := hijacked.(*net.UnixConn)
 	if !ok || buffered.Reader.Buffered() > 0 { // descriptors don't come through a buffer
 		hijacked.Close()
-		return nil, fmt.Errorf("%T is not ready for descriptors", hijacked)
+		return nil
 	}
 	err = conn.SetDeadline(time.Time{})
 	if err == nil {
@@ -77,9 +77,9 @@ func switchToLending(w http.ResponseWriter) (*net.UnixConn, error) {
 	}
 	if err != nil {
 		conn.Close()
-		return nil, err
+		return nil
 	}
-	return conn, nil
+	return conn
 }
 
 // A loan is one program that was started for a borrower. Its goroutines end

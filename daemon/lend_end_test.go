@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
+	"gateway/daemon"
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
@@ -115,6 +119,36 @@ func TestRefusal(t *testing.T) {
 	}
 	if _, err := tr.Pipe(t.Context(), ""); gateway.Code(err) != refusal.Code {
 		t.Errorf("Pipe = %v, want %v", err, refusal)
+	}
+}
+
+// TestBorrowerThatIsGone: who leaves before the answer is told nothing, and the log has
+// nothing of it.
+func TestBorrowerThatIsGone(t *testing.T) {
+	path := socketPath(t)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := dialer(path)(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := make(chan struct{})
+	var logged strings.Builder
+	lend := daemon.Lend(func(api.Lend) (transport.Transport, func(), bool) {
+		conn.Close()
+		return here(t), func() { close(given) }, true
+	}, nil)
+	server := &http.Server{Handler: lend, ErrorLog: log.New(&logged, "", 0)}
+	defer server.Close()
+	go server.Serve(l)
+	if _, err := io.WriteString(conn, "POST /v1/lend HTTP/1.1\r\nHost: gateway\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+		t.Fatal(err)
+	}
+	<-given
+	if logged.Len() > 0 {
+		t.Errorf("logged: %s", &logged)
 	}
 }
 
