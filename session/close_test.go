@@ -175,6 +175,63 @@ func TestCloseWithoutFractionsOfASecond(t *testing.T) {
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }
 
+// muted is a machine from whose pipes no stdout comes once hold is closed.
+type muted struct {
+	transport.Transport
+	hold chan struct{}
+}
+
+func (m muted) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err == nil {
+		pipe.Stdout = mutedStdout{pipe.Stdout, pipe.Program, m.hold}
+	}
+	return pipe, err
+}
+
+type mutedStdout struct {
+	io.Reader
+	program transport.Program
+	hold    chan struct{}
+}
+
+func (s mutedStdout) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	select {
+	case <-s.hold:
+		<-s.program.Done()
+		return 0, io.EOF
+	default:
+		return n, err
+	}
+}
+
+// TestCloseWhileOutputIsUnderWay: a shell has ended by itself, and who closes the session
+// does not wait for what it has said. That this is not all is told.
+func TestCloseWhileOutputIsUnderWay(t *testing.T) {
+	t.Parallel()
+	m := muted{local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}), make(chan struct{})}
+	defer m.Close()
+	s, err := session.Open(t.Context(), m, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(m.hold)
+	ran := make(chan session.Result)
+	go func() {
+		r, err := s.Run(t.Context(), session.Command{Text: "echo lost; exit 3"})
+		if err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		ran <- r
+	}()
+	<-s.Done()
+	s.Close()
+	if r := <-ran; r.Verdict != session.Exited || r.ExitCode != 3 || !r.Truncated || !r.Cut {
+		t.Errorf("got %+v, want status 3, and that its output is not all", r)
+	}
+}
+
 // TestRunWhileClosing: who closes a session is no other command, which one could wait for.
 func TestRunWhileClosing(t *testing.T) {
 	t.Parallel()

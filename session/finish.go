@@ -195,15 +195,23 @@ func said(terminal ends.Stream, job string) []byte {
 // is over. A link that carries nothing for so long is lost.
 const drainGrace = 5 * time.Second
 
-// drain waits until everything that has been written to the streams is here.
+// drain waits until everything that has been written to the streams is here. Who closes
+// the session meanwhile has nobody take what is left.
 func (s *Session) drain(r *run) {
-	if r.keeper == nil {
+	if r.keeper == nil || s.drained(r) || !s.closing.Load() {
 		return
 	}
+	if p := s.progress(r); !p.stdout || !p.stderr {
+		r.cutShort.Store(true)
+	}
+}
+
+// drained waits, and reports whether it knows that everything is here.
+func (s *Session) drained(r *run) bool {
 	flushed, err := s.flush(r.keeper)
 	if err != nil {
 		within(keeperGrace+s.trip, r.keeper.ended) // what it had sent may still come
-		return
+		return false
 	}
 	heard := r.keeper.heard.Load()
 	timeout := time.NewTimer(drainGrace)
@@ -214,10 +222,10 @@ func (s *Session) drain(r *run) {
 			streams++
 			heard = r.keeper.heard.Load() // the mark itself is no sign that the other stream moves
 		case <-r.keeper.ended:
-			return
+			return false
 		case <-r.keeper.exited:
 			within(keeperGrace+s.trip, r.keeper.ended)
-			return
+			return false
 		case <-timeout.C:
 			now, delivering := r.keeper.heard.Load(), r.delivering.Load() > 0
 			switch {
@@ -226,11 +234,12 @@ func (s *Session) drain(r *run) {
 				timeout.Reset(drainGrace)
 			case delivering && s.config.Sudo == nil: // the next command has another keeper
 				r.cutShort.Store(true)
-				return
+				return false
 			default:
 				r.deaf.Store(true)
-				return
+				return false
 			}
 		}
 	}
+	return true
 }

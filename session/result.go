@@ -54,8 +54,9 @@ type Result struct {
 	StdoutBytes, StderrBytes int64
 	// Truncated: of Stdout or Stderr only the head and the tail were kept.
 	Truncated bool
-	// Cut: some output was dropped, because nobody took it in time. It implies
-	// Truncated, also where what had come is all there.
+	// Cut: some output was dropped, because nobody took it in time, or may have been,
+	// because the session was closed meanwhile. It implies Truncated, also where what
+	// had come is all there.
 	Cut bool
 	// Spool is the file that holds the whole of the first stream that was
 	// truncated, or empty. SpoolStderr is that of stderr, if it was truncated:

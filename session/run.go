@@ -40,7 +40,7 @@ type run struct {
 	keyed    atomic.Bool           // Session.Write typed to it: it may have left some of that to the shell
 	ordered  atomic.Pointer[order] // Session.Interrupt ended it
 	deaf     atomic.Bool           // the far side did not answer in time
-	cutShort atomic.Bool           // the caller did not take what was still to come
+	cutShort atomic.Bool           // nobody took what was still to come
 	trip     atomic.Int64          // how long the keeper took to answer when it was to end, in nanoseconds
 	typed    chan [3]int64         // something was typed to it, when so many bytes had come
 	typing   sync.Mutex            // held by who types to it: Session.Write, and what ends that
