@@ -96,7 +96,7 @@ func New(config Config) (*Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	go d.inherit(left) // Drain waits for it
+	go d.inherit(left) // ends by itself; Drain waits for what it reads
 	return d, nil
 }
 
