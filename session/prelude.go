@@ -27,7 +27,7 @@ func shellScript(config Config, nonce string) string {
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
 		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
-		`become() { printf "\036S` + nonce + `:%s:%s:%s:%s:%s:%s\036` + nonce + `;" "$t" "$i" "$q" "$f" "$p" "$PWD"; ` +
+		`become() { printf ` + controlMark('S', nonce, "%s:%s:%s:%s:%s:%s") + ` "$t" "$i" "$q" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
 	if config.Term == "" {
@@ -166,14 +166,15 @@ const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 // runnerLine is the file that evaluates $_gw.
 const runnerLine = `\command eval "$_gw"` + "\n"
 
-// offTerminal has a keeper that finds itself on a terminal report nothing, and leave.
-func offTerminal(nonce string) string {
-	return `if [ -t 0 ] || [ -t 1 ]; then printf "\036K` + nonce + `:::\036` + nonce + `;"; exit; fi; `
+// keeperBegin is how a keeper and sudo's relay begin: $d is the directory, if there was
+// a place for what makes puts there.
+func keeperBegin(nonce, usr1, makes string) string {
+	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, "::") + `; exit; fi; trap "" HUP INT TERM PIPE; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && ` + makes + ` && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; `
 }
 
 func keeperScript(nonce string) string {
-	return offTerminal(nonce) + `TMOUT=0; exec 9</dev/null; exec 9<&-; trap "" HUP INT TERM PIPE; trap "z=1; exec </dev/null" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && printf "` + octal(runnerLine) + `" >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
+	return `TMOUT=0; exec 9</dev/null; exec 9<&-; ` + keeperBegin(nonce, "z=1; exec </dev/null", `printf "`+octal(runnerLine)+`" >$d/r`) +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
 		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +
@@ -182,8 +183,7 @@ func keeperScript(nonce string) string {
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
-		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; ` +
-		`exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
+		`printf ` + controlMark('K', nonce, "%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait; exec rm -rf "$d" ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b`
 }

@@ -80,7 +80,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 		return failure(codeUnsupported, nil, hintNoPlace, "sudo: the machine has no place for a FIFO, or no /proc")
 	}
 	k.feed = k.dir
-	term, err := s.transport.Terminal(s.together(ctx), s.sudoPrelude(k, asked, kept, nonce), transport.TerminalOptions{Size: s.config.Size, Term: s.config.Term})
+	term, err := s.openShell(ctx, s.sudoPrelude(k, asked, kept, nonce))
 	if err != nil {
 		return err
 	}
@@ -110,12 +110,11 @@ func (s *Session) endWith(relay *keeper) {
 // relayPrelude returns the exec request for a relay: it passes control lines on
 // to a FIFO, which sudo has for its stdin, and holds the streams.
 func relayPrelude(nonce string) string {
-	return inSh(offTerminal(nonce) + `trap "" HUP INT TERM PIPE; trap z=1 USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && mkfifo -m 600 $d/c $d/o $d/e && : >$d/r && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; ` +
+	return inSh(keeperBegin(nonce, "z=1", `mkfifo -m 600 $d/c $d/o $d/e && : >$d/r`) +
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +
-		`printf "\036K` + nonce + `:%s:%s:%s\036` + nonce + `;" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
+		`printf ` + controlMark('K', nonce, "%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
 		`[ -z "$d" ] || { exec 9<>$d/c; [ "$z" ] || cat >&9; trap "" USR1; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
 }
 
