@@ -83,7 +83,7 @@ type frame struct {
 func (f frame) encode() string {
 	var b strings.Builder
 	if f.stored() {
-		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + quote(f.command.Text) + ";")
+		b.WriteString(" _gwn=" + f.nonce + ";_gw=" + Quote(f.command.Text) + ";")
 		if strings.Contains(f.command.Text, "\n") {
 			b.WriteString(f.dialect.forget)
 		}
@@ -113,7 +113,7 @@ const nowhere = " >|/dev/null 2>&1"
 func (f frame) head() string {
 	head := " PS2=;{ " + f.dialect.frame + f.dialect.forget + f.once + "_gwa=$-;set +a;unset _gwn _gw;" + prompt(f.nonce) + ";"
 	if f.sourced() {
-		head += "_gw=" + quote(f.inFile(f.command.Text)) + ";"
+		head += "_gw=" + Quote(f.inFile(f.command.Text)) + ";"
 	}
 	if f.dialect.strayBody && strings.Contains(f.command.Text, "<<") {
 		head += "case 1 in 2) _gw() { :;};;esac;" // read, and never run
@@ -155,7 +155,7 @@ func (f frame) after() string {
 		modes = resetModes + ";"
 	}
 	if f.command.TTY && f.dialect.anew != "" {
-		modes = fmt.Sprintf(f.dialect.anew, quote(f.tty)) + modes
+		modes = fmt.Sprintf(f.dialect.anew, Quote(f.tty)) + modes
 	}
 	if f.loud {
 		return f.dialect.regain + modes + f.dialect.behind() + prompt(f.nonce) + ";"
@@ -215,7 +215,7 @@ func (f frame) marks() string {
 	}
 	switch {
 	case f.cuts():
-		return f.cut() + unmask + "\n" + f.dialect.eval + " " + quote(f.ends("$_gws"))
+		return f.cut() + unmask + "\n" + f.dialect.eval + " " + Quote(f.ends("$_gws"))
 	case unmask == "" && !f.dialect.debugs:
 		return checked + f.ends(f.textStatus())
 	}
@@ -259,7 +259,7 @@ const (
 func exports(env map[string]string) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		b.WriteString("export " + name + "=" + quote(env[name]) + "\n ")
+		b.WriteString("export " + name + "=" + Quote(env[name]) + "\n ")
 	}
 	return b.String()
 }

@@ -15,9 +15,9 @@ func (f frame) guarded() string {
 	}
 	parts := []string{run, "_gwg="} // not by unset, which may be an alias: what has run would be told as not started
 	if f.command.Cwd != "" {
-		parts = guard(noCwd, f.dialect.cd+" "+directory(f.command.Cwd)+" 2>/dev/null", parts)
+		parts = guard(noCwd, f.dialect.cd+" "+Directory(f.command.Cwd)+" 2>/dev/null", parts)
 		test := strings.TrimSuffix(f.dialect.cd, "cd") + "["
-		parts = guard(noWayBack, test+" "+quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
+		parts = guard(noWayBack, test+" "+Quote(f.cwd)+" -ef . -a -x . ]", append(parts, f.dialect.back(f.cwd)))
 	}
 	if len(f.command.Env) > 0 {
 		parts = guard(noEnv, "("+f.assignments()+") 2>/dev/null", parts)
@@ -39,21 +39,21 @@ func guard(why, check string, then []string) []string {
 // what "cd -" means.
 func (d dialect) back(dir string) string {
 	if d.byWay != "" {
-		return "{ " + d.byWay + ` "${_gwo-}";` + d.byWay + " " + quote(dir) + ";} >|/dev/null 2>&1||:"
+		return "{ " + d.byWay + ` "${_gwo-}";` + d.byWay + " " + Quote(dir) + ";} >|/dev/null 2>&1||:"
 	}
-	return d.cd + " " + quote(dir) + " 2>/dev/null||:;case ${_gwo-} in ?*)OLDPWD=$_gwo;;esac"
+	return d.cd + " " + Quote(dir) + " 2>/dev/null||:;case ${_gwo-} in ?*)OLDPWD=$_gwo;;esac"
 }
 
-// directory returns a word for cd. "./" keeps CDPATH and a leading dash out of
-// it; "~" means home as it does on a command line.
-func directory(dir string) string {
+// Directory returns a directory as a word for cd. "./" keeps CDPATH and a leading dash
+// out of it; "~" means home as it does on a command line.
+func Directory(dir string) string {
 	switch {
 	case dir == "~":
 		return `"$HOME"`
 	case strings.HasPrefix(dir, "~/"):
-		return `"$HOME"` + quote(dir[1:])
+		return `"$HOME"` + Quote(dir[1:])
 	case path.IsAbs(dir):
-		return quote(dir)
+		return Quote(dir)
 	}
-	return quote("./" + dir)
+	return Quote("./" + dir)
 }

@@ -207,7 +207,7 @@ func (s *Session) install(k *keeper) {
 	parts := strings.SplitN(frameFile(s.dialect, k, "\x00", "\x00", s.config.Reopen), "\x00", 3)
 	frames := `frame() { printf "` + octal(parts[0]) + `%s` + octal(parts[1]) + `%s` + octal(parts[2]) + `" "$1" "$2"; }; ` +
 		`frame "&&unset _gwn" "" >` + k.dir + `/f && command exec 7<` + k.dir + `/f && ` +
-		`frame "" ` + quote(s.dialect.regain) + ` >` + k.dir + `/l && command exec 9<` + k.dir + `/l`
+		`frame "" ` + Quote(s.dialect.regain) + ` >` + k.dir + `/l && command exec 9<` + k.dir + `/l`
 	// Without command, an exec whose file is gone ends most shells (POSIX XCU 2.8.1). A
 	// command may have filled the stream by then: the keeper must not wait for room.
 	if k.control(frames+` && { printf `+controlMark('A', nonce, "")+` >&3 & }`) != nil {

@@ -68,7 +68,7 @@ func listensLine(nonce string, pid int, tty string) string {
 func atPrompt(pid int, tty string) string {
 	test := fmt.Sprintf(`[ "$1" = S ] && { w=; { read -r w </proc/%d/wchan; } 2>/dev/null; case $w in *do_wait*|*sigsuspend*) false;; esac; }`, pid)
 	if tty != "" {
-		test += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, quote(tty))
+		test += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, Quote(tty))
 	}
 	return test
 }

@@ -93,9 +93,9 @@ func FuzzScanner(f *testing.F) {
 
 func TestQuoteIsOneWord(t *testing.T) {
 	for _, s := range []string{"", "a", "it's", "''", "a\nb", `\`, "$x `y` \"z\" !!"} {
-		quoted := quote(s)
+		quoted := Quote(s)
 		if strings.ReplaceAll(strings.Trim(strings.ReplaceAll(quoted, `'\''`, "\x00"), "'"), "\x00", "'") != s {
-			t.Errorf("quote(%q) = %s", s, quoted)
+			t.Errorf("Quote(%q) = %s", s, quoted)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (s *Session) setUp(ctx context.Context) error {
 		}
 	}
 	if s.config.Cwd != "" {
-		r, err := s.Run(ctx, Command{Text: s.dialect.cd + " " + directory(s.config.Cwd)})
+		r, err := s.Run(ctx, Command{Text: s.dialect.cd + " " + Directory(s.config.Cwd)})
 		if err != nil {
 			return err
 		}

@@ -2,18 +2,11 @@ package session
 
 import "strings"
 
-// quote returns s as one word of any POSIX shell: within single quotes every
+// Quote returns s as one word of any POSIX shell: within single quotes every
 // byte but the single quote stands for itself (POSIX XCU 2.2.2).
-func quote(s string) string {
+func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
-
-// Quote returns s as one word of any POSIX shell.
-func Quote(s string) string { return quote(s) }
-
-// Directory returns a directory as a word for cd: "~" is the home, and one that
-// is relative looks like no option and is not searched for in CDPATH.
-func Directory(dir string) string { return directory(dir) }
 
 // typable reports whether the terminal hands s to the shell unchanged. Control
 // bytes other than newline and TAB are commands to the line discipline, and so

@@ -50,7 +50,7 @@ func (s *Session) restore(ctx context.Context, exports, dir string) error {
 	if err != nil {
 		return err
 	}
-	r, err = s.Run(ctx, Command{Text: "unset _gwe; " + s.dialect.cd + " " + directory(dir)})
+	r, err = s.Run(ctx, Command{Text: "unset _gwe; " + s.dialect.cd + " " + Directory(dir)})
 	if err == nil && r.ExitCode != 0 {
 		err = noDirectory(dir)
 	}

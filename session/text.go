@@ -31,7 +31,7 @@ func (f frame) file() string {
 // streams or not.
 func (f frame) inFile(text string) string {
 	if f.dialect.speaks {
-		return cmp.Or(f.dialect.evalInFile, f.dialect.eval) + " " + quote(text) + f.redirections()
+		return cmp.Or(f.dialect.evalInFile, f.dialect.eval) + " " + Quote(text) + f.redirections()
 	}
 	return text
 }
@@ -103,7 +103,7 @@ var asksStatus = regexp.MustCompile(`\$\{?\?|\b(exit|return)\b`)
 // evaluate returns the eval of the text.
 func (f frame) evaluate() string {
 	eval := f.word(f.dialect.eval, f.dialect.evalWith)
-	text := quote(f.opening() + f.command.Text)
+	text := Quote(f.opening() + f.command.Text)
 	if f.needsNewline() {
 		text += `$'\n'`
 	}
@@ -161,7 +161,7 @@ func (f frame) unclosed() bool {
 func (f frame) environment() string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(f.command.Env)) {
-		b.WriteString(name + "=" + quote(f.command.Env[name]) + " ")
+		b.WriteString(name + "=" + Quote(f.command.Env[name]) + " ")
 	}
 	return b.String()
 }

@@ -342,15 +342,7 @@ func refusedEnv(name string) Step {
 // directories goes into a directory of each name.
 func directories(names ...string) (steps []Step) {
 	for _, name := range names {
-		quoted := "'"
-		for _, c := range name {
-			if c == '\'' {
-				quoted += `'\''`
-			} else {
-				quoted += string(c)
-			}
-		}
-		quoted += "'"
+		quoted := session.Quote(name)
 		steps = append(steps,
 			Step{Text: `cd "$T" && mkdir -p ./` + quoted + ` && cd ./` + quoted, Cwd: "$T/" + name},
 			Step{Text: "pwd", Stdout: "$T/" + name + "\n", Cwd: "$T/" + name})

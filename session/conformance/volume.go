@@ -74,10 +74,7 @@ var volume = []Case{
 
 // long is one line of n bytes that does not end.
 func long(n int) Step {
-	step := Step{Text: "", Stdin: new(lettered(n)), Stdout: lettered(n)}
-	step.Text = "cat; (exit 3)"
-	step.Code = 3
-	return step
+	return Step{Text: "cat; (exit 3)", Stdin: new(lettered(n)), Stdout: lettered(n), Code: 3}
 }
 
 func prefixed(prefix string, n int) string {

@@ -1,8 +1,6 @@
 package conformance
 
-import (
-	"gateway/session"
-)
+import "gateway/session"
 
 // wedges is group W: each of them has taken a session away from somebody, for
 // good or with a wrong answer.
