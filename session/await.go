@@ -177,7 +177,7 @@ func (a *awaiting) uncover() ending {
 		a.hide()
 		return nil
 	}
-	s.recall(r)
+	s.recall(r, "")
 	for !s.ends(r, owedGrace+s.trip) && r.moves(&s.heard, &a.shown) {
 	}
 	if closed(s.ended) {

@@ -68,6 +68,9 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 						}
 					}
 					want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+					if history := run(t, s, "history 2>&1; fc -l 2>&1").Stdout; bytes.Contains(history, []byte("_gw")) {
+						t.Errorf("the history has lines of the session's own: %q", history)
+					}
 				})
 			}
 		})

@@ -138,8 +138,7 @@ func (p *pursuit) judge(m mark) {
 // have set the prompt that says so. zsh may throw the next line away too.
 func (p *pursuit) rouse() {
 	p.roused = true
-	d := p.session.dialect
-	p.session.typeKeys(d.gives + d.settles + "\nPS2=;" + prompt(p.run.nonce) + "\n")
+	p.session.recall(p.run, p.session.dialect.settles+"\n")
 }
 
 // What a look has met, beside nothing and what is to have the interrupt once more:

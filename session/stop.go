@@ -124,7 +124,7 @@ func (s *Session) climb(r *run) bool {
 			return true
 		}
 		if s.listens(r) { // typed any earlier, it would race the interrupt
-			s.recall(r)
+			s.recall(r, "")
 			if s.ends(r, promptGrace+s.lag(r)) {
 				return true
 			}
@@ -195,13 +195,13 @@ func (s *Session) answers(k *keeper) bool {
 const heedGrace = 500 * time.Millisecond
 
 // recall types the line that brings the prompt back, which the text may have
-// changed, to a shell that reads lines.
-func (s *Session) recall(r *run) {
+// changed, to a shell that reads lines, and another one in front of it.
+func (s *Session) recall(r *run, before string) {
 	gives := s.dialect.gives
 	if s.tty == "" {
 		gives = "" // it would be a character as any other
 	}
-	s.typeKeys(gives + " PS2=;" + prompt(r.nonce) + "\n")
+	s.typeKeys(gives + before + " PS2=;" + prompt(r.nonce) + "\n")
 }
 
 // press types control characters, or sends the signal where there is no
