@@ -87,7 +87,7 @@ func (h *holders) look(since int64) {
 // is the server. A background job does it, as with a probe.
 func holdersLine(nonce, id string) string {
 	return `( r=0; for i in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$s", ".")+` -e GATEWAY_SESSION=`+id) + `; do f=${i#*/}; i=${i%/*}; ` +
-		`{ read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; case $f$4 in stat$s) ;; stat*|environ$s) continue;; esac; ` +
+		`read -r l </proc/$i/stat || continue; set -- ${l##*\) }; case $f$4 in stat$s) ;; stat*|environ$s) continue;; esac; ` +
 		`[ $i != $h ] && [ $i != $$ ] && [ $2 != $$ ] && [ ${20} -ge $j ] || continue; ` +
 		`for f in /proc/$i/fd/*; do if [ $f -ef /proc/$$/fd/3 ] || [ $f -ef /proc/$$/fd/4 ]; then r=1; break 2; fi; done; done; ` +
 		`printf ` + controlMark('H', nonce, "%s") + ` $r >&3 ) &`

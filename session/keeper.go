@@ -174,8 +174,8 @@ func (k *keeper) close() {
 // process that drains them, and what is in those of one that is gone to come.
 const keeperGrace = time.Second
 
-// control sends one control line. The keeper reads it with a shell's read,
-// which is exact on a pipe: bytes that follow the line are left alone.
+// control sends one control line, whose stdout and stderr go nowhere. The keeper reads it
+// with a shell's read, which is exact on a pipe: bytes that follow the line are left alone.
 func (k *keeper) control(line string) error {
 	_, err := io.WriteString(k.pipe.Stdin, line+"\n")
 	return err
@@ -261,7 +261,7 @@ func (k *keeper) arm(pid int, sid string) error {
 		`has "[CI]" $q && return 1; q=$2; b=${20}; done; [ $q = $h ] || [ $b -le $t ]; }; ` +
 		`shell() { x=$1; read -r l </proc/$h/stat && set -- ${l##*\) } && [ $1 != Z ] && [ "${20}" = "$j" ] && kill -$x $h; }; ` +
 		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n || sleep 1; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
-		`for i in ` + listed("[0-9]*/stat", ofSession("$s", ".")) + `; do i=${i%/*}; { read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
+		`for i in ` + listed("[0-9]*/stat", ofSession("$s", ".")) + `; do i=${i%/*}; read -r l </proc/$i/stat || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && [ ${20} -ge ${j:-0} ] || continue; { [ $1 = Z ] && [ ${18} -lt 2 ]; } || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
 		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$f" ] || break; f=$y; ` +
 		`[ "$g" ] || { shell 0 || g=1; ` + now + `; t=$u; }; done; [ -z "$z" ] || shell KILL; }`)
@@ -271,7 +271,7 @@ func (k *keeper) arm(pid int, sid string) error {
 // ignores it (I) or does either ("[CI]"). mask matches the signal's bit in
 // proc_pid_status(5).
 func has(mask string) string {
-	return `has() { while read -r m v; do case $m$v in Sig$1*:` + mask + `) return 0;; esac; done </proc/$2/status; return 1; } 2>/dev/null; `
+	return `has() { while read -r m v; do case $m$v in Sig$1*:` + mask + `) return 0;; esac; done </proc/$2/status; return 1; }; `
 }
 
 // nobody is what gone does where nobody is to be hung up.
@@ -300,6 +300,6 @@ func leftJobs(jobs bool) string {
 		return nobody
 	}
 	return `gone() { k=; for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
-		`{ read -r l </proc/$i/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
+		`read -r l </proc/$i/stat || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && [ $1 = T ] && [ ${20} -ge ${j:-0} ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`
 }

@@ -20,7 +20,7 @@ import (
 // the third on: $1 state, $2 parent, $3 process group, $4 session, $6 foreground
 // group, ${20} start time.
 func listed(files, patterns string) string {
-	return `$(cd /proc && { LC_ALL=C grep -l ` + patterns + ` ` + files + ` 2>/dev/null || [ $? -lt 126 ] || echo [0-9]*/stat; })`
+	return `$(cd /proc && { LC_ALL=C grep -l ` + patterns + ` ` + files + ` || [ $? -lt 126 ] || echo [0-9]*/stat; })`
 }
 
 // ofSession is the pattern, for stat files, of a session's processes that are in a
@@ -75,8 +75,8 @@ func strikeLine(of scope) string {
 // of a loop may be shorter than a look at a machine's processes. $s are those that had it.
 func strike(of scope) string {
 	return strings.Join([]string{
-		fmt.Sprintf(`sh=%d`, of.pid), `if { read -r l </proc/$sh/stat; } 2>/dev/null; then set -- ${l##*\) }; ` + itself + ` || exit; fi`, younger, tree,
-		`s=$sh; for i in $c; do { read -r l </proc/$i/stat; } 2>/dev/null && set -- ${l##*\) } && case " $s " in *" $2 "*) younger $i ${20} && s="$s $i";; esac; done`,
+		fmt.Sprintf(`sh=%d`, of.pid), `if read -r l </proc/$sh/stat; then set -- ${l##*\) }; ` + itself + ` || exit; fi`, younger, tree,
+		`s=$sh; for i in $c; do read -r l </proc/$i/stat && set -- ${l##*\) } && case " $s " in *" $2 "*) younger $i ${20} && s="$s $i";; esac; done`,
 		`kill -INT $s`,
 	}, "; ")
 }
@@ -84,7 +84,7 @@ func strike(of scope) string {
 // tree sets $c to the shell and what descends from it, parents first, where the kernel
 // tells the children (proc_tid_children(5)), and else to the shell.
 const tree = `c=; set -- $sh; while [ $# -gt 0 ]; do c="$c $1"; l=; ` +
-	`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done 2>/dev/null; shift; set -- "$@" $l; done`
+	`for x in /proc/$1/task/*/children; do m=; read -r m <$x; l="$l $m"; done; shift; set -- "$@" $l; done`
 
 // younger defines a function that reports whether a process, started at that tick, is the
 // command's by its age; see [signalLine]. It is younger than the keeper, or than what
@@ -100,7 +100,7 @@ const outdated = now + `; n0=$1 k0=$u`
 // foregroundLine returns the control line that does what a key of the terminal does, whatever
 // that key is.
 func foregroundLine(sig string, pid int) string {
-	return fmt.Sprintf(`{ read -r l </proc/%d/stat; } 2>/dev/null && set -- ${l##*\) } && `, pid) + itself + ` && [ "$6" -gt 1 ] && kill -` + sig + ` -$6`
+	return fmt.Sprintf(`read -r l </proc/%d/stat && set -- ${l##*\) } && `, pid) + itself + ` && [ "$6" -gt 1 ] && kill -` + sig + ` -$6`
 }
 
 // now sets $u to the tick that it is, as field 22 of a process that has only just started. A
@@ -122,7 +122,7 @@ const itself = `[ "${j:-${20}}" = ${20} ]`
 // above sets $r to the ancestors of the shell, behind a look at it, that are not of its
 // session. An orphan's parent is the first process, or one of those that has asked for
 // orphans (PR_SET_CHILD_SUBREAPER(2const)), as systemd --user does.
-const above = `r=" "; q=$2; while [ $q -gt 1 ] && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; [ "$4" = "$sid" ] || r="$r$q "; q=$2; done`
+const above = `r=" "; q=$2; while [ $q -gt 1 ] && read -r m </proc/$q/stat; do set -- ${m##*\) }; [ "$4" = "$sid" ] || r="$r$q "; q=$2; done`
 
 // all is for signalWhere: all that was not passed over is signaled.
 const all = `a=$k`
@@ -132,16 +132,16 @@ const all = `a=$k`
 // are $k, and signaled if there is an $a, which that piece sets, or another one behind it.
 func signalWhere(condition, behind, sig string, of scope) string {
 	return fmt.Sprintf(`a=; y=; sh=%d; if `, of.pid) + strings.Join([]string{
-		`{ read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) } && sid=$4 pg=$3 && [ "$sid" ] && ` + itself + `; then ` + above, younger,
+		`read -r l </proc/$sh/stat && set -- ${l##*\) } && sid=$4 pg=$3 && [ "$sid" ] && ` + itself + `; then ` + above, younger,
 		`k=; for p in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$sid", ".")+` -e GATEWAY_SESSION=`+of.id) + `; do i=${p%/*}; f=${p#*/}; p=/proc/$i; ` +
-			`[ $i = $sh ] && continue; { read -r l <$p/stat; } 2>/dev/null || continue; set -- ${l##*\) }; ` +
+			`[ $i = $sh ] && continue; read -r l <$p/stat || continue; set -- ${l##*\) }; ` +
 			// Who is of the session is listed for that, also where it is for its environment. It
 			// may have left it in between.
 			`case $f$4 in stat$sid) ;; environ$sid) y="$y $i "; continue;; stat*) case $y in *" $i "*) ;; *) continue;; esac;; esac; ` +
 			`[ $2 = $$ ] && continue; f=; [ "$3" = "$6" ] && f=1; younger $i ${20} || continue; ` +
 			// The shell's own group has an older leader as well: the shell, or what sudo started it by.
-			`q=$2; if [ $3 != $pg ] && [ $3 != $i ] && { read -r m </proc/$3/stat; } 2>/dev/null; then g=$3; set -- ${m##*\) }; younger $g ${20} || continue; fi; ` +
-			`while [ $q -gt 1 ] && ` + descends + ` && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
+			`q=$2; if [ $3 != $pg ] && [ $3 != $i ] && read -r m </proc/$3/stat; then g=$3; set -- ${m##*\) }; younger $g ${20} || continue; fi; ` +
+			`while [ $q -gt 1 ] && ` + descends + ` && read -r m </proc/$q/stat; do set -- ${m##*\) }; younger $q ${20} || { i=; break; }; q=$2; done; [ "$i" ] || continue; ` +
 			condition + `k="$k $i"; done`, behind,
 		`[ -z "$a" ] || [ -z "$k" ] || kill -` + sig + ` $k`,
 	}, "; ") + `; fi`
@@ -185,23 +185,23 @@ func probeLine(nonce string, pid int, tty string, own bool) string {
 		says = `says() { o=$p; if [ $i = $sh ] && [ $p/fd/$1 -ef $t ]; then r=4; else r=1; fi; }`
 	}
 	return `( ` + strings.Join([]string{
-		fmt.Sprintf(`sh=%d; r=0; t=%s; { read -r l </proc/$sh/stat; } 2>/dev/null && set -- ${l##*\) }; sid=$4; fg=$6`, pid, Quote(tty)),
+		fmt.Sprintf(`sh=%d; r=0; t=%s; read -r l </proc/$sh/stat && set -- ${l##*\) }; sid=$4; fg=$6`, pid, Quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`, says,
 		`hidden() { case $(LC_ALL=C; kill -0 $i 2>&1) in *"o such process"*) false;; esac; }`,
 		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
-		`for i in $c; do p=/proc/$i; { read -r l <$p/stat; } 2>/dev/null || { hidden && case $r in [04]) r=2 o=$p;; esac; continue; }; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		`for i in $c; do p=/proc/$i; read -r l <$p/stat || { hidden && case $r in [04]) r=2 o=$p;; esac; continue; }; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			// Any thread may read. Of another one than the first, only what is sure counts.
-			`for q in $p/task/*; do w=; { read -r w <$q/wchan; } 2>/dev/null; ` +
+			`for q in $p/task/*; do w=; read -r w <$q/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
-			`n=; { read -r n f x <$q/syscall; } 2>/dev/null; ` +
+			`n=; read -r n f x <$q/syscall; ` +
 			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then says 0; break; fi; continue; fi; ` +
 			`case $n in ` + writes + `) continue;; esac; case $f in 0x*) if reads $((f)); then says $((f)); break; fi;; esac;; esac; done; [ $r != 1 ] || break; ` +
-			`w=; { read -r w <$p/wchan; } 2>/dev/null; ` +
+			`w=; read -r w <$p/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then if [ $i = $sh ]; then says 0; [ $r != 1 ] || break; else r=3 o=$p; fi; fi;; ` +
 			// One that has ended meanwhile is nobody's.
-			`""|0) { read -r l <$p/stat; } 2>/dev/null && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && case $r in [04]) r=2 o=$p;; esac;; esac; done`,
-		`[ $r = 0 ] || { set -- $(stty -a <$t 2>/dev/null); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
-		`[ $r = 0 ] || while read -r n x w l; do case $n$w in Uid:0) r=${r}s; break;; Uid:*) break;; esac; done 2>/dev/null <$o/status`, // the effective user
+			`""|0) read -r l <$p/stat && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && case $r in [04]) r=2 o=$p;; esac;; esac; done`,
+		`[ $r = 0 ] || { set -- $(stty -a <$t); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
+		`[ $r = 0 ] || while read -r n x w l; do case $n$w in Uid:0) r=${r}s; break;; Uid:*) break;; esac; done <$o/status`, // the effective user
 		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
 	}, "; ") + ` ) &`
 }

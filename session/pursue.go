@@ -164,7 +164,7 @@ const nearly = 50 * time.Millisecond
 // only about to become a program.
 func missed(mask string) string {
 	return has(mask) + `has "[BCI]" $i && cmp -s $p/cmdline /proc/$sh/cmdline && continue; ` + lives +
-		`q=$i; while [ $q -gt 1 ] && ` + descends + ` && { read -r m </proc/$q/stat; } 2>/dev/null; do set -- ${m##*\) }; n=$2; ` +
+		`q=$i; while [ $q -gt 1 ] && ` + descends + ` && read -r m </proc/$q/stat; do set -- ${m##*\) }; n=$2; ` +
 		fmt.Sprintf(`[ ${20} -lt $((m0 - %d)) ] && has "[BCI]" $q && { a=1; continue 2; }; q=$n; done; `, nearly.Milliseconds()/10)
 }
 
@@ -174,11 +174,11 @@ const descends = `[ $q != $sh ] && case $r in *" $q "*) false;; esac`
 
 // ignoring passes over what a shell without job control has put into the background,
 // which ignores an interrupt (POSIX XCU 2.11): it has not met it in the command's place.
-const ignoring = `while read -r m v; do case $m$v in SigIgn:*[67ef]) continue 2;; esac; done 2>/dev/null <$p/status; `
+const ignoring = `while read -r m v; do case $m$v in SigIgn:*[67ef]) continue 2;; esac; done <$p/status; `
 
 // lives passes over what has ended, and of which somebody may not have taken notice
 // yet. It is in no state to be asked for its handlers, and nothing has met the signal.
-const lives = `{ read -r m <$p/stat; } 2>/dev/null && set -- ${m##*\) } && { [ $1 != Z ] || [ ${18} -gt 1 ]; } || continue; `
+const lives = `read -r m <$p/stat && set -- ${m##*\) } && { [ $1 != Z ] || [ ${18} -gt 1 ]; } || continue; `
 
 // still is for [signalWhere]: what has ended since it was looked at has not met the signal.
 const still = `n=$k; k=; for i in $n; do p=/proc/$i; ` + lives + `a=1; k="$k $i"; done`
@@ -285,7 +285,7 @@ func pursueLine(nonce string, level Level, since time.Duration, of scope, tty st
 		condition, behind = ignoring+condition, ":"
 	}
 	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, behind, sig, of) + `; ` +
-		`[ "$a" ] || { { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat; } 2>/dev/null && set -- ${l##*\) } && ` + atPrompt(of.pid, tty) + ` && a=2; }; ` +
-		`[ "$a" ] || { read -r l </proc/1/stat; } 2>/dev/null || a=3; ` +
+		`[ "$a" ] || { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat && set -- ${l##*\) } && ` + atPrompt(of.pid, tty) + ` && a=2; }; ` +
+		`[ "$a" ] || read -r l </proc/1/stat || a=3; ` +
 		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
 }
