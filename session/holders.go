@@ -84,11 +84,11 @@ func (h *holders) look(since int64) {
 // processes but the shell, or one that has left it and has its name in the environment, has
 // the keeper's streams open. It needs what arm has set. What is older than the shell is none
 // of the session's: where a server gives a shell without a terminal no session of its own, it
-// is the server. A background job does it, as with a probe.
+// is the server.
 func holdersLine(nonce, id string) string {
-	return `( r=0; for i in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$s", ".")+` -e GATEWAY_SESSION=`+id) + `; do f=${i#*/}; i=${i%/*}; ` +
+	look := `a=0; for i in ` + listed("[0-9]*/environ [0-9]*/stat", ofSession("$s", ".")+` -e GATEWAY_SESSION=`+id) + `; do f=${i#*/}; i=${i%/*}; ` +
 		`read -r l </proc/$i/stat || continue; set -- ${l##*\) }; case $f$4 in stat$s) ;; stat*|environ$s) continue;; esac; ` +
 		`[ $i != $h ] && [ $i != $$ ] && [ $2 != $$ ] && [ ${20} -ge $j ] || continue; ` +
-		`for f in /proc/$i/fd/*; do if [ $f -ef /proc/$$/fd/3 ] || [ $f -ef /proc/$$/fd/4 ]; then r=1; break 2; fi; done; done; ` +
-		`printf ` + controlMark('H', nonce, "%s") + ` $r >&3 ) &`
+		`for f in /proc/$i/fd/*; do if [ $f -ef /proc/$$/fd/3 ] || [ $f -ef /proc/$$/fd/4 ]; then a=1; break 2; fi; done; done`
+	return answerLine('H', nonce, look)
 }

@@ -227,6 +227,13 @@ func (s *Session) install(k *keeper) {
 // the next keeper's task.
 func (k *keeper) retire() error { return k.control(nobody + "; exec 3>&- 4>&-") }
 
+// answerLine returns the control line of a look that answers a mark with what it has found,
+// $a. It is a background job: the answer may have to wait for room in the stream, and the
+// keeper must not.
+func answerLine(kind byte, nonce, look string) string {
+	return `( ` + look + `; printf ` + controlMark(kind, nonce, "%s") + ` "$a" >&3 ) &`
+}
+
 func controlMark(kind byte, nonce, payload string) string {
 	return `"\036` + string(kind) + nonce + `:` + payload + `\036` + nonce + `;"`
 }

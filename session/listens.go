@@ -59,8 +59,7 @@ func changesPrompt(text string) bool {
 // listensLine returns the control line that answers mark I: whether the shell is at its
 // prompt, as far as that can be seen.
 func listensLine(nonce string, pid int, tty string) string {
-	return fmt.Sprintf(`( a=; if read -r l </proc/%d/stat; then set -- ${l##*\) }; { %s; } && a=2; else a=3; fi; `, pid, atPrompt(pid, tty)) +
-		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+	return answerLine('I', nonce, fmt.Sprintf(`a=; if read -r l </proc/%d/stat; then set -- ${l##*\) }; { %s; } && a=2; else a=3; fi`, pid, atPrompt(pid, tty)))
 }
 
 // atPrompt is a test behind a look at the shell: it does not wait for a program

@@ -175,33 +175,30 @@ const writes = `1|20|40|4|146|187|64|66|71`
 // that sleeps; that it is there, kill tells.
 //
 // It looks at the shell and what descends from it where the kernel tells that, see
-// [tree]: a machine may have many processes, and a command be looked at often. It
-// runs as a background job: its answer may have to wait for room in the FIFO, and
-// the keeper must not.
+// [tree]: a machine may have many processes, and a command be looked at often.
 func probeLine(nonce string, pid int, tty string, own bool) string {
 	// says is what a process that reads descriptor $1 says, if it is the shell.
-	says := `says() { r=1 o=$p; }`
+	says := `says() { a=1 o=$p; }`
 	if !own {
-		says = `says() { o=$p; if [ $i = $sh ] && [ $p/fd/$1 -ef $t ]; then r=4; else r=1; fi; }`
+		says = `says() { o=$p; if [ $i = $sh ] && [ $p/fd/$1 -ef $t ]; then a=4; else a=1; fi; }`
 	}
-	return `( ` + strings.Join([]string{
-		fmt.Sprintf(`sh=%d; r=0; t=%s; read -r l </proc/$sh/stat && set -- ${l##*\) }; sid=$4; fg=$6`, pid, Quote(tty)),
+	return answerLine('R', nonce, strings.Join([]string{
+		fmt.Sprintf(`sh=%d; a=0; t=%s; read -r l </proc/$sh/stat && set -- ${l##*\) }; sid=$4; fg=$6`, pid, Quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`, says,
 		`hidden() { case $(LC_ALL=C; kill -0 $i 2>&1) in *"o such process"*) false;; esac; }`,
 		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
-		`for i in $c; do p=/proc/$i; read -r l <$p/stat || { hidden && case $r in [04]) r=2 o=$p;; esac; continue; }; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		`for i in $c; do p=/proc/$i; read -r l <$p/stat || { hidden && case $a in [04]) a=2 o=$p;; esac; continue; }; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			// Any thread may read. Of another one than the first, only what is sure counts.
 			`for q in $p/task/*; do w=; read -r w <$q/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
 			`n=; read -r n f x <$q/syscall; ` +
 			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then says 0; break; fi; continue; fi; ` +
-			`case $n in ` + writes + `) continue;; esac; case $f in 0x*) if reads $((f)); then says $((f)); break; fi;; esac;; esac; done; [ $r != 1 ] || break; ` +
+			`case $n in ` + writes + `) continue;; esac; case $f in 0x*) if reads $((f)); then says $((f)); break; fi;; esac;; esac; done; [ $a != 1 ] || break; ` +
 			`w=; read -r w <$p/wchan; ` +
-			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then if [ $i = $sh ]; then says 0; [ $r != 1 ] || break; else r=3 o=$p; fi; fi;; ` +
+			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then if [ $i = $sh ]; then says 0; [ $a != 1 ] || break; else a=3 o=$p; fi; fi;; ` +
 			// One that has ended meanwhile is nobody's.
-			`""|0) read -r l <$p/stat && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && case $r in [04]) r=2 o=$p;; esac;; esac; done`,
-		`[ $r = 0 ] || { set -- $(stty -a <$t); case " $* " in *" -icanon "*) r=${r}r;; esac; case " $* " in *" echo "*) r=${r}e;; esac; }`,
-		`[ $r = 0 ] || while read -r n x w l; do case $n$w in Uid:0) r=${r}s; break;; Uid:*) break;; esac; done <$o/status`, // the effective user
-		`printf ` + controlMark('R', nonce, "%s") + ` $r >&3`,
-	}, "; ") + ` ) &`
+			`""|0) read -r l <$p/stat && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && case $a in [04]) a=2 o=$p;; esac;; esac; done`,
+		`[ $a = 0 ] || { set -- $(stty -a <$t); case " $* " in *" -icanon "*) a=${a}r;; esac; case " $* " in *" echo "*) a=${a}e;; esac; }`,
+		`[ $a = 0 ] || while read -r n x w l; do case $n$w in Uid:0) a=${a}s; break;; Uid:*) break;; esac; done <$o/status`, // the effective user
+	}, "; "))
 }

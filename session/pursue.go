@@ -183,13 +183,6 @@ const lives = `read -r m <$p/stat && set -- ${m##*\) } && { [ $1 != Z ] || [ ${1
 // still is for [signalWhere]: what has ended since it was looked at has not met the signal.
 const still = `n=$k; k=; for i in $n; do p=/proc/$i; ` + lives + `a=1; k="$k $i"; done`
 
-// sentAt sets $m0 to the tick in which a level's signal was sent, as [noted] has it, or
-// else as long ago as the line was written.
-func sentAt(level Level, since time.Duration, of scope) string {
-	sig, _ := passedBy(level)
-	return fmt.Sprintf(`[ "$r1" = %s%s ] || m0=$((u - %d))`, of.run, sig, since.Milliseconds()/10)
-}
-
 // passedBy returns a level's signal, and which processes it has passed by.
 func passedBy(level Level) (sig, condition string) {
 	switch level {
@@ -261,31 +254,35 @@ func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 // inFront passes over what is not in the terminal's foreground: a ^C is not for that.
 const inFront = `[ "$f" ] || continue; `
 
-// sweepLine returns the control line of one look, which answers mark I. What else it is
-// to pass over comes first.
-func sweepLine(nonce string, level Level, since time.Duration, of scope, passOver string) string {
+// again returns what sends a level's signal to those that it has passed by. It was sent in
+// the tick $m0, as [noted] has it, or so long before the line was written. What else is to
+// be passed over comes first.
+func again(level Level, since time.Duration, of scope, passOver, behind string) string {
 	sig, condition := passedBy(level)
-	condition = passOver + condition
-	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, still, sig, of) + `; printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+	return sinceLine(of) + fmt.Sprintf(`; [ "$r1" = %s%s ] || m0=$((u - %d)); `, of.run, sig, since.Milliseconds()/10) + signalWhere(passOver+condition, behind, sig, of)
+}
+
+// sweepLine returns the control line of one look, which answers mark I.
+func sweepLine(nonce string, level Level, since time.Duration, of scope, passOver string) string {
+	return answerLine('I', nonce, again(level, since, of, passOver, still))
 }
 
 // pursueLine returns the control line that sends a level's signal to what has
 // missed it, since so long, and answers mark I. With spare, nothing is signaled if all has
 // missed it, and there is nothing to tell of: the shell has to have the next one, too.
 func pursueLine(nonce string, level Level, since time.Duration, of scope, tty string, spare bool) string {
-	sig, condition := passedBy(level)
-	behind := still
+	passOver, behind := "", still
 	switch terminal := level == Int && tty != ""; {
 	case terminal && spare:
-		condition = inFront + condition
+		passOver = inFront
 	case terminal:
-		condition = `[ "$f" ] || { ` + lives + `a=1; continue; }; ` + condition
+		passOver = `[ "$f" ] || { ` + lives + `a=1; continue; }; `
 	}
 	if spare {
-		condition, behind = ignoring+condition, ":"
+		passOver, behind = ignoring+passOver, ":"
 	}
-	return `( ` + sinceLine(of) + `; ` + sentAt(level, since, of) + `; ` + signalWhere(condition, behind, sig, of) + `; ` +
+	look := again(level, since, of, passOver, behind) + `; ` +
 		`[ "$a" ] || { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat && set -- ${l##*\) } && ` + atPrompt(of.pid, tty) + ` && a=2; }; ` +
-		`[ "$a" ] || read -r l </proc/1/stat || a=3; ` +
-		`printf ` + controlMark('I', nonce, "%s") + ` "$a" >&3 ) &`
+		`[ "$a" ] || read -r l </proc/1/stat || a=3`
+	return answerLine('I', nonce, look)
 }
