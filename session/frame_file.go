@@ -10,7 +10,7 @@ import (
 func (f frame) stored() bool {
 	c := f.command
 	plain := c.Stdin == nil && !c.TTY && !c.Merge && c.Cwd == "" && len(c.Env) == 0 && len(c.Text) <= maxTyped && !isSpecial(c.Text) && !forks(c.Text)
-	return plain && !f.typed && f.status == 0 && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && f.keeper.isStored() && !f.uploaded && !f.traced
+	return plain && !f.typed && f.status == 0 && !f.modes && !f.unclosed() && f.dialect.stored != "" && f.once == "" && f.keeper != nil && closed(f.keeper.stored) && !f.uploaded && !f.traced
 }
 
 // special matches what the frame file is not for: a return would leave it, and

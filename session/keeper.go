@@ -158,9 +158,6 @@ func (k *keeper) failed() bool {
 	return err == nil && (exit.Signal != "" || exit.Code > 1)
 }
 
-// isStored reports whether the frame file is there.
-func (k *keeper) isStored() bool { return closed(k.stored) }
-
 // release tells the keeper that nobody listens any more.
 func (k *keeper) release() { k.pipe.Stdin.Close() }
 

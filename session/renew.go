@@ -14,7 +14,9 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 	}
 	old, oldest, err := s.adopt(k)
 	if err != nil {
-		k.discard()
+		if k != nil {
+			k.pipe.Close() // nobody wants it
+		}
 		return err
 	}
 	if k != nil {
@@ -111,11 +113,4 @@ func (s *Session) clearUp(keepers ...*keeper) {
 	}
 	within(keeperGrace, pipe.Done())
 	pipe.Close()
-}
-
-// discard ends a keeper that nobody wants.
-func (k *keeper) discard() {
-	if k != nil {
-		k.pipe.Close()
-	}
 }

@@ -155,18 +155,8 @@ func checkShell(shell string) error {
 	if !shellWords.MatchString(shell) {
 		return failure(codeUnsupported, nil, "", "shell %q: only letters, digits, /._+- and blanks may stand in it", shell)
 	}
-	if _, ok := dialectOf(shell); !ok {
+	if _, ok := dialects[path.Base(shell[strings.LastIndexByte(shell, ' ')+1:])]; !ok {
 		return failure(codeUnsupported, nil, "use bash, dash, zsh, ksh, mksh, yash, busybox ash or sh", "shell %q is not one that a session can drive", shell)
 	}
 	return nil
-}
-
-// dialectOf returns the dialect of a shell by the base name of its last word.
-func dialectOf(shell string) (dialect, bool) {
-	words := strings.Fields(shell)
-	if len(words) == 0 {
-		return dialect{}, false
-	}
-	d, ok := dialects[path.Base(words[len(words)-1])]
-	return d, ok
 }
