@@ -140,7 +140,7 @@ func (c *Command) check() error {
 		return refuse("command of %d bytes: at most %d are possible", len(c.Text), maxText)
 	case strings.ContainsRune(c.Text, 0):
 		return refuse("command holds a NUL byte, which no shell can read")
-	case strings.ContainsAny(c.Cwd, "\x00") || len(c.Cwd) > maxLine/2 || !typable(c.Cwd) || strings.Contains(c.Cwd, "\n"):
+	case len(c.Cwd) > maxLine/2 || !typable(c.Cwd) || strings.Contains(c.Cwd, "\n"):
 		return refuse("directory %.100q: too long, or with control characters", c.Cwd)
 	case c.TTY && c.Stdin != nil:
 		return refuse("a command on the terminal reads the terminal, not a stdin of its own")

@@ -24,13 +24,10 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 		result.Verdict, result.ExitCode, result.EndedBehind = Exited, p.exitCode(), true
 		return result, nil
 	case lost != nil && !errors.Is(lost, transport.ErrClosed):
-		result.ExitCode = -1
 		return result, failure(codeLost, ErrLost, hintLost, "link lost while the command ran: %v", lost)
 	case lost != nil, s.closing.Load() && s.leftBefore(r, p, exit, result): // by this side
-		result.ExitCode = -1
 		return result, failure(codeLost, ErrLost, hintLost, "hung up while the command ran")
 	case s.leftBefore(r, p, exit, result):
-		result.ExitCode = -1
 		return result, failure(codeLost, ErrLost, "it left on its own or was killed, and may not have begun the command: look before running it again",
 			"the shell ended, with status %d, as the command came", exit.Code)
 	case exit.Signal != "":

@@ -231,11 +231,10 @@ func (s *Session) setUp(ctx context.Context) error {
 		}
 	}
 	if len(s.config.Env) > 0 {
-		command := Command{Text: exports(s.config.Env)}
 		if err := (&Command{Env: s.config.Env}).check(); err != nil {
 			return err
 		}
-		r, err := s.Run(ctx, command)
+		r, err := s.Run(ctx, Command{Text: exports(s.config.Env)})
 		switch {
 		case err != nil:
 			return fmt.Errorf("session: export the environment: %w", err)
