@@ -9,9 +9,9 @@ import (
 )
 
 // Both exec requests of a session are one line that any login shell reads the
-// same way: a script for /bin/sh within single quotes, with no single quote,
-// no exclamation mark (tcsh) and no control byte in it. Under eight login
-// shells, fish and tcsh among them, the bytes that come back are equal.
+// same way: a script for /bin/sh within single quotes, with no single quote and
+// no control byte in it, and an exclamation mark only before = or ; (tcsh). Under
+// eight login shells, fish and tcsh among them, the bytes that come back are equal.
 
 // shellPrelude returns the exec request for the session's shell. It reports
 // what it found with mark S (payload: its terminal if it has one, its pid and
