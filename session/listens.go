@@ -57,15 +57,15 @@ func changesPrompt(text string) bool {
 }
 
 // listensLine returns the control line that answers mark I: whether the shell is at its
-// prompt, as far as that can be seen.
+// prompt.
 func listensLine(nonce string, pid int, tty string) string {
-	return answerLine('I', nonce, fmt.Sprintf(`a=; if read -r l </proc/%d/stat; then set -- ${l##*\) }; { %s; } && a=2; else a=3; fi`, pid, atPrompt(pid, tty)))
+	return answerLine('I', nonce, fmt.Sprintf(`a=; %s && a=2 || [ -e /proc/%d/stat ] || a=3`, atPrompt(pid, tty), pid))
 }
 
-// atPrompt is a test behind a look at the shell: it does not wait for a program
+// atPrompt is a test of the shell, as far as that can be seen: it does not wait for a program
 // (proc_pid_wchan(5)), and has its terminal, if there is one, back from the command.
 func atPrompt(pid int, tty string) string {
-	test := fmt.Sprintf(`[ "$1" = S ] && { w=; read -r w </proc/%d/wchan; case $w in *do_wait*|*sigsuspend*) false;; esac; }`, pid)
+	test := fmt.Sprintf(`read -r l </proc/%[1]d/stat && set -- ${l##*\) } && [ "$1" = S ] && { w=; read -r w </proc/%[1]d/wchan; case $w in *do_wait*|*sigsuspend*) false;; esac; }`, pid)
 	if tty != "" {
 		test += fmt.Sprintf(` && [ "$3" = "$6" ] && [ /proc/%d/fd/0 -ef %s ]`, pid, Quote(tty))
 	}

@@ -51,22 +51,22 @@ type scope struct {
 //
 // It is a subshell that looks: its variables are none of the keeper's.
 func signalLine(sig string, of scope) string {
-	return sinceLine(of) + `; ` + noted(sig, of) + `; ( ` + signalWhere("", all, sig, of) + ` )`
+	return noted(sig, of) + `; ( ` + signalWhere("", all, sig, of) + ` )`
 }
 
-// noted keeps when a signal was sent: how late the line came is not for those to pay who
-// look behind it.
-func noted(sig string, of scope) string { return `m0=$u r1=` + of.run + sig }
+// noted is [sinceLine], and keeps when a signal was sent: how late the line came is not for
+// those to pay who look behind it.
+func noted(sig string, of scope) string { return sinceLine(of) + `; m0=$u r1=` + of.run + sig }
 
 // interruptLine is signalLine for SIGINT, for the shell too: it and what descends from it
 // have theirs in one moment, before the look for what else there is.
 func interruptLine(of scope) string {
-	return sinceLine(of) + `; ` + noted("INT", of) + `; ( ` + strike(of) + `; ` + signalWhere(`case " $s " in *" $i "*) continue;; esac; `, all, "INT", of) + ` )`
+	return noted("INT", of) + `; ( ` + strike(of) + `; ` + signalWhere(`case " $s " in *" $i "*) continue;; esac; `, all, "INT", of) + ` )`
 }
 
 // strikeLine is the first half of interruptLine.
 func strikeLine(of scope) string {
-	return sinceLine(of) + `; ` + noted("INT", of) + `; ( ` + strike(of) + ` )`
+	return noted("INT", of) + `; ( ` + strike(of) + ` )`
 }
 
 // strike does what ^C does: it interrupts the shell and what descends from it, in this

@@ -282,7 +282,7 @@ func pursueLine(nonce string, level Level, since time.Duration, of scope, tty st
 		passOver, behind = ignoring+passOver, ":"
 	}
 	look := again(level, since, of, passOver, behind) + `; ` +
-		`[ "$a" ] || { read -r l </proc/` + fmt.Sprint(of.pid) + `/stat && set -- ${l##*\) } && ` + atPrompt(of.pid, tty) + ` && a=2; }; ` +
+		`[ "$a" ] || { ` + atPrompt(of.pid, tty) + ` && a=2; }; ` +
 		`[ "$a" ] || read -r l </proc/1/stat || a=3`
 	return answerLine('I', nonce, look)
 }
