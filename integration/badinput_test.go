@@ -59,6 +59,7 @@ func (u *user) hints(t *testing.T, args []string, status int, code string, texts
 }
 
 func TestBadInventory(t *testing.T) {
+	t.Parallel()
 	const self = "the message says it all" // no hint is needed
 	tests := []struct {
 		name, inventory string

@@ -193,6 +193,7 @@ func (s *talker) close(ctx context.Context) error {
 // TestReadersThatStop: of a session that floods, of a command, and of all
 // sessions' events. They cost little, and stall neither the command nor others.
 func TestReadersThatStop(t *testing.T) {
+	t.Parallel()
 	socket, pid := plainDaemon(t)
 	c := client.At(socket, "")
 	defer c.Release()

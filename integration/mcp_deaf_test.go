@@ -90,6 +90,7 @@ func (p *line) hear() heard {
 
 // A line that is no message is refused, and the next one is heard.
 func TestAgentSpeaksBadly(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	p := h.line(t)
@@ -208,6 +209,7 @@ func much(a *agent) string {
 // while, holds nobody up, and hears of all its calls once it reads: it has asked for
 // more than a server answers at once.
 func TestAgentReadsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := localAgent(t, h)
 	id := much(a)

@@ -52,6 +52,7 @@ func fileServers(t *testing.T) (inventory string, names []string) {
 }
 
 func TestAgentFiles(t *testing.T) {
+	t.Parallel()
 	inventory, names := fileServers(t)
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", inventory)

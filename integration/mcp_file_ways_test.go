@@ -41,6 +41,7 @@ func waysTree(t *testing.T) (dir, rules string) {
 
 // TestAgentFileWays: the way to a file says nothing of what is forbidden there.
 func TestAgentFileWays(t *testing.T) {
+	t.Parallel()
 	inventory, names := fileServers(t)
 	dir, rules := waysTree(t)
 	h := newHouse(t)

@@ -62,6 +62,7 @@ func agentAt(t *testing.T, url, token, era string) *agent {
 }
 
 func TestAgentOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", aliases(t))
 	h.serves(t)

@@ -31,6 +31,7 @@ func localAgent(t *testing.T, h *house) *agent {
 }
 
 func TestAgentBadInput(t *testing.T) {
+	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.refused("inventory.unknown_host", "did you mean localhost?", "exec", args{"host": "locahost", "command": "true"})
 	a.refused("session.not_found", "session_open", "run", args{"session": "work", "command": "true"})

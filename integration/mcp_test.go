@@ -133,6 +133,7 @@ func (s said) exited(t *testing.T, status int, stdout string) {
 var eras = []string{"2025-06-18", "2026-07-28"}
 
 func TestAgentOverStdio(t *testing.T) {
+	t.Parallel()
 	inventory := aliases(t)
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {

@@ -94,6 +94,7 @@ func shownUntil(t *testing.T, terminal *os.File, text string) string {
 // What is more than one object may hold is read on at its next, also where it is
 // the end of much.
 func TestSessionReadsInPieces(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	if o := h.gateway(t, "session", "open", "localhost", "--name", "work"); o.status != 0 {

@@ -24,6 +24,7 @@ import (
 // A link that is cut again and again leaves no file under the name, and each
 // time the copy goes on where it was.
 func TestTransferCut(t *testing.T) {
+	t.Parallel()
 	size := long(64<<20, 256<<20) + 4321
 	large := largeFile(t, size)
 	s := sshdtest.Start(t, sshdtest.Options{})
@@ -74,6 +75,7 @@ func TestTransferCut(t *testing.T) {
 
 // A part that is no beginning of the file is used as far as it is one.
 func TestTransferWrongPart(t *testing.T) {
+	t.Parallel()
 	large := largeFile(t, 70<<20)
 	s := sshdtest.Start(t, sshdtest.Options{})
 	far := filesOf(t, s, s.Port)
@@ -237,6 +239,7 @@ func TestTransferResumesNewName(t *testing.T) {
 
 // A file that is resumed has the permissions that it would have had.
 func TestTransferResumedMode(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for _, part := range []os.FileMode{0o600, 0o644} {
 			for _, mode := range []os.FileMode{0o640, 0o755, 0o600, 0o440} {

@@ -178,6 +178,7 @@ func copyFiles(t testing.TB, c transfer.Copy) *transfer.Report {
 
 // Trees and large files are the same afterwards, each way.
 func TestTransfer(t *testing.T) {
+	t.Parallel()
 	const size = 33<<20 + 12345
 	whole, few, large := smallFiles(t, 600), smallFiles(t, 300), largeFile(t, size)
 	local := &transfer.Local{}

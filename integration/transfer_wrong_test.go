@@ -85,6 +85,7 @@ func holds(t testing.TB, dir string, names ...string) {
 // Whatever a name is made of, it arrives; so do modes, times, symlinks, empty
 // files and holes.
 func TestTransferExact(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("n", 255)
 	names := []string{"-rf", "a b", "a\nb", "'q'", `"d"`, `back\slash`, "$HOME", "`x`", "caf\xe9", "é", "*", "a?b", "[x]", "~", ".hidden", "x;y&z|", "tag:x", "\x01\x7f", long}
 	onAll(t, func(t *testing.T, m transfer.Machine) {
@@ -211,6 +212,7 @@ func TestTransferWhere(t *testing.T) {
 
 // Each thing that goes wrong has a name, and nothing is lost by it.
 func TestTransferRefused(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		local := &transfer.Local{}
 		t.Run("special files", func(t *testing.T) {

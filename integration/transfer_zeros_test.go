@@ -26,6 +26,7 @@ func (e *enough) Moved(_ string, bytes int) {
 
 // TestTransferInterruptedZeros: what is kept of a file of zeros is gone on with.
 func TestTransferInterruptedZeros(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		path, there := write(t, t.TempDir()+"/zeros", "", 0o600), t.TempDir()
 		if err := os.Truncate(path, 96<<20); err != nil {
