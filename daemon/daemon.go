@@ -290,9 +290,5 @@ func (d *Daemon) notFound(scope, name string) error {
 
 // closedError says what became of a session that is asked for too late.
 func closedError(s api.Session) error {
-	text := fmt.Sprintf("daemon: session %s is %s: %s", s.Name, s.State, s.Reason)
-	if s.Reason == string(s.State) {
-		text = fmt.Sprintf("daemon: session %s is %s", s.Name, s.State)
-	}
-	return &transport.Error{Code: "session.closed", Message: text, Hint: "its output is still there: gateway session read " + s.ID + "; another one: gateway session open " + s.Host}
+	return &transport.Error{Code: "session.closed", Message: "daemon: " + s.Fate(), Hint: "its output is still there: gateway session read " + s.ID + "; another one: gateway session open " + s.Host}
 }

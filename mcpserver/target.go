@@ -98,8 +98,7 @@ func (c *call) noSession(name string) error {
 
 // closed says what became of a session that is asked for too late.
 func closed(s api.Session) error {
-	text := fmt.Sprintf("session %s is %s: %s", s.Name, s.State, s.Reason)
-	return &transport.Error{Code: "session.closed", Message: text, Hint: "session_open opens another; its output is still there: output with session " + s.ID}
+	return &transport.Error{Code: "session.closed", Message: s.Fate(), Hint: "session_open opens another; its output is still there: output with session " + s.ID}
 }
 
 // visible lists the sessions that may be seen.

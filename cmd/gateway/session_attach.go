@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,7 +107,7 @@ func (t *takeover) over(ctx context.Context, s api.Session) error {
 	if err != nil {
 		return err
 	}
-	t.app.out.say(fmt.Sprintf("gateway: session %s is %s: %s", s.Name, s.State, visible(cmp.Or(s.Reason, "nobody knows why"))))
+	t.app.out.say("gateway: " + visible(s.Fate()))
 	if s.State == api.Lost {
 		return exitStatus(statusFailed)
 	}

@@ -108,6 +108,15 @@ type Session struct {
 	To   int64 `json:"to"`
 }
 
+// Fate says what has become of a session, and why where that says more.
+func (s Session) Fate() string {
+	text := fmt.Sprintf("session %s is %s", s.Name, s.State)
+	if s.Reason != "" && s.Reason != string(s.State) {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
 // Since is [time.Since] for a time that the daemon tells. That is one of the machine's
 // clock, which may have been set back meanwhile.
 func Since(t time.Time) time.Duration { return max(time.Since(t), 0) }
