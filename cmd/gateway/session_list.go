@@ -86,8 +86,8 @@ func remark(s api.Session) string {
 	if s.Attached != "" {
 		parts = append(parts, "attached: "+visible(s.Attached))
 	}
-	if s.State.Over() && s.Reason != string(s.State) {
-		parts = append(parts, visible(s.Reason))
+	if why := s.Why(); s.State.Over() && why != "" {
+		parts = append(parts, visible(why))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -108,11 +108,19 @@ type Session struct {
 	To   int64 `json:"to"`
 }
 
-// Fate says what has become of a session, and why where that says more.
+// Why returns the reason for a session's end, if it says more than the state.
+func (s Session) Why() string {
+	if s.Reason == string(s.State) {
+		return ""
+	}
+	return s.Reason
+}
+
+// Fate says what has become of a session, and why.
 func (s Session) Fate() string {
 	text := fmt.Sprintf("session %s is %s", s.Name, s.State)
-	if s.Reason != "" && s.Reason != string(s.State) {
-		text += ": " + s.Reason
+	if why := s.Why(); why != "" {
+		text += ": " + why
 	}
 	return text
 }
