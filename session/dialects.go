@@ -22,7 +22,12 @@ var dialects = map[string]dialect{
 		//
 		// A PROMPT_COMMAND before the first command leaves PIPESTATUS without a value, and
 		// 5.2 gives it none any more.
-		setup:  `\command history -c;\command unset PIPESTATUS;set +m;` + regains(`\command read`, "am", `\command set -m;(:);\command set +m`),
+		//
+		// From 5.3 on, an interrupt ends a shell that is in its own wait in a file, but under
+		// job control; and an array without an end, as in "a=(", leaves it without assignments
+		// and [[ until the next syntax error.
+		setup: `\command history -c;\command unset PIPESTATUS;set +m;` + regains(`\command read`, "am", `\command set -m;(:);\command set +m`) +
+			`case $BASH_VERSION in [0-4].*|5.[0-2].*);;*)wait() { \local -;\set -m;\builtin wait "$@";};_gwf=$'\\command eval ")" 2>/dev/null||:\n'$_gwf;;esac;`,
 		regain: `\command eval "${_gwf-}"||:;`,
 		// A PROMPT_COMMAND that sets PS1 would hide the prompt, and so does line editing
 		// behind --noediting. Whoever has made it readonly keeps it.
