@@ -26,6 +26,7 @@ func (b *builder) inventory() (*Inventory, error) {
 	}
 	for i, g := range b.groups {
 		l.inv.groupIndex[g.name] = i
+		l.inv.groups = append(l.inv.groups, linkedGroup{name: g.name})
 	}
 	for _, step := range []func(){l.references, l.cycles, l.groups, l.layers, l.jumps} {
 		if step(); b.problems.Len() > 0 {
@@ -40,7 +41,6 @@ func (b *builder) inventory() (*Inventory, error) {
 type linker struct {
 	*builder
 	inv      *Inventory
-	direct   [][]int // by group: its own hosts
 	children [][]int // by group: the groups nested in it
 	parents  [][]int
 	order    []int // the groups as they apply
@@ -61,13 +61,12 @@ type namespace struct {
 func (l *linker) references() {
 	l.children = make([][]int, len(l.builder.groups))
 	l.parents = make([][]int, len(l.builder.groups))
-	l.direct = make([][]int, len(l.builder.groups))
 	host := namespace{"host", l.inv.index, l.inv.Names}
-	group := namespace{"group", l.inv.groupIndex, l.groupNamesInOrder}
+	group := namespace{"group", l.inv.groupIndex, l.inv.Groups}
 	for i, g := range l.builder.groups {
 		for _, ref := range g.hosts {
 			if member, ok := l.member(g.name, ref, host, group); ok {
-				l.direct[i] = append(l.direct[i], member)
+				l.inv.groups[i].hosts = append(l.inv.groups[i].hosts, member)
 			}
 		}
 		for _, ref := range g.groups {
@@ -95,17 +94,9 @@ func (l *linker) member(group string, ref reference, want, other namespace) (int
 	return member, ok
 }
 
-func (l *linker) groupNamesInOrder() []string {
-	var names []string
-	for _, g := range l.builder.groups {
-		names = append(names, g.name)
-	}
-	return names
-}
-
 // cycles refuses groups that contain themselves.
 func (l *linker) cycles() {
-	loop := findLoop(len(l.children), func(i int) []int { return l.children[i] })
+	loop := findLoop(l.children)
 	if loop == nil {
 		return
 	}
@@ -118,7 +109,6 @@ func (l *linker) cycles() {
 // it is nested in, so that what is nearer to the host wins.
 func (l *linker) groups() {
 	done := make([]bool, len(l.builder.groups))
-	all := make([][]int, len(l.builder.groups))
 	var visit func(int)
 	visit = func(i int) {
 		if done[i] {
@@ -135,19 +125,17 @@ func (l *linker) groups() {
 	}
 	total := 0
 	for _, i := range slices.Backward(l.order) { // children first
-		hosts := slices.Clone(l.direct[i])
+		hosts := l.inv.groups[i].hosts // its own
 		for _, child := range phrase.Unique(l.children[i]) {
-			hosts = append(hosts, all[child]...)
-			if total += len(all[child]); total > maxMemberships {
+			nested := l.inv.groups[child].hosts
+			hosts = append(hosts, nested...)
+			if total += len(nested); total > maxMemberships {
 				l.problem(l.builder.groups[i].place, "", "groups nest too many hosts")
 				return
 			}
 		}
 		slices.Sort(hosts)
-		all[i] = slices.Compact(hosts)
-	}
-	for i, g := range l.builder.groups {
-		l.inv.groups = append(l.inv.groups, linkedGroup{name: g.name, hosts: all[i]})
+		l.inv.groups[i].hosts = slices.Compact(hosts)
 	}
 }
 
@@ -198,7 +186,7 @@ func (l *linker) jumps() {
 			}
 		}
 	}
-	if loop := findLoop(len(hops), func(i int) []int { return hops[i] }); loop != nil {
+	if loop := findLoop(hops); loop != nil {
 		at := l.inv.members[loop[0]].way()
 		hint := "take one of these jumps out"
 		if len(loop) == 2 {
@@ -208,23 +196,23 @@ func (l *linker) jumps() {
 	}
 }
 
-// findLoop returns the first loop of a graph, its start repeated at its end;
-// nil if there is none.
-func findLoop(nodes int, next func(int) []int) []int {
+// findLoop returns the first loop of a graph, which has for each node those that it leads
+// to. The loop's start is repeated at its end; nil if there is none.
+func findLoop(graph [][]int) []int {
 	const (
 		unseen = iota
 		open
 		closed
 	)
 	var (
-		state = make([]uint8, nodes)
+		state = make([]uint8, len(graph))
 		path  []int
 		visit func(int) []int
 	)
 	visit = func(i int) []int {
 		state[i] = open
 		path = append(path, i)
-		for _, j := range next(i) {
+		for _, j := range graph[i] {
 			if state[j] == open {
 				return append(slices.Clone(path[slices.Index(path, j):]), j)
 			}
@@ -238,7 +226,7 @@ func findLoop(nodes int, next func(int) []int) []int {
 		state[i] = closed
 		return nil
 	}
-	for i := range nodes {
+	for i := range graph {
 		if state[i] == unseen {
 			if loop := visit(i); loop != nil {
 				return loop
