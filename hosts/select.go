@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -99,7 +100,10 @@ func (p *picker) find(t term) ([]int, error) {
 		i, err := p.name(t.text)
 		return []int{i}, err
 	case kindRange:
-		return p.each(t.spelled)
+		if p.names -= t.spelled.count(); p.names < 0 {
+			return nil, invalidSelector("", "selector spells out more than %d names", maxNames)
+		}
+		return p.each(t.spelled.names())
 	case kindRun:
 		return p.run(t)
 	case kindGroup:
@@ -168,13 +172,9 @@ func (p *picker) glob(t term) ([]int, error) {
 	return found, nil
 }
 
-// each finds every name of a range.
-func (p *picker) each(pattern nameRange) ([]int, error) {
-	if p.names -= pattern.count(); p.names < 0 {
-		return nil, invalidSelector("", "selector spells out more than %d names", maxNames)
-	}
-	var found []int
-	for name := range pattern.names() {
+// each finds hosts by their names.
+func (p *picker) each(names iter.Seq[string]) (found []int, err error) {
+	for name := range names {
 		i, err := p.name(name)
 		if err != nil {
 			return nil, err
@@ -213,16 +213,9 @@ func (p *picker) run(t term) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []int
-	for _, name := range names {
-		i, err := p.name(name)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, i)
+	found, err := p.each(slices.Values(names))
+	if err == nil && len(found) == 0 {
+		err = emptySelector("gateway runs show "+t.text+" shows how it went on each host", "%s matches no host", t.pattern())
 	}
-	if len(found) == 0 {
-		return nil, emptySelector("gateway runs show "+t.text+" shows how it went on each host", "%s matches no host", t.pattern())
-	}
-	return found, nil
+	return found, err
 }
