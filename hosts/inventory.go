@@ -62,8 +62,10 @@ func (inv *Inventory) list() string {
 	return hintList
 }
 
+const hintList = "gateway hosts list shows what there is"
+
 func unknownHost(name, hint string) *Error {
-	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: cmp.Or(hint, hintList), Err: ErrUnknown}
+	return &Error{Code: codeUnknown, Message: "unknown host " + brief(name), Hint: hint, Err: ErrUnknown}
 }
 
 // host merges the layers.

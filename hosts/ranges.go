@@ -126,9 +126,6 @@ func (r nameRange) count() int {
 	return total
 }
 
-// plain reports whether the range is one name, without brackets.
-func (r nameRange) plain() bool { return len(r.brackets) == 0 }
-
 // names yields the names in order, the last bracket counting fastest.
 func (r nameRange) names() iter.Seq[string] {
 	return func(yield func(string) bool) { r.spell("", 0, yield) }

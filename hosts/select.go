@@ -126,9 +126,6 @@ func (p *picker) find(t term) ([]int, error) {
 	return found, nil
 }
 
-// hintList is what [Inventory.list] says of an inventory that has hosts.
-const hintList = "gateway hosts list shows what there is"
-
 func (p *picker) suggestGroup(name string) string {
 	if name == "all" {
 		return "did you mean all?"

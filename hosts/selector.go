@@ -174,7 +174,7 @@ func parseWord(t term, s string) (term, error) {
 	switch {
 	case strings.ContainsAny(s, "*?"):
 		t.kind = kindGlob
-	case pattern.plain():
+	case len(pattern.brackets) == 0:
 		t.kind = kindName
 	default:
 		t.kind = kindRange

@@ -83,7 +83,7 @@ type Given struct {
 // that was it.
 func (c *SSHConfig) Resolve(ctx context.Context, name string, given Given) (Settings, error) {
 	if !addrAllowed(name) { // ssh would read other words as options, as a user or as a URI
-		return Settings{}, unknownHost(name, "")
+		return Settings{}, unknownHost(name, hintList)
 	}
 	if c.ssh == "" {
 		scan, err := c.scan(name, given)

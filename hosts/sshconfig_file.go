@@ -157,7 +157,7 @@ func (s *sshScan) file(path, dir string, at scope) error {
 	number := 0
 	for text := range strings.Lines(string(data)) {
 		number++
-		keyword, rest := cutKeyword(text)
+		keyword, rest := cutWord(strings.Trim(text, sshBlank))
 		if keyword == "" || keyword[0] == '#' {
 			continue
 		}

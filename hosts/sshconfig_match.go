@@ -10,11 +10,6 @@ import (
 
 const sshBlank = " \t\r\n\f"
 
-// cutKeyword splits a line at the first blanks or "=".
-func cutKeyword(line string) (keyword, rest string) {
-	return cutWord(strings.TrimRight(strings.TrimLeft(line, sshBlank), sshBlank))
-}
-
 // cutWord takes one word, which may be quoted, and the blanks and the one "="
 // after it (misc.c, strdelim).
 func cutWord(s string) (word, rest string) {
