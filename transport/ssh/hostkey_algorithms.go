@@ -6,43 +6,35 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 )
 
-// A keyAlgorithm is how a key of a type signs, by itself or in a certificate.
-type keyAlgorithm struct{ algorithm, keyType string }
+// A keyAlgorithm is how a type of key signs, by itself and in a certificate.
+type keyAlgorithm struct{ keyType, plain, cert string }
 
 // keyAlgorithms are OpenSSH's host key algorithms in its order of preference,
-// HostKeyAlgorithms in ssh_config(5), with the key type each is for. SHA-1
-// signatures (ssh-rsa) are not among them.
+// HostKeyAlgorithms in ssh_config(5). SHA-1 signatures (ssh-rsa) are not among them.
+//
+// Those of certificates are offered only where an authority is known for the host, or
+// where something is revoked for it, which may be an authority: to anyone else a
+// certificate is worth no more than the key in it.
 var keyAlgorithms = []keyAlgorithm{
-	{gossh.KeyAlgoED25519, gossh.KeyAlgoED25519},
-	{gossh.KeyAlgoECDSA256, gossh.KeyAlgoECDSA256},
-	{gossh.KeyAlgoECDSA384, gossh.KeyAlgoECDSA384},
-	{gossh.KeyAlgoECDSA521, gossh.KeyAlgoECDSA521},
-	{gossh.KeyAlgoSKED25519, gossh.KeyAlgoSKED25519},
-	{gossh.KeyAlgoSKECDSA256, gossh.KeyAlgoSKECDSA256},
-	{gossh.KeyAlgoRSASHA512, gossh.KeyAlgoRSA},
-	{gossh.KeyAlgoRSASHA256, gossh.KeyAlgoRSA},
+	{gossh.KeyAlgoED25519, gossh.KeyAlgoED25519, gossh.CertAlgoED25519v01},
+	{gossh.KeyAlgoECDSA256, gossh.KeyAlgoECDSA256, gossh.CertAlgoECDSA256v01},
+	{gossh.KeyAlgoECDSA384, gossh.KeyAlgoECDSA384, gossh.CertAlgoECDSA384v01},
+	{gossh.KeyAlgoECDSA521, gossh.KeyAlgoECDSA521, gossh.CertAlgoECDSA521v01},
+	{gossh.KeyAlgoSKED25519, gossh.KeyAlgoSKED25519, gossh.CertAlgoSKED25519v01},
+	{gossh.KeyAlgoSKECDSA256, gossh.KeyAlgoSKECDSA256, gossh.CertAlgoSKECDSA256v01},
+	{gossh.KeyAlgoRSA, gossh.KeyAlgoRSASHA512, gossh.CertAlgoRSASHA512v01},
+	{gossh.KeyAlgoRSA, gossh.KeyAlgoRSASHA256, gossh.CertAlgoRSASHA256v01},
 }
 
-// certAlgorithms are those of host certificates, in OpenSSH's order, with the
-// type of the key in them. They are offered only where an authority is known for
-// the host, or where something is revoked for it, which may be an authority: to
-// anyone else a certificate is worth no more than the key in it.
-var certAlgorithms = []keyAlgorithm{
-	{gossh.CertAlgoED25519v01, gossh.KeyAlgoED25519},
-	{gossh.CertAlgoECDSA256v01, gossh.KeyAlgoECDSA256},
-	{gossh.CertAlgoECDSA384v01, gossh.KeyAlgoECDSA384},
-	{gossh.CertAlgoECDSA521v01, gossh.KeyAlgoECDSA521},
-	{gossh.CertAlgoSKED25519v01, gossh.KeyAlgoSKED25519},
-	{gossh.CertAlgoSKECDSA256v01, gossh.KeyAlgoSKECDSA256},
-	{gossh.CertAlgoRSASHA512v01, gossh.KeyAlgoRSA},
-	{gossh.CertAlgoRSASHA256v01, gossh.KeyAlgoRSA},
-}
+// plainly and certified are the algorithms of a type of key.
+func plainly(a keyAlgorithm) string   { return a.plain }
+func certified(a keyAlgorithm) string { return a.cert }
 
 // keyTypeOf returns the type of the keys that sign with an algorithm, by themselves
 // or in a certificate.
 func keyTypeOf(algorithm string) string {
-	for _, a := range slices.Concat(keyAlgorithms, certAlgorithms) {
-		if a.algorithm == algorithm {
+	for _, a := range keyAlgorithms {
+		if algorithm == a.plain || algorithm == a.cert {
 			return a.keyType
 		}
 	}
@@ -68,7 +60,7 @@ func (h *HostKeys) Algorithms() []string {
 		}
 		types, authority := knownUnder(i, entries)
 		if authority {
-			order = appendAlgorithms(order, certAlgorithms, nil)
+			order = appendAlgorithms(order, certified, nil)
 		}
 		if len(types) > 0 {
 			order = appendKnown(order, types, revocable)
@@ -100,19 +92,19 @@ func knownUnder(name int, entries []*knownHost) (types map[string]bool, authorit
 func appendKnown(order []string, types map[string]bool, revocable bool) []string {
 	switch {
 	case revocable && types[keyAlgorithms[0].keyType]:
-		order = appendAlgorithms(order, certAlgorithms, nil)
+		order = appendAlgorithms(order, certified, nil)
 	case revocable:
-		order = appendAlgorithms(order, certAlgorithms, types)
+		order = appendAlgorithms(order, certified, types)
 	}
-	return appendAlgorithms(order, keyAlgorithms, types)
+	return appendAlgorithms(order, plainly, types)
 }
 
 // appendRest appends what is not there yet.
 func appendRest(order []string, revocable bool) []string {
 	if revocable {
-		order = appendAlgorithms(order, certAlgorithms, nil)
+		order = appendAlgorithms(order, certified, nil)
 	}
-	return appendAlgorithms(order, keyAlgorithms, nil)
+	return appendAlgorithms(order, plainly, nil)
 }
 
 // pinTypes returns the key types of the pins, as far as they can be told: a
@@ -134,10 +126,10 @@ func (h *HostKeys) pinTypes(entries []*knownHost) map[string]bool {
 
 // appendAlgorithms appends the algorithms for the key types, or for all types
 // if types is nil, in the fixed order. None is there twice.
-func appendAlgorithms(order []string, algorithms []keyAlgorithm, types map[string]bool) []string {
-	for _, a := range algorithms {
-		if (types == nil || types[a.keyType]) && !slices.Contains(order, a.algorithm) {
-			order = append(order, a.algorithm)
+func appendAlgorithms(order []string, used func(keyAlgorithm) string, types map[string]bool) []string {
+	for _, a := range keyAlgorithms {
+		if algorithm := used(a); (types == nil || types[a.keyType]) && !slices.Contains(order, algorithm) {
+			order = append(order, algorithm)
 		}
 	}
 	return order
