@@ -5,11 +5,9 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"crypto/sha1" // the hash of hashed host names, not a signature
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -219,11 +217,10 @@ func parseKnownHost(line string, names []string) (*knownHost, error) {
 	hosts, rest := nextWord(line)
 	matches := func(name string) bool { return phrase.MatchList(strings.Split(strings.ToLower(hosts), ","), name) }
 	if strings.HasPrefix(hosts, "|") {
-		hashed, err := parseHashed(hosts)
-		if err != nil {
+		var err error
+		if matches, err = parseHashed(hosts); err != nil {
 			return nil, err
 		}
-		matches = hashed.of
 	}
 	for _, name := range names {
 		e.hits = append(e.hits, matches(name))
@@ -273,29 +270,22 @@ func nextWord(s string) (word, rest string) {
 	return s[:end], strings.TrimLeft(s[end:], " \t")
 }
 
-// A hashedName is "|1|salt|HMAC-SHA1(salt, name)".
-type hashedName struct {
-	mac hash.Hash
-	sum []byte
-}
-
-func parseHashed(hosts string) (hashedName, error) {
+// parseHashed parses "|1|salt|HMAC-SHA1(salt, name)" and returns what tells that name.
+func parseHashed(hosts string) (matches func(name string) bool, err error) {
 	kind, rest, _ := strings.Cut(hosts[1:], "|")
 	salt, sum, ok := strings.Cut(rest, "|")
 	if kind != "1" || !ok || strings.Contains(sum, "|") {
-		return hashedName{}, errors.New("unknown kind of hashed name")
+		return nil, errors.New("unknown kind of hashed name")
 	}
 	key, saltErr := base64.StdEncoding.DecodeString(salt)
 	want, sumErr := base64.StdEncoding.DecodeString(sum)
 	if saltErr != nil || sumErr != nil || len(key) != sha1.Size || len(want) != sha1.Size {
-		return hashedName{}, errors.New("damaged hashed name")
+		return nil, errors.New("damaged hashed name")
 	}
-	return hashedName{hmac.New(sha1.New, key), want}, nil
-}
-
-// of reports whether it is the hash of name.
-func (h hashedName) of(name string) bool {
-	h.mac.Reset()
-	io.WriteString(h.mac, name)
-	return subtle.ConstantTimeCompare(h.mac.Sum(nil), h.sum) == 1
+	mac := hmac.New(sha1.New, key)
+	return func(name string) bool {
+		mac.Reset()
+		io.WriteString(mac, name)
+		return hmac.Equal(mac.Sum(nil), want)
+	}, nil
 }
