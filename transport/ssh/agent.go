@@ -59,35 +59,34 @@ type agentClient struct {
 	keys []agentKey
 }
 
-// An agentKey is one of the agent's keys.
+// An agentKey is one of the agent's keys, which may be a certificate.
 type agentKey struct {
-	pub    gossh.PublicKey // a certificate as such
-	label  string
-	signer func(*keyring) *signer
+	*signer
+	label string
 }
 
 // patientAgent asks an agent for its keys, and again where a signature for another
 // machine has kept it from answering, for as long as that takes.
-func (k *keyring) patientAgent(socket string) (*agentClient, error) {
+func (k *keyring) patientAgent() (*agentClient, error) {
 	patience := min(agentPatience, k.config.ConnectTimeout/4)
 	begun := time.Now()
-	a, err := dialAgent(k.ctx, socket, patience)
-	for err != nil && time.Since(begun) >= patience && signing.since(socket, begun) {
+	a, err := k.dialAgent(patience)
+	for err != nil && time.Since(begun) >= patience && signing.since(k.config.Agent, begun) {
 		begun = time.Now()
 		resume := k.clock.pause()
-		a, err = dialAgent(k.ctx, socket, patience)
+		a, err = k.dialAgent(patience)
 		resume()
 	}
 	return a, err
 }
 
-// dialAgent asks an agent for its keys. Everything ends with ctx.
-func dialAgent(ctx context.Context, socket string, patience time.Duration) (*agentClient, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
+// dialAgent asks an agent for its keys. Everything ends with the keyring's context.
+func (k *keyring) dialAgent(patience time.Duration) (*agentClient, error) {
+	conn, err := (&net.Dialer{}).DialContext(k.ctx, "unix", k.config.Agent)
 	if err != nil {
 		return nil, err
 	}
-	a := &agentClient{conn: conn, stop: context.AfterFunc(ctx, func() { conn.Close() })}
+	a := &agentClient{conn: conn, stop: context.AfterFunc(k.ctx, func() { conn.Close() })}
 	_ = conn.SetDeadline(time.Now().Add(patience)) // a unix socket has deadlines
 	remote := agent.NewClient(conn)
 	signers, err := remote.Signers()
@@ -105,12 +104,8 @@ func dialAgent(ctx context.Context, socket string, patience time.Duration) (*age
 		if key, ok := s.PublicKey().(*agent.Key); ok && key.Comment != "" {
 			label += ": " + key.Comment
 		}
-		a.keys = append(a.keys, agentKey{pub: pub, label: label, signer: func(k *keyring) *signer {
-			load := func() (gossh.Signer, error) {
-				return &agentSigner{s.(gossh.AlgorithmSigner), conn, k, fingerprint(pub) + " (" + label + ")"}, nil
-			}
-			return &signer{pub: pub, load: load}
-		}})
+		signs := &agentSigner{s.(gossh.AlgorithmSigner), conn, k, fingerprint(pub) + " (" + label + ")"}
+		a.keys = append(a.keys, agentKey{&signer{pub: pub, load: func() (gossh.Signer, error) { return signs, nil }}, label})
 	}
 	return a, nil
 }

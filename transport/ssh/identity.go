@@ -83,7 +83,7 @@ func (k *keyring) gather() {
 		return
 	}
 	for _, key := range k.agent.keys {
-		k.add(key.signer(k), key.label)
+		k.add(key.signer, key.label)
 	}
 }
 
@@ -93,7 +93,7 @@ func (k *keyring) openAgent() {
 		return
 	}
 	where := "agent " + k.config.Agent
-	agent, err := k.patientAgent(k.config.Agent)
+	agent, err := k.patientAgent()
 	switch {
 	case err != nil:
 		where += fmt.Sprintf(" (%v)", reason(err))
@@ -183,7 +183,7 @@ func (k *keyring) addHeld(id Identity, pub gossh.PublicKey) bool {
 	if key == nil {
 		return false
 	}
-	k.addWithCerts(id, key.signer(k), id.name()+" in the agent")
+	k.addWithCerts(id, key.signer, id.name()+" in the agent")
 	return true
 }
 
