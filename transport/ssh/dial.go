@@ -129,9 +129,8 @@ func (c *Config) crowded(ctx context.Context) error {
 		"no place among its %d handshakes became free %s", maxHandshakes, c.inTime(ctx))
 }
 
-// carrier opens the byte stream for the connection. Its Close unblocks a
-// pending Read and Write at once, whatever it is made of.
-func (c *Config) carrier(ctx context.Context, clock *clock, bastion *conn) (net.Conn, error) {
+// carrier opens the byte stream for the connection.
+func (c *Config) carrier(ctx context.Context, clock *clock, bastion *conn) (byteStream, error) {
 	switch {
 	case c.ProxyCommand != "":
 		return startProxy(c)
@@ -156,7 +155,7 @@ func (c *Config) carrier(ctx context.Context, clock *clock, bastion *conn) (net.
 // connection ended before the banner, the reason stands there; anywhere else it
 // may be a warning that has nothing to do with err.
 func (h *handshake) explained(err error) error {
-	proxy, ok := h.wire.Conn.(*proxyConn)
+	proxy, ok := h.wire.byteStream.(*proxyConn)
 	var typed *transport.Error
 	if !ok || !errors.As(err, &typed) || !strings.HasPrefix(typed.Code, "ssh.") {
 		return err

@@ -63,7 +63,7 @@ func (c *Config) key() string {
 
 // tunnel opens a connection from the bastion to a machine (RFC 4254 section
 // 7.2, direct-tcpip).
-func (c *conn) tunnel(ctx context.Context, target *Config) (net.Conn, error) {
+func (c *conn) tunnel(ctx context.Context, target *Config) (byteStream, error) {
 	if !c.speaks() { // whoever has waited for a turn need not find out as well
 		return nil, target.tunnelError(ctx, c, c.closedError())
 	}
@@ -134,20 +134,9 @@ func (t *tunnelConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// LocalAddr implements [net.Conn].
+// LocalAddr implements [byteStream].
 func (t *tunnelConn) LocalAddr() net.Addr { return t.conn.mux.LocalAddr() }
 
-// RemoteAddr implements [net.Conn]: the bastion's, for only that one knows the
+// RemoteAddr implements [byteStream]: the bastion's, for only that one knows the
 // machine's.
 func (t *tunnelConn) RemoteAddr() net.Addr { return t.conn.mux.RemoteAddr() }
-
-var errNoDeadline = errors.New("a tunnel has no deadlines")
-
-// SetDeadline implements [net.Conn], and refuses.
-func (t *tunnelConn) SetDeadline(time.Time) error { return errNoDeadline }
-
-// SetReadDeadline implements [net.Conn], and refuses.
-func (t *tunnelConn) SetReadDeadline(time.Time) error { return errNoDeadline }
-
-// SetWriteDeadline implements [net.Conn], and refuses.
-func (t *tunnelConn) SetWriteDeadline(time.Time) error { return errNoDeadline }

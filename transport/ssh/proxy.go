@@ -2,8 +2,6 @@ package ssh
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -34,7 +32,7 @@ type proxyConn struct {
 }
 
 // startProxy runs the proxy command.
-func startProxy(c *Config) (net.Conn, error) {
+func startProxy(c *Config) (byteStream, error) {
 	line, err := c.expand(c.ProxyCommand)
 	if err != nil {
 		return nil, err
@@ -113,7 +111,7 @@ func (p *proxyConn) Read(b []byte) (int, error) { return p.in.Read(b) }
 
 func (p *proxyConn) Write(b []byte) (int, error) { return p.out.Write(b) }
 
-// Close implements [net.Conn]. It does not wait for the command's end.
+// Close implements [byteStream]. It does not wait for the command's end.
 func (p *proxyConn) Close() error {
 	p.closeOnce.Do(func() {
 		p.in.Close()
@@ -129,22 +127,11 @@ func (p *proxyConn) Close() error {
 	return nil
 }
 
-// LocalAddr implements [net.Conn].
+// LocalAddr implements [byteStream].
 func (p *proxyConn) LocalAddr() net.Addr { return proxyAddr{} }
 
-// RemoteAddr implements [net.Conn].
+// RemoteAddr implements [byteStream].
 func (p *proxyConn) RemoteAddr() net.Addr { return proxyAddr{} }
-
-// SetDeadline implements [net.Conn].
-func (p *proxyConn) SetDeadline(t time.Time) error {
-	return errors.Join(p.in.SetDeadline(t), p.out.SetDeadline(t))
-}
-
-// SetReadDeadline implements [net.Conn].
-func (p *proxyConn) SetReadDeadline(t time.Time) error { return p.in.SetReadDeadline(t) }
-
-// SetWriteDeadline implements [net.Conn].
-func (p *proxyConn) SetWriteDeadline(t time.Time) error { return p.out.SetWriteDeadline(t) }
 
 // proxyAddr is the address of something that has none.
 type proxyAddr struct{}
@@ -157,8 +144,6 @@ type tail struct {
 	mu   sync.Mutex // guards text
 	text []byte
 }
-
-var _ io.Writer = (*tail)(nil)
 
 // Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {

@@ -8,7 +8,7 @@ import (
 
 // quickAck returns a function that makes the kernel acknowledge what conn
 // received at once, or nil if conn is no TCP socket.
-func quickAck(conn net.Conn) func() {
+func quickAck(conn byteStream) func() {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil

@@ -2,6 +2,8 @@ package ssh
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -18,12 +20,20 @@ const maxPreamble = 1 << 10
 // switched off: those of the handshake and of the first channel.
 const quickReads = 64
 
+// A byteStream carries a connection. Its Close unblocks a pending Read and Write at
+// once, whatever it is made of. It need have no deadlines: x/crypto sets none.
+type byteStream interface {
+	io.ReadWriteCloser
+	LocalAddr() net.Addr
+	RemoteAddr() net.Addr
+}
+
 // A wire is the byte stream under a connection. It keeps what x/crypto throws
 // away: the text before the banner, where sshd says that it turns connections
 // away (RFC 4253 section 4.2 allows such lines), whether the stream has
 // ended, and when it last moved; and it joins what that takes apart.
 type wire struct {
-	net.Conn
+	byteStream
 
 	mu    sync.Mutex // guards early
 	early []byte
@@ -43,15 +53,15 @@ type wire struct {
 	closeErr  error
 }
 
-func newWire(conn net.Conn) *wire {
-	return &wire{Conn: conn, quick: quickAck(conn), quickReads: quickReads}
+func newWire(carrier byteStream) *wire {
+	return &wire{byteStream: carrier, quick: quickAck(carrier), quickReads: quickReads}
 }
 
 // Read implements [net.Conn]. Once it returned an error, or Close was called,
 // broken is true: x/crypto ends its channels only after that, which lets their
 // readers tell a lost link from an end of file.
 func (w *wire) Read(p []byte) (int, error) {
-	n, err := w.Conn.Read(p)
+	n, err := w.byteStream.Read(p)
 	if n > 0 {
 		w.heard.Store(time.Now().UnixNano())
 		if !w.banner.Load() {
@@ -98,11 +108,11 @@ func (w *wire) write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if len(w.begun) == 0 {
-		return w.Conn.Write(p)
+		return w.byteStream.Write(p)
 	}
 	packet := net.Buffers{w.begun, p}
 	w.begun = w.begun[:0]
-	if n, err := packet.WriteTo(w.Conn); err != nil {
+	if n, err := packet.WriteTo(w.byteStream); err != nil {
 		return max(0, int(n)-beginLen), err
 	}
 	return len(p), nil
@@ -112,10 +122,15 @@ func (w *wire) write(p []byte) (int, error) {
 func (w *wire) Close() error {
 	w.closeOnce.Do(func() {
 		w.broken.Store(true)
-		w.closeErr = w.Conn.Close()
+		w.closeErr = w.byteStream.Close()
 	})
 	return w.closeErr
 }
+
+// SetDeadline implements [net.Conn], as the next two do, and refuses.
+func (*wire) SetDeadline(time.Time) error      { return errors.ErrUnsupported }
+func (*wire) SetReadDeadline(time.Time) error  { return errors.ErrUnsupported }
+func (*wire) SetWriteDeadline(time.Time) error { return errors.ErrUnsupported }
 
 // record keeps p until the line that starts with "SSH-" is complete.
 func (w *wire) record(p []byte) {
