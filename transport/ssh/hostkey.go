@@ -188,7 +188,7 @@ func (h *HostKeys) Callback(ctx context.Context) gossh.HostKeyCallback {
 			return nil
 		case v.kind != keyUnknown:
 		case h.Policy == AcceptNew:
-			return h.acceptNew(ctx, v)
+			return h.accept(ctx, v.key, true)
 		case h.Policy == Ask && h.Ask != nil:
 			return h.ask(ctx, v)
 		}
@@ -216,11 +216,11 @@ func (h *HostKeys) ask(ctx context.Context, v verdict) error {
 	return nil
 }
 
-// acceptNew records the key and accepts it. What cannot be recorded is refused:
-// else every later connection would accept any key at all.
-func (h *HostKeys) acceptNew(ctx context.Context, v verdict) error {
-	if err := h.record(ctx, v.key, true); err != nil {
-		return h.unrecorded(v.key, err)
+// accept records the key, as record does, and accepts it. What cannot be recorded is
+// refused: else every later connection would accept any key at all.
+func (h *HostKeys) accept(ctx context.Context, key gossh.PublicKey, onlyNew bool) error {
+	if err := h.record(ctx, key, onlyNew); err != nil {
+		return h.unrecorded(key, err)
 	}
 	return nil
 }

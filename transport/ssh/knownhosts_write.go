@@ -27,11 +27,7 @@ func (h *HostKeys) Trust(key gossh.PublicKey) error {
 	if err := h.Refused(key); err != nil {
 		return err
 	}
-	key = plainKey(key)
-	if err := h.record(context.Background(), key, false); err != nil {
-		return h.unrecorded(key, err)
-	}
-	return nil
+	return h.accept(context.Background(), plainKey(key), false)
 }
 
 // writeFile is the file for new keys, or "".
