@@ -55,12 +55,10 @@ func (c *Config) failure(code string, cause error, hint, format string, args ...
 
 // code returns the error code of err; empty if it is no transport.Error.
 func code(err error) string {
-	var typed *transport.Error
-	errors.As(err, &typed)
-	if typed == nil {
-		return ""
+	if typed, ok := errors.AsType[*transport.Error](err); ok {
+		return typed.Code
 	}
-	return typed.Code
+	return ""
 }
 
 // given returns the error for an opening that the caller gave up, or nil if

@@ -45,13 +45,12 @@ func (m *memory) answer(ctx context.Context, q Question) (string, error) {
 func (m *memory) settle(keep bool) (silent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if keep && !m.asks {
+	if silent = keep && !m.asks; silent {
 		maps.Copy(m.answers, m.typed)
 	} else {
 		clear(m.answers)
 	}
 	clear(m.typed)
-	silent = keep && !m.asks
 	m.asks = false
 	return silent
 }

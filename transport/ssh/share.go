@@ -64,11 +64,7 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 		case s.err == nil:
 			r.forget(key, s) // it died, or fell silent; dial anew
 			r.leave(key, s)
-		case mine:
-			return nil, nil, s.err
-		case s.gaveUp && ctx.Err() == nil:
-			// that is no reason for us to
-		default:
+		case mine || !s.gaveUp || ctx.Err() != nil: // else that is no reason for us to
 			return nil, nil, s.err
 		}
 	}
