@@ -19,7 +19,7 @@ func Exec(hosts []string, text string, run func(ctx context.Context, host int) g
 		Run: func(ctx context.Context, host int) gateway.Result {
 			r := run(ctx, host)
 			if r.Verdict == session.NotStarted && ctx.Err() != nil {
-				r.Err = &skip{"ended while connecting", context.Cause(ctx)}
+				r.Err = skipped("ended while connecting", context.Cause(ctx))
 			}
 			return r
 		},
@@ -27,7 +27,7 @@ func Exec(hosts []string, text string, run func(ctx context.Context, host int) g
 		Without: func(host int, outcome Outcome, why error) gateway.Result {
 			verdict := session.Unknown
 			if outcome == Skipped {
-				verdict, why = session.NotStarted, &skip{"not tried", why}
+				verdict, why = session.NotStarted, skipped("not tried", why)
 			}
 			return gateway.Result{
 				ID: ulid.Make().String(), Host: hosts[host], Command: text, Err: why,

@@ -5,6 +5,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
+	"gateway/transport"
 )
 
 // An Outcome says in one word how it went on a host.
@@ -27,21 +28,10 @@ var Outcomes = []Outcome{OK, Failed, TimedOut, Interrupted, NotStarted, Unknown,
 // errSkipped is what the error of a skipped host matches.
 var errSkipped = errors.New("skipped")
 
-// A skip is why the command was not begun on a host.
-type skip struct {
-	what  string
-	cause error
+// skipped is why the command was not begun on a host.
+func skipped(what string, cause error) error {
+	return &transport.Error{Code: "cmd.interrupted", Message: what + ": " + cause.Error(), Err: errors.Join(errSkipped, cause)}
 }
-
-func (s *skip) Error() string        { return s.what + ": " + s.cause.Error() }
-func (s *skip) Unwrap() error        { return s.cause }
-func (s *skip) Is(target error) bool { return target == errSkipped }
-
-// ErrorCode returns the error code of the contract.
-func (s *skip) ErrorCode() string { return "cmd.interrupted" }
-
-// ErrorHint returns the empty string.
-func (s *skip) ErrorHint() string { return "" }
 
 // OutcomeOf returns how it went.
 func OutcomeOf(r gateway.Result) Outcome {
