@@ -9,8 +9,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"gateway/internal/phrase"
 )
 
 // maxLinks is how many symbolic links one path may lead through, as in the
@@ -30,7 +28,7 @@ func checkDir(dir string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fail(err, startIt, "%s: no such directory", dir)
 	case err != nil:
-		return fail(err, elsewhere, "%s: %v", dir, phrase.WithoutPath(err))
+		return unusable(dir, err)
 	case info.Mode()&fs.ModeSymlink != 0:
 		return fail(nil, elsewhere, "%s: the directory of the socket is a symbolic link", dir)
 	case !info.IsDir():
@@ -54,7 +52,7 @@ func CanMakeDir(path string) error {
 	}
 	if err == nil {
 		if denied := unix.Access(at, unix.W_OK|unix.X_OK); denied != nil {
-			return fail(denied, elsewhere, "%s: %v", at, denied)
+			return unusable(at, denied)
 		}
 	}
 	return err
@@ -79,7 +77,7 @@ func checkAbove(dir string) error {
 		rest = rest[1:]
 		info, err := os.Lstat(next)
 		if err != nil {
-			return fail(err, elsewhere, "%s: %v", next, phrase.WithoutPath(err))
+			return unusable(next, err)
 		}
 		if info.Mode()&fs.ModeSymlink == 0 {
 			at = next
@@ -91,7 +89,7 @@ func checkAbove(dir string) error {
 		}
 		switch {
 		case err != nil:
-			return fail(err, elsewhere, "%s: %v", next, phrase.WithoutPath(err))
+			return unusable(next, err)
 		case !trusted(info):
 			return fail(nil, elsewhere, "%s, on the way to the socket, is a symbolic link of user %d", next, owner(info))
 		case filepath.IsAbs(target):
@@ -107,7 +105,7 @@ func checkPlace(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
-		return fail(err, elsewhere, "%s: %v", dir, phrase.WithoutPath(err))
+		return unusable(dir, err)
 	case !info.IsDir():
 		return fail(syscall.ENOTDIR, elsewhere, "%s: not a directory", dir)
 	case !trusted(info):

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-
-	"gateway/internal/phrase"
 )
 
 // startIt is the remedy where no daemon is.
@@ -30,7 +28,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(err, startIt, "%s: no daemon listens", path)
 	case err != nil:
-		return nil, fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
+		return nil, unusable(path, err)
 	case info.Mode().Type() != fs.ModeSocket:
 		return nil, fail(nil, elsewhere, "%s is there and no socket", path)
 	case owner(info) != os.Geteuid():

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"syscall"
 
-	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -56,7 +55,7 @@ func MakeDir(path string) error {
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fail(err, elsewhere, "%s: %v", dir, phrase.WithoutPath(err))
+		return unusable(dir, err)
 	}
 	return checkDir(dir)
 }
@@ -102,12 +101,12 @@ func bind(path string) (*net.UnixListener, error) {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return nil, fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
+		return nil, unusable(path, err)
 	case info.Mode().Type() != fs.ModeSocket:
 		return nil, fail(nil, elsewhere, "%s is there and no socket", path)
 	default:
 		if err := os.Remove(path); err != nil {
-			return nil, fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
+			return nil, unusable(path, err)
 		}
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -117,7 +116,7 @@ func bind(path string) (*net.UnixListener, error) {
 	// Until here the directory keeps others out.
 	if err := os.Chmod(path, 0o600); err != nil {
 		listener.Close()
-		return nil, fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
+		return nil, unusable(path, err)
 	}
 	return listener, nil
 }

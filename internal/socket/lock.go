@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"gateway/internal/phrase"
 )
 
 // poll is how often a lock is tried again: waiting in flock(2) cannot be ended.
@@ -63,7 +61,7 @@ func flock(path string, kind int) (*Lock, error) {
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
-			return nil, fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
+			return nil, unusable(path, err)
 		}
 		err = unix.Flock(int(file.Fd()), kind|unix.LOCK_NB)
 		switch {
@@ -72,7 +70,7 @@ func flock(path string, kind int) (*Lock, error) {
 			return nil, ErrHeld
 		case err != nil:
 			file.Close()
-			return nil, fail(err, elsewhere, "%s: %v", path, err)
+			return nil, unusable(path, err)
 		}
 		// Whoever cleans up may have removed the file since it was opened.
 		if lock := (&Lock{file}); lock.named(path) {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -66,6 +67,11 @@ const elsewhere = "name another file in a directory of your own, with the mode 0
 
 // elsewhereRecorded is elsewhere for the daemon's records.
 const elsewhereRecorded = "set XDG_STATE_HOME to a directory of your own that can be written to, on a file system that has locks"
+
+// unusable says what the system has against a path.
+func unusable(path string, err error) error {
+	return fail(err, elsewhere, "%s: %v", path, phrase.WithoutPath(err))
+}
 
 func fail(cause error, hint, format string, args ...any) error {
 	return &transport.Error{Code: "daemon.unreachable", Message: "daemon: " + fmt.Sprintf(format, args...), Hint: hint, Err: cause}
