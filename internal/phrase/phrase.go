@@ -52,13 +52,13 @@ const Margin = utf8.UTFMax - 1
 // its end with Margin bytes more than wanted, or, both, all of it.
 func Ends(begin, end []byte, head, tail int) (first, last []byte) {
 	at := len(end) - tail
-	left, _ := halves(begin[:head], begin[head:])
-	_, right := halves(end[:at], end[at:])
+	left, _ := Halves(begin[:head], begin[head:])
+	_, right := Halves(end[:at], end[at:])
 	return begin[:head-left], end[at+right:]
 }
 
-// halves returns how many bytes of a character are on either side of a cut.
-func halves(before, after []byte) (left, right int) {
+// Halves returns how many bytes of a character are on either side of a cut.
+func Halves(before, after []byte) (left, right int) {
 	for n := 1; n <= min(Margin, len(before)); n++ {
 		if !utf8.RuneStart(before[len(before)-n]) {
 			continue

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"gateway/internal/phrase"
 )
 
 // maxLine is how much of a line is searched at once. A longer one is searched
@@ -313,29 +315,21 @@ func (l Line) cut(match []int, width int, buffer []byte) Line {
 // behindCharacter returns the place behind the character that i is in the middle of,
 // or i. One that began before the text is the bytes that begin none.
 func behindCharacter(text []byte, i int) int {
-	if first := beforeCharacter(text, i); first < i {
-		_, n := utf8.DecodeRune(text[first:])
-		return first + n
+	if i == 0 {
+		return max(slices.IndexFunc(text[:min(len(text), utf8.UTFMax)], utf8.RuneStart), 0)
 	}
-	if i > 0 {
-		return i
-	}
-	return max(slices.IndexFunc(text[:min(len(text), utf8.UTFMax)], utf8.RuneStart), 0)
+	_, right := phrase.Halves(text[:i], text[i:])
+	return i + right
 }
 
 // beforeCharacter returns the place before the character that i is in the middle of,
 // or i. It may be one that goes on behind the text.
 func beforeCharacter(text []byte, i int) int {
-	for first := i - 1; first >= max(i-utf8.UTFMax+1, 0); first-- {
-		if !utf8.RuneStart(text[first]) {
-			continue
-		}
-		if _, n := utf8.DecodeRune(text[first:]); first+n > i || i == len(text) && !utf8.FullRune(text[first:]) {
-			return first
-		}
-		break
+	if i == len(text) {
+		return i - phrase.Unfinished(text)
 	}
-	return i
+	left, _ := phrase.Halves(text[:i], text[i:])
+	return i - left
 }
 
 // jump notes that the data goes on at a cursor, behind another one.
