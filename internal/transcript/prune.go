@@ -70,13 +70,6 @@ func remove(root *os.Root, name string, gone bool) error {
 	return root.RemoveAll(name)
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // A directory is what Prune knows of one.
 type directory struct {
 	name    string
@@ -105,7 +98,9 @@ func directories(root *os.Root) ([]directory, error) {
 				if !entry.IsDir() {
 					d.size += info.Size()
 				}
-				d.written = later(d.written, info.ModTime())
+				if info.ModTime().After(d.written) {
+					d.written = info.ModTime()
+				}
 			}
 			return nil
 		})
