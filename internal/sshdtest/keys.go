@@ -110,11 +110,6 @@ func (k *Key) UserCert(t testing.TB, ca *Key, principal string, edit func(*gossh
 	return k.cert(t, ca, gossh.UserCert, principal, edit)
 }
 
-func (k *Key) hostCert(t testing.TB, ca *Key, principal string, edit func(*gossh.Certificate)) string {
-	t.Helper()
-	return k.cert(t, ca, gossh.HostCert, principal, edit)
-}
-
 func (k *Key) cert(t testing.TB, ca *Key, typ uint32, principal string, edit func(*gossh.Certificate)) string {
 	t.Helper()
 	now := time.Now()

@@ -112,7 +112,7 @@ func Start(t testing.TB, opts Options) *Server {
 		s.HostKeys = append(s.HostKeys, key.Public())
 		own = append(own, "HostKey "+key.File)
 		if opts.HostCA != nil {
-			file := key.hostCert(t, opts.HostCA, s.Host, opts.HostCert)
+			file := key.cert(t, opts.HostCA, gossh.HostCert, s.Host, opts.HostCert)
 			own = append(own, "HostCertificate "+file)
 		}
 	}
