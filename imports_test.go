@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"transport":               nil,
 	"transport/local":         {"transport"},
 	"transport/ssh":           {"internal/phrase", "internal/regular", "transport"},
-	"transport/transporttest": {"transport"},
+	"transport/transporttest": {"internal/sshdtest", "transport"},
 	"session":                 {"internal/ends", "internal/screen", "transport"},
 	"internal/screen":         nil,
 	"internal/socket":         {"internal/phrase", "transport"},

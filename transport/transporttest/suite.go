@@ -2,19 +2,18 @@
 package transporttest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/transport"
 )
 
@@ -155,23 +154,12 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// tagged returns the processes whose environment holds TAG=tag.
-func tagged(t *testing.T, tag string) []string {
+// gone waits until no process has TAG=tag in its environment. Without a /proc there is
+// none: only goroutines and descriptors are counted.
+func gone(t *testing.T, what, tag string) {
 	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*") // to find a name behind that, Glob would read all of them
-	if err != nil || dirs == nil {
-		return nil // no /proc: only goroutines and descriptors are counted
-	}
-	var pids []string
-	for _, dir := range dirs {
-		if b, err := os.ReadFile(filepath.Join(dir, "environ")); err == nil && bytes.Contains(b, []byte("TAG="+tag)) {
-			pids = append(pids, filepath.Base(dir))
-		}
-	}
-	return pids
+	eventually(t, what, func() bool { return len(sshdtest.WithEnv("TAG="+tag)) == 0 })
 }
-
-func newTag() string { return rand.Text() }
 
 func endedContext(t *testing.T, tr transport.Transport) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -185,7 +173,7 @@ func endedContext(t *testing.T, tr transport.Transport) {
 }
 
 func closeEnds(t *testing.T, tr transport.Transport) {
-	tag := newTag()
+	tag := rand.Text()
 	term := openTerminal(t, tr, "export TAG="+tag+"; echo up; exec cat", transport.TerminalOptions{})
 	pipe := openPipe(t, tr, "export TAG="+tag+"; echo up; exec cat")
 	readUntil(t, term, "up\n")
@@ -196,14 +184,14 @@ func closeEnds(t *testing.T, tr transport.Transport) {
 		term.Wait()
 		pipe.Wait()
 	})
-	eventually(t, "both programs gone", func() bool { return len(tagged(t, tag)) == 0 })
+	gone(t, "both programs gone", tag)
 	if _, err := tr.Pipe(t.Context(), "true"); err == nil {
 		t.Error("Pipe after Close = nil, want an error")
 	}
 }
 
 func leavesNothing(t *testing.T, tr transport.Transport) {
-	tag := newTag()
+	tag := rand.Text()
 	cycle := func() {
 		term := openTerminal(t, tr, "export TAG="+tag+"; exec cat", transport.TerminalOptions{})
 		pipe := openPipe(t, tr, "export TAG="+tag+"; exec cat")
@@ -215,7 +203,7 @@ func leavesNothing(t *testing.T, tr transport.Transport) {
 	for range 200 {
 		cycle()
 	}
-	eventually(t, "no process left", func() bool { return len(tagged(t, tag)) == 0 })
+	gone(t, "no process left", tag)
 	eventually(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= goroutines })
 	eventually(t, "no descriptor left", func() bool { return countDescriptors(t) <= descriptors })
 }

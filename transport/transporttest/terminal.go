@@ -1,6 +1,7 @@
 package transporttest
 
 import (
+	"crypto/rand"
 	"io"
 	"strings"
 	"testing"
@@ -119,11 +120,11 @@ func terminalCloseTwice(t *testing.T, tr transport.Transport) {
 }
 
 func terminalHangUp(t *testing.T, tr transport.Transport) {
-	tag := newTag()
+	tag := rand.Text()
 	term := openTerminal(t, tr, "export TAG="+tag+"; echo up; sleep 1000; exit", plain)
 	readUntil(t, term, "up\n")
 	term.Close()
-	eventually(t, "the shell and its child gone", func() bool { return len(tagged(t, tag)) == 0 })
+	gone(t, "the shell and its child gone", tag)
 }
 
 func terminalBackPressure(t *testing.T, tr transport.Transport) {
