@@ -93,12 +93,17 @@ func (r *reader) positive(n *yaml.Node) (int, bool) {
 	return number, ok
 }
 
-func (r *reader) user(n *yaml.Node) (string, bool) {
+// word reads a text that is allowed; format says of any other what is wrong with it.
+func (r *reader) word(n *yaml.Node, allowed func(string) bool, hint, format string) (string, bool) {
 	s, ok := r.text(n)
-	if ok && !userAllowed(s) {
-		return "", r.fail(n, "", "%s is not a user name", brief(s))
+	if ok && !allowed(s) {
+		return "", r.fail(n, hint, format, brief(s))
 	}
 	return s, ok
+}
+
+func (r *reader) user(n *yaml.Node) (string, bool) {
+	return r.word(n, userAllowed, "", "%s is not a user name")
 }
 
 func hasControl(s string) bool {
@@ -207,42 +212,29 @@ func (r *reader) expand(n *yaml.Node, path string) (string, bool) {
 
 // fingerprint reads a pin as ssh-keygen -l prints it.
 func (r *reader) fingerprint(n *yaml.Node) (string, bool) {
-	s, ok := r.text(n)
-	if !ok {
-		return "", false
-	}
-	sum, found := strings.CutPrefix(s, "SHA256:")
-	if raw, err := base64.RawStdEncoding.DecodeString(sum); !found || err != nil || len(raw) != 32 {
-		return "", r.fail(n, "ssh-keygen -lf FILE prints it: SHA256: and 43 characters", "%s is not a SHA256 fingerprint", brief(s))
-	}
-	return s, true
+	return r.word(n, func(s string) bool {
+		sum, found := strings.CutPrefix(s, "SHA256:")
+		raw, err := base64.RawStdEncoding.DecodeString(sum)
+		return found && err == nil && len(raw) == 32
+	}, "ssh-keygen -lf FILE prints it: SHA256: and 43 characters", "%s is not a SHA256 fingerprint")
 }
 
 // shell reads a program: a path or a name to be found in PATH. It may be one of
 // several in one, as in "busybox ash".
 func (r *reader) shell(n *yaml.Node) (string, bool) {
-	s, ok := r.text(n)
-	if ok && (strings.ContainsAny(s, "\t'\"$`\\;&|<>(){}*?") || s[0] == '-' || strings.Contains(s, "/") && s[0] != '/') {
-		return "", r.fail(n, "a name or an absolute path, without options", "%s is not a shell", brief(s))
-	}
-	return s, ok
+	return r.word(n, func(s string) bool {
+		return !strings.ContainsAny(s, "\t'\"$`\\;&|<>(){}*?") && s[0] != '-' && (s[0] == '/' || !strings.Contains(s, "/"))
+	}, "a name or an absolute path, without options", "%s is not a shell")
 }
 
 func (r *reader) envName(n *yaml.Node) (string, bool) {
-	s, ok := r.text(n)
-	if ok && !envNameForm.MatchString(s) {
-		return "", r.fail(n, "letters, digits and _, not starting with a digit", "%s is not a variable's name", brief(s))
-	}
-	return s, ok
+	return r.word(n, envNameForm.MatchString, "letters, digits and _, not starting with a digit", "%s is not a variable's name")
 }
 
 // remotePath reads a path on the host, which stays as written.
 func (r *reader) remotePath(n *yaml.Node) (string, bool) {
-	s, ok := r.text(n)
-	if ok && s[0] != '/' && s != "~" && !strings.HasPrefix(s, "~/") {
-		return "", r.fail(n, "an absolute path, or one in the home: ~/…", "%s is a relative path", brief(s))
-	}
-	return s, ok
+	return r.word(n, func(s string) bool { return s[0] == '/' || s == "~" || strings.HasPrefix(s, "~/") },
+		"an absolute path, or one in the home: ~/…", "%s is a relative path")
 }
 
 // flags reads a list, or one string of words.
@@ -316,10 +308,7 @@ func (r *reader) env(n *yaml.Node, h *Host) bool {
 
 func (r *reader) tags(n *yaml.Node, h *Host) bool {
 	tags, ok := listOf(func(r *reader, n *yaml.Node) (string, bool) {
-		tag, ok := r.text(n)
-		if ok && !tagForm.MatchString(tag) {
-			return "", r.fail(n, "letters, digits and . _ - : / =", "%s is not a tag", brief(tag))
-		}
+		tag, ok := r.word(n, tagForm.MatchString, "letters, digits and . _ - : / =", "%s is not a tag")
 		if ok {
 			h.set("tags."+tag, r.origin(n))
 		}
