@@ -14,6 +14,7 @@ package ssh
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"strconv"
 	"time"
@@ -134,6 +135,16 @@ type Question struct {
 	Echo bool
 }
 
+// A Step is something that went well on the way to a machine.; see
+// Config.Trace.
+type Step struct {
+	// Layer is tcp, banner, kex, hostkey or auth.
+	Layer string
+	// Detail is for a person: the address, the server's version, the
+	// fingerprint, a key that is offered.
+	Detail string
+}
+
 // withDefaults fills what the caller left out, along the whole chain.
 func (c Config) withDefaults() Config {
 	c.Addr, c.Name = cmp.Or(c.Addr, c.Name), cmp.Or(c.Name, c.Addr)
@@ -192,6 +203,12 @@ func (c *Config) where() string {
 		text += " through " + c.Jump.Name
 	}
 	return text
+}
+
+func (c *Config) trace(layer, format string, args ...any) {
+	if c.Trace != nil {
+		c.Trace(Step{layer, fmt.Sprintf(format, args...)})
+	}
 }
 
 func (c *Config) warn(message string) {

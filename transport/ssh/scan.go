@@ -3,28 +3,11 @@ package ssh
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
 	gossh "golang.org/x/crypto/ssh"
 )
-
-// A Step is something that went well on the way to a machine. See
-// Config.Trace.
-type Step struct {
-	// Layer is tcp, banner, kex, hostkey or auth.
-	Layer string
-	// Detail is for a person: the address, the server's version, the
-	// fingerprint, a key that is offered.
-	Detail string
-}
-
-func (c *Config) trace(layer, format string, args ...any) {
-	if c.Trace != nil {
-		c.Trace(Step{layer, fmt.Sprintf(format, args...)})
-	}
-}
 
 // scanned are the algorithms that ScanHostKeys asks for, one per type of key.
 var scanned = [][]string{
