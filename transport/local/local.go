@@ -170,12 +170,9 @@ func (p *program) wait() {
 		p.err = fmt.Errorf("local: wait for %s: %w", p.cmd.Path, err)
 		return
 	}
-	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	switch {
-	case ok && status.Signaled():
+	p.exit.Code = p.cmd.ProcessState.ExitCode()
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		p.exit = transport.Exit{Code: 128 + int(status.Signal()), Signal: signalName(status.Signal())}
-	default:
-		p.exit = transport.Exit{Code: p.cmd.ProcessState.ExitCode()}
 	}
 }
 
