@@ -97,25 +97,25 @@ func TestSilentConnection(t *testing.T) {
 	wantCode(t, err, "ssh.handshake")
 }
 
+// forward connects a client with a server, until either hangs up.
+func forward(t *testing.T, client net.Conn, server *sshdtest.Server) {
+	far, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer far.Close()
+	go func() {
+		_, _ = io.Copy(far, client) // ends with the client
+		far.Close()
+	}()
+	_, _ = io.Copy(client, far)
+}
+
 // TestOneMachineOfSeveral: a name that stands for several machines stands for one of
 // them as long as something runs there.
 func TestOneMachineOfSeveral(t *testing.T) {
 	first, other := sshdtest.Start(t, sshdtest.Options{}), sshdtest.Start(t, sshdtest.Options{})
-	to := func(server *sshdtest.Server) func(net.Conn) {
-		return func(conn net.Conn) {
-			far, err := net.Dial("tcp", server.Addr)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer far.Close()
-			go func() {
-				_, _ = io.Copy(far, conn) // ends with the client
-				far.Close()
-			}()
-			_, _ = io.Copy(conn, far)
-		}
-	}
 	bothKeys := func(c *ssh.Config) {
 		c.HostKeys.Pins = []string{gossh.FingerprintSHA256(first.HostKey), gossh.FingerprintSHA256(other.HostKey)}
 		c.Identities = append(c.Identities, ssh.Identity{Path: other.KeyFile})
@@ -149,9 +149,9 @@ func TestOneMachineOfSeveral(t *testing.T) {
 		c := config(first)
 		c.Port = listen(t, func(conn net.Conn) {
 			if seen.Add(1) == 1 {
-				to(first)(conn)
+				forward(t, conn, first)
 			} else {
-				to(other)(conn)
+				forward(t, conn, other)
 			}
 		}).Port
 		bothKeys(&c)
@@ -193,14 +193,7 @@ func TestUnreadConnectionStays(t *testing.T) {
 	c.MaxSessions = 1
 	c.Port = listen(t, func(conn net.Conn) {
 		n := seen.Add(1)
-		far, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer far.Close()
-		go func() { _, _ = io.Copy(conn, far) }() // ends with far
-		_, _ = io.Copy(far, conn)
+		forward(t, conn, s)
 		gone <- n
 	}).Port
 	tr := dial(t, c)
@@ -271,19 +264,9 @@ func TestSecondConnectionRefused(t *testing.T) {
 	var seen atomic.Int32
 	c := config(s)
 	c.Port = listen(t, func(conn net.Conn) {
-		if seen.Add(1) > 1 {
-			return
+		if seen.Add(1) == 1 {
+			forward(t, conn, s)
 		}
-		far, err := net.Dial("tcp", s.Addr)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		go func() {
-			_, _ = io.Copy(far, conn) // ends with the client
-			far.Close()
-		}()
-		_, _ = io.Copy(conn, far)
 	}).Port
 	tr := dial(t, c)
 	terminal(t, tr, "exec cat", transport.TerminalOptions{})
