@@ -64,18 +64,7 @@ func TestLastWordOnTheTerminal(t *testing.T) {
 func TestEnvironmentIsALoginsAndNotTheCallers(t *testing.T) {
 	t.Setenv("GWTEST_SECRET", "x")
 	t.Setenv("LC_TIME", "C")
-	tr := local.New(local.Config{Env: []string{"ADDED=1"}})
-	defer tr.Close()
-	pipe, err := tr.Pipe(t.Context(), "env; pwd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pipe.Close()
-	b, err := io.ReadAll(pipe.Stdout)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := string(b)
+	out := output(t, local.Config{Env: []string{"ADDED=1"}}, "env; pwd")
 	for _, want := range []string{"HOME=", "USER=", "LOGNAME=", "SHELL=", "PATH=", "LC_TIME=C\n", "ADDED=1\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("environment has no %q:\n%s", want, out)
