@@ -1,9 +1,9 @@
 // Package transport is the contract between a session and a machine: a
 // [Transport] starts programs there, on a pseudo-terminal or on plain pipes.
 //
-// It holds the interfaces and the error values, and imports nothing of ours.
-// Its implementations are transport/local and transport/ssh; the suite that
-// both pass is transport/transporttest.
+// It holds the interfaces, the error values and the [Ending] of a program, and
+// imports nothing of ours. Its implementations are transport/local and
+// transport/ssh; the suite that both pass is transport/transporttest.
 package transport
 
 import (

@@ -17,11 +17,10 @@ import (
 // whose own end means that the daemon is gone.
 type loan struct {
 	*lease
+	*transport.Ending
 	transport *Transport
 	files     []*os.File // this end of its pipes
 	ends      []ending   // of them
-	exited    ending
-	exit      transport.Exit // set before exited is
 
 	closed    chan struct{}
 	closeOnce sync.Once
@@ -46,8 +45,7 @@ func (e *ending) tell(err error) {
 // newLoan makes the pipes of a program. passed are the ends for the daemon, and
 // the caller's to close.
 func newLoan(t *Transport, l *lease, pipes int) (made *loan, passed []*os.File, err error) {
-	made = &loan{lease: l, transport: t, ends: make([]ending, pipes), closed: make(chan struct{})}
-	made.exited.told = make(chan struct{})
+	made = &loan{lease: l, Ending: transport.NewEnding(), transport: t, ends: make([]ending, pipes), closed: make(chan struct{})}
 	for i := range pipes {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -107,7 +105,7 @@ func (l *loan) follow() {
 		case e.End != nil && e.End.Stream >= 0 && e.End.Stream < len(l.ends):
 			l.ends[e.End.Stream].tell(held(e.End.Error))
 		case e.Exit != nil:
-			l.finish(transport.Exit{Code: e.Exit.Code, Signal: e.Exit.Signal}, held(e.Exit.Error))
+			l.Finish(transport.Exit{Code: e.Exit.Code, Signal: e.Exit.Signal}, held(e.Exit.Error))
 		case e.Ending:
 			l.transport.endingOnce.Do(func() { close(l.transport.ending) })
 		}
@@ -124,30 +122,13 @@ func held(e *api.LendError) error {
 	return err
 }
 
-// finish settles how the program ended. The first call counts.
-func (l *loan) finish(exit transport.Exit, err error) {
-	l.exited.once.Do(func() {
-		l.exit, l.exited.err = exit, err
-		close(l.exited.told)
-	})
-}
-
 // over ends what has not ended.
 func (l *loan) over(err error) {
 	for i := range l.ends {
 		l.ends[i].tell(err)
 	}
-	l.finish(transport.Exit{}, err)
+	l.Finish(transport.Exit{}, err)
 }
-
-// Wait implements [transport.Program].
-func (l *loan) Wait() (transport.Exit, error) {
-	<-l.exited.told
-	return l.exit, l.exited.err
-}
-
-// Done implements [transport.Program].
-func (l *loan) Done() <-chan struct{} { return l.exited.told }
 
 // Close implements [transport.Program]. The daemon hangs the program up when it
 // sees the connection's end.

@@ -122,8 +122,7 @@ func (t *Transport) start(ctx context.Context, cmd *exec.Cmd, grace time.Duratio
 			Err:     err,
 		}
 	}
-	life, settle := context.WithCancel(context.Background())
-	p := &program{cmd: cmd, grace: grace, life: life, ended: life.Done(), settle: settle}
+	p := &program{Ending: transport.NewEnding(), cmd: cmd, grace: grace}
 	t.programs[p] = struct{}{}
 	go func() { // ends with the process, which Close kills
 		p.wait()
@@ -150,43 +149,26 @@ func (t *Transport) Close() error {
 
 // program is one child process, the leader of its process group.
 type program struct {
-	cmd    *exec.Cmd
-	grace  time.Duration
-	life   context.Context // ends once exit and err are set
-	ended  <-chan struct{} // life's end
-	settle func()          // ends life
-	exit   transport.Exit
-	err    error
-
+	*transport.Ending
+	cmd     *exec.Cmd
+	grace   time.Duration
 	endOnce sync.Once
 }
 
 // wait reaps the process. It runs once, in the goroutine that start made.
 func (p *program) wait() {
-	defer p.settle()
 	err := p.cmd.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
-		p.err = fmt.Errorf("local: wait for %s: %w", p.cmd.Path, err)
+		p.Finish(transport.Exit{}, fmt.Errorf("local: wait for %s: %w", p.cmd.Path, err))
 		return
 	}
-	p.exit.Code = p.cmd.ProcessState.ExitCode()
+	end := transport.Exit{Code: p.cmd.ProcessState.ExitCode()}
 	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		p.exit = transport.Exit{Code: 128 + int(status.Signal()), Signal: signalName(status.Signal())}
+		end = transport.Exit{Code: 128 + int(status.Signal()), Signal: signalName(status.Signal())}
 	}
+	p.Finish(end, nil)
 }
-
-// Wait implements [transport.Program].
-func (p *program) Wait() (transport.Exit, error) {
-	<-p.ended
-	return p.exit, p.err
-}
-
-// Done implements [transport.Program].
-func (p *program) Done() <-chan struct{} { return p.ended }
-
-// AfterDone implements [transport.Announcer].
-func (p *program) AfterDone(f func()) { context.AfterFunc(p.life, f) }
 
 // end hangs the process group up, kills it when that is not enough, and waits
 // until the leader is reaped, but not for ever: what exec has made another user's program
@@ -197,13 +179,13 @@ func (p *program) end() {
 		p.signal(syscall.SIGHUP)
 		p.signal(syscall.SIGCONT) // a stopped process sees the hang-up only then
 		select {
-		case <-p.ended:
+		case <-p.Done():
 		case <-time.After(p.grace):
 			p.signal(syscall.SIGKILL)
 		}
 	})
 	select {
-	case <-p.ended:
+	case <-p.Done():
 	case <-time.After(p.grace):
 	}
 }
@@ -212,7 +194,7 @@ func (p *program) end() {
 // may belong to somebody else by then.
 func (p *program) signal(sig syscall.Signal) {
 	select {
-	case <-p.ended:
+	case <-p.Done():
 	default:
 		_ = syscall.Kill(-p.cmd.Process.Pid, sig)
 	}

@@ -131,7 +131,7 @@ func (t *terminal) Read(b []byte) (int, error) {
 			return n, err
 		}
 		select {
-		case <-t.ended:
+		case <-t.Done():
 			// It may have opened the terminal since, for a last word.
 			if n, err := t.read(b); n > 0 {
 				return n, err

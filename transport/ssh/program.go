@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -33,16 +32,10 @@ func execute(command string) launch {
 // A program is one session channel with what was started on it.
 type program struct {
 	*channel
+	*transport.Ending
 
 	answered chan struct{} // closed once the machine has answered, or nothing more will come
 	refused  error         // why it did not start; set before answered is closed
-
-	life     context.Context // ends once exit and err are final
-	exited   <-chan struct{} // life's end
-	settle   func()          // ends life
-	exitOnce sync.Once
-	exit     transport.Exit
-	err      error
 }
 
 // start launches something on a connection that take was called for. streams
@@ -52,12 +45,11 @@ func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*pr
 	if err != nil {
 		return nil, err
 	}
-	life, settle := context.WithCancel(context.Background())
-	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), answered: make(chan struct{}), life: life, exited: life.Done(), settle: settle}
+	p := &program{channel: newChannel(c, remote, transport.Group(ctx)), Ending: transport.NewEnding(), answered: make(chan struct{})}
 	streams(p)
 	served := c.spawn(func() {
 		p.serve(requests, p.request)
-		p.finish(transport.Exit{}, p.missing())
+		p.Finish(transport.Exit{}, p.missing())
 	})
 	if !served {
 		p.leave() // in its place: else the connection would never be spent
@@ -111,8 +103,8 @@ func (p *program) launch(l launch) error {
 		return p.refuse(p.conn.lostError())
 	case err != nil: // the channel ended before the answer; serve knows more
 		<-p.gone
-		<-p.exited
-		return p.err
+		_, err := p.Wait()
+		return err
 	case l.request == "subsystem":
 		return p.refuse(p.conn.config.failure(codeNoSubsystem, nil, "the server has no such subsystem; dropbear needs an sftp-server installed, sshd a Subsystem line",
 			"the server refuses the subsystem"))
@@ -123,17 +115,9 @@ func (p *program) launch(l launch) error {
 
 // refuse ends a program that never ran, and returns why.
 func (p *program) refuse(err error) error {
-	p.finish(transport.Exit{}, err)
+	p.Finish(transport.Exit{}, err)
 	p.stop(err, "")
 	return err
-}
-
-// finish settles how the program ended. The first call counts.
-func (p *program) finish(exit transport.Exit, err error) {
-	p.exitOnce.Do(func() {
-		p.exit, p.err = exit, err
-		p.settle()
-	})
 }
 
 // missing is the error of a program whose status never came.
@@ -153,7 +137,7 @@ func (p *program) request(r *gossh.Request) {
 		if gossh.Unmarshal(r.Payload, &m) == nil {
 			// Windows has statuses over 255; their low byte may be 0, which would look
 			// like success.
-			p.finish(transport.Exit{Code: int(min(m.Status, 255))}, nil)
+			p.Finish(transport.Exit{Code: int(min(m.Status, 255))}, nil)
 		}
 	case "exit-signal":
 		var m struct {
@@ -163,7 +147,7 @@ func (p *program) request(r *gossh.Request) {
 			Language string
 		}
 		if gossh.Unmarshal(r.Payload, &m) == nil {
-			p.finish(transport.Exit{Code: 128 + signalNumbers[m.Signal], Signal: m.Signal}, nil)
+			p.Finish(transport.Exit{Code: 128 + signalNumbers[m.Signal], Signal: m.Signal}, nil)
 		}
 	}
 }
@@ -175,30 +159,18 @@ var signalNumbers = map[string]int{
 	"USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
 }
 
-// Wait implements [transport.Program].
-func (p *program) Wait() (transport.Exit, error) {
-	<-p.exited
-	return p.exit, p.err
-}
-
-// Done implements [transport.Program].
-func (p *program) Done() <-chan struct{} { return p.exited }
-
-// AfterDone implements [transport.Announcer].
-func (p *program) AfterDone(f func()) { context.AfterFunc(p.life, f) }
-
 // Close implements [transport.Program]. It hangs up, with a signal too: a
 // program without a terminal survives the end of its channel, and on dropbear
 // one with a terminal does while the connection lives.
 func (p *program) Close() error {
 	signal := "HUP"
 	select {
-	case <-p.exited:
+	case <-p.Done():
 		signal = "" // its pid may be another's by now
 	default:
 	}
 	err := p.conn.config.closed()
-	p.finish(transport.Exit{}, err)
+	p.Finish(transport.Exit{}, err)
 	p.stop(err, signal)
 	return nil
 }
@@ -207,12 +179,12 @@ func (p *program) Close() error {
 // program's end, not the end of its output, is the end of file.
 func (p *program) over() error {
 	select {
-	case <-p.exited:
+	case <-p.Done():
 	case <-p.closed:
 		return p.closeErr
 	}
-	if p.err != nil {
-		return p.err
+	if _, err := p.Wait(); err != nil {
+		return err
 	}
 	return p.ended()
 }
