@@ -135,7 +135,7 @@ type Question struct {
 	Echo bool
 }
 
-// A Step is something that went well on the way to a machine.; see
+// A Step is something that went well on the way to a machine; see
 // Config.Trace.
 type Step struct {
 	// Layer is tcp, banner, kex, hostkey or auth.
