@@ -6,7 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"gateway/gateway"
 	"gateway/hosts"
@@ -70,11 +71,9 @@ func below(dir, name string) (rest string, ok bool) {
 // a loop of symlinks does not, and no file is touched until it is gone.
 func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) {
 	r := rules{files: files, allow: make([]rule, len(files.Allow)), deny: make([]rule, len(files.Deny))}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
+	var all errgroup.Group
 	resolve := func(into *rule, pattern string) {
-		all.Go(func() {
+		all.Go(func() error {
 			dir, globs := pattern, ""
 			if i := strings.IndexAny(dir, `*?[\`); i >= 0 { // those in the home's own name are none
 				i = strings.LastIndexByte(dir[:i], '/')
@@ -85,13 +84,10 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 			switch gateway.Code(err) {
 			case "", "file.not_found", "file.permission", "file.not_directory":
 			default:
-				mu.Lock()
-				if failed == nil {
-					failed = fmt.Errorf("file: where the rule %s leads: %w", transfer.Show("", pattern), err)
-				}
-				mu.Unlock()
+				return fmt.Errorf("file: where the rule %s leads: %w", transfer.Show("", pattern), err)
 			}
 			*into = rule{pattern, path.Clean(dir), real.Path, globs, append(real.Links, path.Clean(dir), real.Path)}
+			return nil
 		})
 	}
 	for i, pattern := range files.Allow {
@@ -100,9 +96,8 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 	for i, pattern := range files.Deny {
 		resolve(&r.deny[i], pattern)
 	}
-	all.Wait()
-	if failed != nil {
-		return rules{}, failed
+	if err := all.Wait(); err != nil {
+		return rules{}, err
 	}
 	return r, nil
 }
@@ -143,19 +138,18 @@ func (r rules) checkWay(host, asked, name string) error {
 // judge returns an error for what has one of these names if it is forbidden, or
 // if there are rules that allow something, and not this.
 func (r rules) judge(what string, allowed func(rule) bool, names ...string) error {
-	if pattern, ok := r.denies(names...); ok {
-		return denied(r.files, "%s the inventory's files.deny forbids (%s)", what, pattern)
+	pattern, denied := r.denies(names...)
+	switch {
+	case denied:
+		what += " the inventory's files.deny forbids (" + pattern + ")"
+	case len(r.allow) > 0 && !slices.ContainsFunc(r.allow, allowed):
+		what += " nothing in the inventory's files.allow covers"
+	default:
+		return nil
 	}
-	if len(r.allow) > 0 && !slices.ContainsFunc(r.allow, allowed) {
-		return denied(r.files, "%s nothing in the inventory's files.allow covers", what)
-	}
-	return nil
-}
-
-func denied(files hosts.Files, format string, args ...any) error {
 	hint := "a person sets that in the inventory"
-	if len(files.Allow) > 0 {
-		hint = "allowed is " + strings.Join(files.Allow, ", ") + ": " + hint
+	if len(r.files.Allow) > 0 {
+		hint = "allowed is " + strings.Join(r.files.Allow, ", ") + ": " + hint
 	}
-	return &transport.Error{Code: "file.denied", Message: "file: " + fmt.Sprintf(format, args...), Hint: hint}
+	return &transport.Error{Code: "file.denied", Message: "file: " + what, Hint: hint}
 }

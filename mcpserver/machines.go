@@ -181,13 +181,11 @@ func (ms *machines) close() {
 // absolute returns a path that begins at the root: ~ is the home, where a
 // relative one begins, too.
 func (m *machine) absolute(name string) string {
-	switch rest, ok := strings.CutPrefix(name, "~/"); {
+	switch {
 	case name == "~":
 		return m.home
-	case ok:
-		return strings.TrimRight(m.home, "/") + "/" + rest
 	case path.IsAbs(name):
 		return name
 	}
-	return strings.TrimRight(m.home, "/") + "/" + name
+	return strings.TrimRight(m.home, "/") + "/" + strings.TrimPrefix(name, "~/")
 }
