@@ -7,9 +7,10 @@ import (
 	"io"
 	"runtime/debug"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	gossh "golang.org/x/crypto/ssh"
+	"golang.org/x/sync/errgroup"
 
 	"gateway/bench/lab"
 )
@@ -158,32 +159,24 @@ func againBare(none bool, open func(*gossh.Client) (Shell, error)) func(context.
 // everywhere does something for n hosts, some at a time. It counts those that
 // said something, and returns the first error.
 func everywhere(n, forks int, do func(i int) (string, error)) (Crowd, error) {
-	var (
-		group  sync.WaitGroup
-		mu     sync.Mutex // guards crowd and first
-		crowd  Crowd
-		first  error
-		places = make(chan struct{}, forks)
-	)
+	var group errgroup.Group
+	group.SetLimit(forks)
+	var said atomic.Int64
 	for i := range n {
-		places <- struct{}{}
-		group.Go(func() {
-			defer func() { <-places }()
+		group.Go(func() error {
 			out, err := do(i)
-			if err == nil && out == "" {
-				err = errors.New("no output")
+			switch {
+			case err != nil:
+				return err
+			case out == "":
+				return errors.New("no output")
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				crowd.OK++
-			} else if first == nil {
-				first = err
-			}
+			said.Add(1)
+			return nil
 		})
 	}
-	group.Wait()
-	return crowd, first
+	err := group.Wait()
+	return Crowd{OK: int(said.Load())}, err
 }
 
 // heard makes an error of what is not what the commands of a fan-out say.

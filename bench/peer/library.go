@@ -227,7 +227,7 @@ func openMany(ctx context.Context, s *lab.Site, n int) (*many, error) {
 // close ends the sessions, the first ones last: the others are on their connections.
 func (m *many) close() {
 	for _, some := range [][]*gateway.Session{m.sessions[m.hosts:], m.sessions[:m.hosts]} {
-		_, _ = everywhere(len(some), max(len(some), 1), func(i int) (string, error) { // closing has no error
+		_, _ = everywhere(len(some), len(some), func(i int) (string, error) { // closing has no error
 			if some[i] != nil {
 				some[i].Close()
 			}

@@ -3,8 +3,9 @@ package work
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"gateway/bench/peer"
 	"gateway/bench/rounds"
@@ -47,23 +48,16 @@ func crowd(ctx context.Context, b *Bench) []Table {
 
 // all has every shell run as many commands as it can, and returns the first error.
 func all(ctx context.Context, shells []peer.Shell, each int) error {
-	var group sync.WaitGroup
-	failed := make(chan error, len(shells))
+	var group errgroup.Group
 	for i, s := range shells {
-		group.Go(func() {
+		group.Go(func() error {
 			for n := range each {
 				if err := say(ctx, s, hello, n); err != nil {
-					failed <- fmt.Errorf("session %d: %w", i, err)
-					return
+					return fmt.Errorf("session %d: %w", i, err)
 				}
 			}
+			return nil
 		})
 	}
-	group.Wait()
-	select {
-	case err := <-failed:
-		return err
-	default:
-		return nil
-	}
+	return group.Wait()
 }
