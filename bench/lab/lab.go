@@ -15,11 +15,8 @@ import (
 // fastest one, so that what the contenders add shows most.
 const Shell = "dash"
 
-// python is the interpreter that Debian's packages are for.
-const python = "/usr/bin/python3"
-
-// Python starts a driver.
-func Python() string { return python }
+// Python is the interpreter that Debian's packages are for.
+const Python = "/usr/bin/python3"
 
 // Options say what is already there.
 type Options struct {

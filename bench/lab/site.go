@@ -54,7 +54,7 @@ func (l *Lab) newSite(name string, server *sshdtest.Server, names []Host) (*Site
 	fmt.Fprintf(&plain, "Host *\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n  LogLevel ERROR\n",
 		server.User, server.KeyFile, s.Path("known_hosts"))
 	shared := "Host *\n  ControlMaster auto\n  ControlPath " + s.Path("m-%n") + "\n  ControlPersist 600\n" + plain.String()
-	ansible.WriteString(list.String() + "[all:vars]\nansible_python_interpreter=" + python + "\n")
+	ansible.WriteString(list.String() + "[all:vars]\nansible_python_interpreter=" + Python + "\n")
 	for file, text := range map[string]string{
 		"known_hosts": known.String(), "ssh_config": plain.String(), "ssh_shared": shared,
 		"hosts": list.String(), "ansible": ansible.String(), ".config/gateway/hosts.yaml": inventory,

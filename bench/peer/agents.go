@@ -25,7 +25,7 @@ type server struct {
 	how     string
 	pack    string // of npm; empty for ours
 	command func(*lab.Site) (*exec.Cmd, error)
-	open    *call
+	open    func(*lab.Site) call // a session, or a connection; nil: it needs none
 	run     func(session, command string) call
 }
 
@@ -39,7 +39,7 @@ type args = map[string]any
 var agents = []Peer{
 	mcpPeer("npm ssh-mcp, session", server{
 		how: "tool `run-command` in a session", pack: "ssh-mcp", command: sshMCP,
-		open: &call{"open-session", args{"name": "work", "type": "interactive"}},
+		open: func(*lab.Site) call { return call{"open-session", args{"name": "work", "type": "interactive"}} },
 		run: func(_, command string) call {
 			return call{"run-command", args{"session": "work", "command": command}}
 		},
@@ -50,7 +50,7 @@ var agents = []Peer{
 	}),
 	mcpPeer("npm mcp-ssh-manager, session", server{
 		how: "tool `ssh_session_send`", pack: "mcp-ssh-manager", command: sshManager,
-		open: &call{"ssh_session_start", args{"server": "web1"}},
+		open: func(*lab.Site) call { return call{"ssh_session_start", args{"server": "web1"}} },
 		run: func(session, command string) call {
 			return call{"ssh_session_send", args{"session": session, "command": command}}
 		},
@@ -62,7 +62,13 @@ var agents = []Peer{
 		},
 	}),
 	mcpPeer("npm ssh-mcp-server-secured", server{
-		how: "tool `ssh_execute` on a connection", pack: "@marian-craciunescu/ssh-mcp-server-secured", command: secured,
+		how: "tool `ssh_execute` on a connection", pack: securedPack, command: secured,
+		open: func(s *lab.Site) call {
+			return call{"ssh_connect", args{
+				"host": s.First().Addr, "port": s.First().Port, "username": s.Server.User, "privateKey": s.Server.KeyFile,
+				"connectionId": "web1", "deviceType": "linux",
+			}}
+		},
 		run: func(_, command string) call {
 			return call{"ssh_execute", args{"connectionId": "web1", "command": command, "timeout": 55_000}}
 		},
@@ -70,11 +76,11 @@ var agents = []Peer{
 }
 
 var ourServer = server{
-	how: "tool `run` in a session, over stdio",
-	command: func(s *lab.Site) (*exec.Cmd, error) {
-		return run(s, "mcp"), nil
+	how:     "tool `run` in a session, over stdio",
+	command: func(s *lab.Site) (*exec.Cmd, error) { return run(s, "mcp"), nil },
+	open: func(s *lab.Site) call {
+		return call{"session_open", args{"host": s.First().Name, "name": "mcp"}}
 	},
-	open: &call{"session_open", args{"host": "HOST", "name": "mcp"}},
 	run: func(session, command string) call {
 		return call{"run", args{"session": session, "command": command}}
 	},
@@ -146,21 +152,10 @@ func openAgent(ctx context.Context, s *lab.Site, srv server) (Shell, error) {
 var sessionID = regexp.MustCompile(`Session ID: (\S+)|"session": ?"([^"]+)"`)
 
 func (a *agent) begin(ctx context.Context, s *lab.Site) error {
-	if a.server.pack == securedPack {
-		_, err := a.call(ctx, call{"ssh_connect", args{
-			"host": s.First().Addr, "port": s.First().Port, "username": s.Server.User, "privateKey": s.Server.KeyFile,
-			"connectionId": "web1", "deviceType": "linux",
-		}})
-		return err
-	}
 	if a.server.open == nil {
 		return nil
 	}
-	open := *a.server.open
-	if open.args["host"] == "HOST" {
-		open.args = args{"host": s.First().Name, "name": "mcp"}
-	}
-	text, err := a.call(ctx, open)
+	text, err := a.call(ctx, a.server.open(s))
 	if match := sessionID.FindStringSubmatch(text); match != nil {
 		a.session = match[1] + match[2]
 	}

@@ -13,8 +13,7 @@ import (
 // ControlMaster.
 var crowds = []Peer{
 	crowd("pssh", "`parallel-ssh -p 20 -i -h hosts command`", func(s *lab.Site, config string, n, forks int, command string) *exec.Cmd {
-		cmd := s.Command("parallel-ssh", "-x", "-F "+s.Path(config), "-p", strconv.Itoa(forks), "-t", "600", "-i", "-H", names(s, n, " "), command)
-		return cmd
+		return s.Command("parallel-ssh", "-x", "-F "+s.Path(config), "-p", strconv.Itoa(forks), "-t", "600", "-i", "-H", names(s, n, " "), command)
 	}, says("parallel-ssh", "--version"), "parallel-ssh"),
 	crowd("clush", "`clush -f 20 -w hosts command`", func(s *lab.Site, config string, n, forks int, command string) *exec.Cmd {
 		return s.Command("clush", "-o", "-F "+s.Path(config), "-f", strconv.Itoa(forks), "-w", names(s, n, ","), command)

@@ -62,14 +62,18 @@ var engine = Peer{
 		if err != nil {
 			return Stream{}, err
 		}
-		return Stream{Run: e.(*engineShell).stream, Pids: ourselves, Close: e.Close}, nil
+		return Stream{Run: e.stream, Pids: ourselves, Close: e.Close}, nil
 	},
 }
 
 var library = Peer{
 	Name: LibraryName, Ours: true, InProcess: true, How: "`Gateway.Open` and `Session.Run`; in a fan-out, goroutines", Version: program,
 	Warm: func(ctx context.Context, s *lab.Site) (Shell, error) {
-		return openLibrary(ctx, s, s.First().Name)
+		open, err := openMany(ctx, s, 1)
+		if err != nil {
+			return nil, err
+		}
+		return libraryShell{open.gateway, open.sessions[0]}, nil
 	},
 	FanWarm: func(ctx context.Context, s *lab.Site, n int) (WarmFan, error) {
 		open, err := openMany(ctx, s, n)
@@ -113,7 +117,7 @@ type engineShell struct {
 	after func() error
 }
 
-func openEngine(ctx context.Context, t transport.Transport, after func() error) (Shell, error) {
+func openEngine(ctx context.Context, t transport.Transport, after func() error) (*engineShell, error) {
 	s, err := session.Open(ctx, t, session.Config{Shell: lab.Shell})
 	if err != nil {
 		if after != nil {
@@ -152,19 +156,6 @@ func (e *engineShell) Close() {
 type libraryShell struct {
 	gateway *gateway.Gateway
 	session *gateway.Session
-}
-
-func openLibrary(ctx context.Context, s *lab.Site, host string) (Shell, error) {
-	g, err := s.Gateway()
-	if err != nil {
-		return nil, err
-	}
-	opened, err := g.Open(ctx, host, gateway.Options{})
-	if err != nil {
-		g.Close()
-		return nil, err
-	}
-	return libraryShell{g, opened}, nil
 }
 
 func (l libraryShell) Run(ctx context.Context, command string) (string, error) {

@@ -27,10 +27,10 @@ func driven(name, script, how, module string, idles bool) Peer {
 	standing := map[*lab.Site]*driver{} // what is cold is the connection, not Python
 	p := Peer{
 		Name: name, How: how,
-		Version: says(lab.Python(), "-c", "import importlib.metadata as m; print('"+module+" ' + m.version('"+module+"'))"),
+		Version: says(lab.Python, "-c", "import importlib.metadata as m; print('"+module+" ' + m.version('"+module+"'))"),
 		Missing: func(*lab.Lab) string {
-			if exec.Command(lab.Python(), "-c", "import "+module).Run() != nil {
-				return "no " + module + " for " + lab.Python()
+			if exec.Command(lab.Python, "-c", "import "+module).Run() != nil {
+				return "no " + module + " for " + lab.Python
 			}
 			return ""
 		},
@@ -86,7 +86,7 @@ type driver struct {
 // drive starts a driver and waits until it has imported what it needs.
 func drive(s *lab.Site, script string) (*driver, error) {
 	h := s.First()
-	d := &driver{cmd: s.Command(lab.Python(), filepath.Join(s.Drivers, script),
+	d := &driver{cmd: s.Command(lab.Python, filepath.Join(s.Drivers, script),
 		h.Addr, strconv.Itoa(h.Port), s.Server.User, s.Server.KeyFile, s.Path("known_hosts"), s.Path("ssh_config"), h.Name)}
 	d.cmd.Stderr = &d.errs
 	var err error
