@@ -141,24 +141,20 @@ func (s Store) Load(name string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	var found []string
-	for _, id := range ids {
-		if name == "last" || strings.HasPrefix(id, strings.ToUpper(name)) {
-			found = append(found, id)
-			if name == "last" {
-				break
-			}
+	if name == "last" {
+		if len(ids) == 0 {
+			return Record{}, &transport.Error{Code: "selector.invalid", Message: "no run is remembered", Hint: "exec, run and cp with a selector of many hosts are"}
 		}
+		return s.read(ids[0])
 	}
-	switch {
-	case len(found) == 0 && name == "last":
-		return Record{}, &transport.Error{Code: "selector.invalid", Message: "no run is remembered", Hint: "exec, run and cp with a selector of many hosts are"}
-	case len(found) == 0:
+	ids = slices.DeleteFunc(ids, func(id string) bool { return !strings.HasPrefix(id, strings.ToUpper(name)) })
+	switch len(ids) {
+	case 0:
 		return Record{}, unknown("no run %s", name)
-	case len(found) > 1:
-		return Record{}, unknown("%d runs begin with %s", len(found), name)
+	case 1:
+		return s.read(ids[0])
 	}
-	return s.read(found[0])
+	return Record{}, unknown("%d runs begin with %s", len(ids), name)
 }
 
 // has reports whether there is a run of just this id.
