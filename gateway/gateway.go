@@ -86,7 +86,7 @@ func New(config Config) *Gateway {
 	if config.Warn == nil {
 		config.Warn = func(string) {}
 	}
-	return &Gateway{config: config, spools: newSpools(config.SpoolDir, config.Warn), ledger: NewLedger(config.LedgerDir), open: map[transport.Transport]bool{}}
+	return &Gateway{config: config, spools: &spools{dir: config.SpoolDir, warn: config.Warn}, ledger: NewLedger(config.LedgerDir), open: map[transport.Transport]bool{}}
 }
 
 // Inventory returns the hosts.

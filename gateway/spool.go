@@ -27,8 +27,6 @@ type spools struct {
 	once sync.Once // one warning is enough
 }
 
-func newSpools(dir string, warn func(string)) *spools { return &spools{dir: dir, warn: warn} }
-
 // open returns a spool for one stream of a command, or nil: a command never
 // fails for want of a spool.
 func (s *spools) open(id string, from session.Stream) session.Spool {
