@@ -151,9 +151,8 @@ func direction(c *Copy) string {
 // job says what a step copies on this host.
 func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
 	job := &transfer.Copy{Recursive: c.Recursive, Preserve: c.Preserve, Mode: c.Mode, Links: c.Links, Checksum: c.Checksum, Resume: c.Resume}
-	value := func(name string) string { return h.values[name] }
 	for _, p := range c.Exclude {
-		job.Exclude = append(job.Exclude, expandPattern(p, value))
+		job.Exclude = append(job.Exclude, h.expandPattern(p))
 	}
 	src, err := h.present(c.verb()+": src", c.Src)
 	if err != nil {
@@ -177,7 +176,7 @@ func (h *hostRun) job(shell *shell, c *Copy) (*transfer.Copy, error) {
 	}
 	cwd := shell.cwd
 	if job.Glob = c.glob(); job.Glob {
-		src, cwd = expandPattern(c.Src, value), literal(cwd)
+		src, cwd = h.expandPattern(c.Src), literal(cwd)
 	}
 	src, err = onHost(cwd, src)
 	job.Paths, job.Into = []string{src}, local(h.Script.dir, dst)
@@ -225,8 +224,8 @@ func (c *Copy) glob() bool {
 	return c.Fetch && strings.ContainsAny(mention.ReplaceAllString(c.Src, ""), "*?[")
 }
 
-func expandPattern(pattern string, value func(string) string) string {
-	return expand(pattern, func(name string) string { return literal(value(name)) })
+func (h *hostRun) expandPattern(pattern string) string {
+	return expand(pattern, func(name string) string { return literal(h.values[name]) })
 }
 
 // literal quotes a text for [path.Match].

@@ -154,8 +154,8 @@ func object[T any](r *reader, n *yaml.Node, fields []field[T], to *T) bool {
 	byKey := make(map[string]entry, len(entries))
 	for _, e := range entries {
 		byKey[e.name] = e
-		if !slices.ContainsFunc(fields, func(f field[T]) bool { return f.key == e.name }) {
-			all = r.fail(e.key, suggest(e.name, fields), "unknown key %s", brief(e.name))
+		if !slices.Contains(keys, e.name) {
+			all = r.fail(e.key, suggest(e.name, keys), "unknown key %s", brief(e.name))
 		}
 	}
 	// In the order of the table: what the file declares may stand behind its use.
@@ -183,11 +183,7 @@ var otherWords = map[string]string{
 	"exit_code": "exit", "status": "exit", "rc": "exit", "regex": "matches", "expect": "answer", "responses": "answer",
 }
 
-func suggest[T any](name string, fields []field[T]) string {
-	var keys []string
-	for _, f := range fields {
-		keys = append(keys, f.key)
-	}
+func suggest(name string, keys []string) string {
 	if hint := hosts.DidYouMean(name, "", keys); hint != "" {
 		return hint
 	}
