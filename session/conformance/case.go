@@ -160,16 +160,5 @@ func on(shells, reason string) map[string]string {
 	return except
 }
 
-// and adds the reasons of another map.
-func and(maps ...map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, m := range maps {
-		for shell, reason := range m {
-			all[shell] = reason
-		}
-	}
-	return all
-}
-
 // ms is milliseconds, which read better in a table.
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
