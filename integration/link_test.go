@@ -426,46 +426,6 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestManySessions has more sessions than one connection takes.
-func TestManySessions(t *testing.T) {
-	runtime := t.TempDir()
-	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"SetEnv XDG_RUNTIME_DIR=" + runtime, "MaxSessions 10"}})
-	link := netsim.Start(t, server.Addr, 0)
-	tr := dial(t, server, link.Port())
-	var sessions [12]*session.Session
-	var all sync.WaitGroup
-	for i := range sessions {
-		all.Go(func() {
-			s, err := session.Open(t.Context(), tr, session.Config{})
-			if err != nil {
-				t.Errorf("session %d: %v", i, err)
-				return
-			}
-			sessions[i] = s
-			text := fmt.Sprintf("sleep 0.2; echo %d; (exit %d)", i, i)
-			r, err := s.Run(t.Context(), session.Command{Text: text})
-			if err != nil || r.ExitCode != i || string(r.Stdout) != fmt.Sprintln(i) {
-				t.Errorf("session %d: %d %q %q, %v", i, r.ExitCode, r.Stdout, r.Stderr, err)
-			}
-		})
-	}
-	all.Wait()
-	if got := link.Conns(); got < 2 || got > 4 {
-		t.Errorf("%d connections, want a few", got)
-	}
-	if t.Failed() {
-		return
-	}
-	for _, s := range sessions {
-		all.Go(func() { s.Close() })
-	}
-	all.Wait()
-	for _, s := range sessions {
-		gone(t, "GATEWAY_SESSION="+s.ID())
-	}
-	eventually(t, "no keeper's directory left", func() bool { return empty(runtime) })
-}
-
 // TestTimeoutOnUnevenLink: the link becomes slower while the command runs. What
 // does not listen to an interrupt is ended all the same, and the session lives.
 func TestTimeoutOnUnevenLink(t *testing.T) {

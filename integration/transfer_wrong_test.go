@@ -309,14 +309,6 @@ func TestTransferRefused(t *testing.T) {
 				}
 			}
 		})
-		t.Run("a directory into itself", func(t *testing.T) {
-			from := t.TempDir()
-			write(t, from+"/d/a", "a", 0o644)
-			if r := run(t, transfer.Copy{From: m, To: m, Paths: []string{from + "/d"}, Into: from + "/d/e", Recursive: true}); codes(r) != "file.failed" {
-				t.Errorf("%+v", r)
-			}
-			holds(t, from+"/d", "a")
-		})
 		t.Run("exclude and dry run", func(t *testing.T) {
 			from, there := t.TempDir(), t.TempDir()
 			for _, path := range []string{"d/a.o", "d/a.c", "d/.git/x", "d/s/a.o", "d/s/t/z"} {
