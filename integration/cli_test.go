@@ -24,9 +24,11 @@ type place struct {
 	server  *sshdtest.Server
 }
 
+func (p place) inventory() string { return "hosts:\n  web1: " + p.entry + "\n" }
+
 func (p place) user(t *testing.T) *user {
 	t.Helper()
-	return newUser(t, "hosts:\n  web1: "+p.entry+"\n")
+	return newUser(t, p.inventory())
 }
 
 func places(t *testing.T) []place {

@@ -10,7 +10,7 @@ import (
 // What a host says for a registered variable names files here, and chooses no other
 // place: neither one that is overwritten, nor one that is sent to it.
 func TestCopyStepStaysHere(t *testing.T) {
-	d, _ := copyUser(t)
+	d := copyUser(t)
 	d.mkdir("ci/in/sub")
 	d.file("ci/in/sub/x", "x")
 	d.file("victim", "as it was")

@@ -19,7 +19,7 @@ import (
 )
 
 // copyUser is a person with a directory, and two hosts that are one server.
-func copyUser(t *testing.T) (*deploy, *sshdtest.Server) {
+func copyUser(t *testing.T) *deploy {
 	t.Helper()
 	d := &deploy{t: t, dir: t.TempDir(), password: "c0rrect horse'\"$", secret: "t0ken+with=odd&chars"}
 	d.server = sshdtest.Start(t, sshdtest.Options{Addresses: 2})
@@ -32,7 +32,16 @@ func copyUser(t *testing.T) (*deploy, *sshdtest.Server) {
 		text += fmt.Sprintf("  web%d: {addr: 127.0.0.%[1]d, port: %d, user: %s, identity: %q, agent: false, host_key_policy: accept-new, cwd: %[5]q}\n", i+1, d.server.Port, d.server.User, d.server.KeyFile, home)
 	}
 	d.file("hosts.yaml", text)
-	return d, d.server
+	return d
+}
+
+// proxy returns a link that is put before the first host.
+func (d *deploy) proxy(delay time.Duration) *netsim.Proxy {
+	d.t.Helper()
+	p := netsim.Start(d.t, d.server.Addr, delay)
+	port := func(n int) string { return fmt.Sprintf("port: %d", n) }
+	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), port(d.server.Port), port(p.Port()), 1))
+	return p
 }
 
 func (d *deploy) mkdir(name string) {
@@ -71,7 +80,7 @@ func (d *deploy) copies(text string, args ...string) (int, copyResults, string) 
 
 // As with cp, dir/. is what is in a directory, also beside the script.
 func TestCopyContents(t *testing.T) {
-	d, _ := copyUser(t)
+	d := copyUser(t)
 	d.mkdir("ci/conf/sub")
 	d.file("ci/conf/sub/b", "bbb")
 	status, results, stderr := d.copies(`
@@ -87,7 +96,7 @@ steps:
 
 // A script copies to two hosts and back, beside its own file.
 func TestCopySteps(t *testing.T) {
-	d, _ := copyUser(t)
+	d := copyUser(t)
 	d.mkdir("ci/conf/sub")
 	d.file("ci/app.tgz", "an archive")
 	d.file("ci/conf/a", "aa")
@@ -170,7 +179,7 @@ always:
 // What can't be copied from here, or would be overwritten here, is found before
 // anything runs.
 func TestCopyStepsAreLookedAtBefore(t *testing.T) {
-	d, _ := copyUser(t)
+	d := copyUser(t)
 	d.mkdir("ci/dir")
 	d.file("token", d.secret)
 	for _, test := range []struct{ name, step, want string }{
@@ -214,7 +223,7 @@ func TestCopyStepsAreLookedAtBefore(t *testing.T) {
 
 // A copy that fails fails its step, and says why.
 func TestCopyStepFails(t *testing.T) {
-	d, _ := copyUser(t)
+	d := copyUser(t)
 	d.mkdir("ci")
 	d.file("ci/x", "x")
 	status, results, stderr := d.copies(`
@@ -267,16 +276,14 @@ always:
 // A link that is cut while it copies leaves an unknown outcome, and ends the
 // script there; a copy that takes too long has timed out. Nothing has the name.
 func TestCopyStepIsCut(t *testing.T) {
-	d, s := copyUser(t)
-	proxy := netsim.Start(t, s.Addr, 0)
+	d := copyUser(t)
+	proxy := d.proxy(0)
 	d.mkdir("ci")
 	large, err := os.ReadFile(largeFile(t, 40<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.file("ci/large", string(large))
-	text := d.read("hosts.yaml")
-	d.file("hosts.yaml", strings.Replace(text, fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
 	proxy.Truncate(netsim.Up, 5<<20, netsim.RST)
 	status, results, stderr := d.copies("steps:\n  - copy: {src: large, dst: large}\n    on_fail: continue\n  - run: echo over\n")
 	if status != 5 || len(results) != 2 {
@@ -357,10 +364,8 @@ func TestCopyIsInterruptedInDoubt(t *testing.T) {
 func TestScriptTestIsCut(t *testing.T) {
 	for key, test := range map[string]string{"until": "run: 'true'\n    retry: {times: 1, delay: 1s}\n    until", "when": "run: 'true'\n    when"} {
 		t.Run(key, func(t *testing.T) {
-			d, s := copyUser(t)
-			proxy := netsim.Start(t, s.Addr, 0)
-			text := d.read("hosts.yaml")
-			d.file("hosts.yaml", strings.Replace(text, fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+			d := copyUser(t)
+			proxy := d.proxy(0)
 			tests := filepath.Join(t.TempDir(), "tests")
 			go func() {
 				eventually(t, "the test runs", func() bool { _, err := os.Stat(tests); return err == nil })
@@ -380,9 +385,8 @@ func TestScriptTestIsCut(t *testing.T) {
 
 // A link that is lost on the way to a step leaves no doubt about the step.
 func TestWayToAStepIsCut(t *testing.T) {
-	d, s := copyUser(t)
-	proxy := netsim.Start(t, s.Addr, 0)
-	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+	d := copyUser(t)
+	proxy := d.proxy(0)
 	way := filepath.Join(t.TempDir(), "way")
 	go func() {
 		eventually(t, "it is on the way", func() bool { _, err := os.Stat(way); return err == nil })
@@ -404,9 +408,8 @@ func TestStepOutlivesItsLink(t *testing.T) {
 	t.Parallel()
 	for _, comes := range []bool{true, false} {
 		t.Run(fmt.Sprint("comes back: ", comes), func(t *testing.T) {
-			d, s := copyUser(t)
-			proxy := netsim.Start(t, s.Addr, 0)
-			d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
+			d := copyUser(t)
+			proxy := d.proxy(0)
 			ran := filepath.Join(t.TempDir(), "ran")
 			go func() {
 				eventually(t, "the step runs", func() bool { _, err := os.Stat(ran); return err == nil })
@@ -477,14 +480,13 @@ func follow(t *testing.T, cmd *exec.Cmd) io.Reader {
 
 // A signal ends the copy, and what is under always runs on the same connection.
 func TestCopyStepIsInterrupted(t *testing.T) {
-	d, s := copyUser(t)
-	proxy := netsim.Start(t, s.Addr, 20*time.Millisecond)
+	d := copyUser(t)
+	d.proxy(20 * time.Millisecond)
 	d.mkdir("ci")
 	d.file("ci/large", "")
 	if err := os.Truncate(filepath.Join(d.dir, "ci/large"), 4<<30); err != nil {
 		t.Fatal(err)
 	}
-	d.file("hosts.yaml", strings.Replace(d.read("hosts.yaml"), fmt.Sprintf("port: %d", s.Port), fmt.Sprintf("port: %d", proxy.Port()), 1))
 	d.file("ci/copy.yaml", "steps:\n  - name: large\n    copy: {src: large, dst: large}\n  - run: echo over\nalways:\n  - name: left\n    run: ls -A\n")
 	cmd := d.command("run", "ci/copy.yaml", "--on", "web1", "-o", "jsonl")
 	out := follow(t, cmd)

@@ -110,7 +110,7 @@ func TestConnectionsAreShared(t *testing.T) {
 		func(target *gateway.Target) { target.Identities[0].Key = key },
 		func(target *gateway.Target) { target.Agent = "/nonexistent/agent" },
 		func(target *gateway.Target) { target.HostKeys.Policy = "accept-new" },
-		func(target *gateway.Target) { target.Jump = ptr(f.target("jump")) },
+		func(target *gateway.Target) { target.Jump = new(f.target("jump")) },
 	} {
 		other := f.target("web1")
 		change(&other)
@@ -130,8 +130,6 @@ func TestConnectionsAreShared(t *testing.T) {
 		t.Errorf("another pin: %v, want refused", err)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // TestConnectionOfAPerson: what somebody has typed a password for serves nobody
 // behind whom there is no person. Each question reaches the one who asked.

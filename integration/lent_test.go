@@ -185,9 +185,9 @@ func BenchmarkLent(b *testing.B) {
 
 // A keptHost is web1 with a daemon that has a session there.
 type keptHost struct {
-	user    *user
+	*house
 	proxy   *netsim.Proxy // in front of it
-	serve   *exec.Cmd
+	daemon  *exec.Cmd
 	client  *client.Client
 	session api.Session
 }
@@ -197,25 +197,15 @@ func keepHost(t *testing.T) keptHost {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	inventory := "hosts:\n  web1: " + entryAt(server, proxy.Port()) + "\n"
-	u := newUser(t, inventory)
-	dir, err := os.MkdirTemp("", "lend") // a socket needs a path shorter than that of TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path := filepath.Join(dir, "s")
-	u.env = append(u.env, "GATEWAY_SOCKET="+path)
-	serve := u.command(t, "serve", "--foreground")
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := client.At(path, "")
+	h := newHouse(t)
+	h.write(t, ".config/gateway/hosts.yaml", inventory)
+	serve := h.serve(t)
+	c := client.At(h.socket, "")
 	t.Cleanup(func() {
 		c.Release()
 		serve.Process.Signal(syscall.SIGTERM)
 		serve.Wait()
 	})
-	eventually(t, "the daemon is up", func() bool { _, err := c.Hello(t.Context()); return err == nil })
 	inv, err := hosts.Parse("hosts.yaml", []byte(inventory))
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +216,7 @@ func keepHost(t *testing.T) keptHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return keptHost{u, proxy, serve, c, s}
+	return keptHost{h, proxy, serve, c, s}
 }
 
 // TestExecBesideASession: exec uses the connection of a session that the daemon
@@ -234,12 +224,12 @@ func keepHost(t *testing.T) keptHost {
 func TestExecBesideASession(t *testing.T) {
 	h := keepHost(t)
 	dialled := h.proxy.Conns()
-	warm := h.user.gateway(t, "exec", "web1", "--", "echo hi")
+	warm := h.gateway(t, "exec", "web1", "--", "echo hi")
 	warm.want(t, 0, "hi\n", "")
 	if n := h.proxy.Conns() - dialled; n != 0 {
 		t.Errorf("exec made %d connections of its own", n)
 	}
-	cold := h.user.gateway(t, "exec", "--no-daemon", "web1", "--", "echo hi")
+	cold := h.gateway(t, "exec", "--no-daemon", "web1", "--", "echo hi")
 	cold.want(t, 0, "hi\n", "")
 	t.Logf("cold %v, warm %v", cold.took, warm.took)
 	if _, err := h.client.Close(t.Context(), h.session.ID); err != nil {
@@ -251,7 +241,7 @@ func TestExecBesideASession(t *testing.T) {
 // command end first.
 func TestDaemonEndsBehindExec(t *testing.T) {
 	h := keepHost(t)
-	cmd := h.user.command(t, "exec", "-i", "web1", "--", "echo up; cat; exit 3")
+	cmd := h.command(t, "exec", "-i", "web1", "--", "echo up; cat; exit 3")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -288,7 +278,7 @@ func TestDaemonEndsBehindExec(t *testing.T) {
 		t.Fatalf("no event %s", want)
 	}
 	hears("opened")
-	if err := h.serve.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := h.daemon.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	hears("closed")
@@ -301,7 +291,7 @@ func TestDaemonEndsBehindExec(t *testing.T) {
 	if got := cmd.ProcessState.ExitCode(); got != 3 {
 		t.Errorf("status %d, want 3", got)
 	}
-	if err := h.serve.Wait(); err != nil {
+	if err := h.daemon.Wait(); err != nil {
 		t.Errorf("the daemon: %v", err)
 	}
 }

@@ -6,16 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"gateway/daemon/api"
-	"gateway/internal/sshdtest"
 )
 
 // A line is a server on stdio with a client that writes lines of its own.
@@ -183,21 +180,6 @@ func TestAgentEndsWhileItWaits(t *testing.T) {
 	}
 }
 
-// memory is how much of a process is in memory, in MiB.
-func memory(t *testing.T, pid int) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		sshdtest.Skip(t, "no /proc: %v", err)
-	}
-	_, rest, _ := strings.Cut(string(status), "VmRSS:")
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib >> 10
-}
-
 // much has a session say more than an answer holds, and returns the command's id.
 func much(a *agent) string {
 	a.t.Helper()
@@ -234,7 +216,7 @@ func TestAgentReadsNothing(t *testing.T) {
 	// It has taken what it takes when its memory grows no more.
 	last := 0
 	for deadline := time.Now().Add(time.Minute); ; {
-		now := memory(t, p.cmd.Process.Pid)
+		now := status(t, p.cmd.Process.Pid, "VmRSS") >> 10 // MiB
 		if now == last && now > 40 {
 			break
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,16 +22,9 @@ import (
 func TestSessionCommands(t *testing.T) {
 	for _, place := range places(t) {
 		t.Run(place.name, func(t *testing.T) {
-			u := place.user(t)
-			dir, err := os.MkdirTemp("", "gw") // short: it is a socket's
-			if err != nil {
-				t.Fatal(err)
-			}
-			u.env = append(u.env, "GATEWAY_SOCKET="+filepath.Join(dir, "run", "s"), "TERM=xterm")
-			t.Cleanup(func() {
-				u.gateway(t, "serve", "--stop", "--force")
-				os.RemoveAll(dir)
-			})
+			u := newHouse(t)
+			u.write(t, ".config/gateway/hosts.yaml", place.inventory())
+			u.env = append(u.env, "TERM=xterm")
 			if o := u.gateway(t, "session", "open", "web1"); o.status != 1 || !strings.Contains(o.stderr, "daemon.unreachable: no daemon runs") {
 				t.Errorf("open with CI=true: %+v", o)
 			}

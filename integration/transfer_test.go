@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"gateway/gateway"
 	"gateway/hosts"
 	"gateway/internal/sshdtest"
@@ -34,13 +32,7 @@ func filesOf(t testing.TB, s *sshdtest.Server, port int) transfer.Machine {
 
 func openFiles(t testing.TB, s *sshdtest.Server, port int) (transfer.Machine, error) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "hosts.yaml")
-	text := fmt.Sprintf("hosts:\n  web1: {addr: 127.0.0.1, port: %d, user: %s, identity: %s, host_key: %q, agent: false}\n",
-		port, s.User, s.KeyFile, gossh.FingerprintSHA256(s.HostKey))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	inv, err := hosts.Load(file)
+	inv, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  web1: "+entryAt(s, port)+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
