@@ -18,12 +18,10 @@ func TestClockIsSetBack(t *testing.T) {
 	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", Text: "make", State: string(api.Running), StartedAt: later}
 	s := api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command, OpenedAt: later, UsedAt: later}
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, _ *http.Request) { reply(w, []api.Session{s}) })
-	routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) { reply(w, s) })
-	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Waited{Command: &command})
-	})
-	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) { reply(w, api.Output{}) })
+	routes.HandleFunc("GET /v1/sessions", always([]api.Session{s}))
+	routes.HandleFunc("GET /v1/sessions/s", always(s))
+	routes.HandleFunc("POST /v1/sessions/s-1/wait", always(api.Waited{Command: &command}))
+	routes.HandleFunc("POST /v1/sessions/s-1/output", always(api.Output{}))
 	agent := agentOn(t, routes)
 	for tool, arguments := range map[string]map[string]any{
 		"wait":     {"session": "s", "until": "exit", "wait_ms": 1},

@@ -24,14 +24,10 @@ func TestWhyOutputIsDropped(t *testing.T) {
 			Result: &gateway.Result{Result: session.Result{StdoutBytes: 40000, Streams: session.Split}},
 		}
 		routes := http.NewServeMux()
-		routes.HandleFunc("GET /v1/sessions/{id}", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle, To: 40000})
-		})
-		routes.HandleFunc("GET /v1/commands/{id}", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
-		routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
-		routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, api.Output{Dropped: 40000, Why: why, Next: 40000})
-		})
+		routes.HandleFunc("GET /v1/sessions/{id}", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle, To: 40000}))
+		routes.HandleFunc("GET /v1/commands/{id}", always(command))
+		routes.HandleFunc("POST /v1/sessions/s-1/commands", always(command))
+		routes.HandleFunc("POST /v1/sessions/s-1/output", always(api.Output{Dropped: 40000, Why: why, Next: 40000}))
 		agent := agentOn(t, routes)
 		for tool, arguments := range map[string]map[string]any{
 			"run":    {"session": "s", "command": "seq 9999"},

@@ -20,9 +20,7 @@ func TestTooManyCalls(t *testing.T) {
 	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now()}
 	waiting := make(chan struct{})
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command})
-	})
+	routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command}))
 	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // a server notices only then that the caller is gone
 		waiting <- struct{}{}

@@ -11,9 +11,7 @@ import (
 // An agent sees that a line is not there as a whole, and on which side.
 func TestGrepCut(t *testing.T) {
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle, To: 100})
-	})
+	routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle, To: 100}))
 	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, api.Output{Next: 100, Matches: 1, Pieces: []api.Piece{
 			{At: 3, Data: []byte("head"), Cut: api.CutBehind},

@@ -19,11 +19,9 @@ import (
 func TestServerEndsUnderACall(t *testing.T) {
 	running := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running)}
 	routes, waits := http.NewServeMux(), make(chan struct{})
-	routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running})
-	})
-	routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { reply(w, running) })
-	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) { reply(w, running) })
+	routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running}))
+	routes.HandleFunc("POST /v1/sessions/s-1/commands", always(running))
+	routes.HandleFunc("GET /v1/commands/s-1.1", always(running))
 	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // else nobody looks whether the caller is there
 		close(waits)

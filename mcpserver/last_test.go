@@ -25,9 +25,7 @@ func TestLastAnswers(t *testing.T) {
 			t.Parallel()
 			waits, end := make(chan struct{}), make(chan struct{})
 			routes := http.NewServeMux()
-			routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-				reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &running})
-			})
+			routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &running}))
 			routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body) // a server notices only then that the caller is gone
 				close(waits)

@@ -76,6 +76,11 @@ func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 // reply is a daemon's answer; the test sees what is missing.
 func reply(w http.ResponseWriter, answer any) { _ = json.NewEncoder(w).Encode(answer) }
 
+// always is a daemon that gives one answer.
+func always(answer any) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { reply(w, answer) }
+}
+
 // refuse is what a daemon that is ending says to everything.
 func refuse(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusServiceUnavailable)
@@ -94,9 +99,7 @@ func TestStartIsLost(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			routes := http.NewServeMux()
-			routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-				reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle})
-			})
+			routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle}))
 			routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { test.answer(w) })
 			agent := agentOn(t, routes)
 			r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"session": "s", "command": "date"}})
@@ -130,22 +133,16 @@ func TestOutputIsLost(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			routes := http.NewServeMux()
-			routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-				reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle})
-			})
+			routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle}))
 			routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) {
 				c := test.command
 				c.ID, c.Session, c.Host, c.To = "s-1.1", "s-1", "web1", 100000
 				reply(w, c)
 			})
 			routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
-			r, err := agentOn(t, routes).CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"session": "s", "command": "seq 20000"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := r.Content[0].(*mcp.TextContent).Text
-			if !strings.Contains(text, test.says) || !strings.Contains(text, "it is ending") || strings.Contains(text, "go on?") {
-				t.Errorf("run = %s, want %s, why, and no prompt", text, test.says)
+			said := text(t, agentOn(t, routes), "run", map[string]any{"session": "s", "command": "seq 20000"})
+			if !strings.Contains(said, test.says) || !strings.Contains(said, "it is ending") || strings.Contains(said, "go on?") {
+				t.Errorf("run = %s, want %s, why, and no prompt", said, test.says)
 			}
 		})
 	}
@@ -163,7 +160,7 @@ func TestExecStartIsLost(t *testing.T) {
 			_ = http.NewResponseController(w).Flush() // as in reply
 			<-r.Context().Done()
 		})
-		routes.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, _ *http.Request) { reply(w, api.OpenEvent{Session: &s}) })
+		routes.HandleFunc("POST /v1/sessions", always(api.OpenEvent{Session: &s}))
 		routes.HandleFunc("POST /v1/sessions/s-1/commands", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 		routes.HandleFunc("GET /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
 			now := s
@@ -176,12 +173,9 @@ func TestExecStartIsLost(t *testing.T) {
 			closed.Store(true)
 			reply(w, s)
 		})
-		r, err := agentOn(t, routes).CallTool(t.Context(), &mcp.CallToolParams{Name: "exec", Arguments: map[string]any{"host": "web1", "command": "date"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(text, `"verdict":"unknown"`) || closed.Load() == ran {
-			t.Errorf("ran %v: exec = %s, session closed: %v", ran, text, closed.Load())
+		said := text(t, agentOn(t, routes), "exec", map[string]any{"host": "web1", "command": "date"})
+		if !strings.Contains(said, `"verdict":"unknown"`) || closed.Load() == ran {
+			t.Errorf("ran %v: exec = %s, session closed: %v", ran, said, closed.Load())
 		}
 	}
 }
@@ -192,11 +186,9 @@ func TestLostForAWhile(t *testing.T) {
 	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now(), To: 4}
 	var answers atomic.Bool
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command, To: 4})
-	})
-	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
-	routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
+	routes.HandleFunc("GET /v1/sessions/{name}", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command, To: 4}))
+	routes.HandleFunc("GET /v1/commands/s-1.1", always(command))
+	routes.HandleFunc("POST /v1/sessions/s-1/commands", always(command))
 	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, _ *http.Request) {
 		if !answers.Load() {
 			panic(http.ErrAbortHandler)
@@ -232,9 +224,7 @@ func TestRefusedInTheAgentsWords(t *testing.T) {
 		<-r.Context().Done()
 	})
 	routes.HandleFunc("POST /v1/sessions", refuse(http.StatusTooManyRequests, &transport.Error{Code: "session.limit", Message: "daemon: 64 sessions are open on web1", Hint: "close some: gateway session list"}))
-	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Reason: "closed"})
-	})
+	routes.HandleFunc("GET /v1/sessions/{name}", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Reason: "closed"}))
 	routes.HandleFunc("POST /v1/sessions/s-1/commands", refuse(http.StatusGone, &transport.Error{Code: "session.closed", Message: "daemon: session s is closing: closed", Hint: "open another session"}))
 	agent := agentOn(t, routes)
 	for tool, test := range map[string]struct {

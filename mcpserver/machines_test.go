@@ -20,7 +20,7 @@ func TestFailedMachineIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	inv, err := hosts.Parse("hosts.yaml", fmt.Appendf(nil, "hosts:\n  web1: {addr: 127.0.0.1, port: %d, agent: false}\n", l.Addr().(*net.TCPAddr).Port))
+	inv, err := hosts.Parse("hosts.yaml", fmt.Appendf(nil, "hosts:\n  web1: {addr: 127.0.0.1, port: %d, agent: false, connect_timeout: 2s}\n", l.Addr().(*net.TCPAddr).Port))
 	if err != nil {
 		t.Fatal(err)
 	}

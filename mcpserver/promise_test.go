@@ -16,8 +16,8 @@ import (
 func TestPromises(t *testing.T) {
 	routes := http.NewServeMux()
 	open := api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle}
-	routes.HandleFunc("GET /v1/sessions", func(w http.ResponseWriter, _ *http.Request) { reply(w, []api.Session{open}) })
-	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) { reply(w, open) })
+	routes.HandleFunc("GET /v1/sessions", always([]api.Session{open}))
+	routes.HandleFunc("GET /v1/sessions/{name}", always(open))
 	routes.HandleFunc("POST /v1/sessions/s-1/output", onStdout("hi\n"))
 	agent := agentOn(t, routes)
 	has := agent.InitializeResult().Capabilities

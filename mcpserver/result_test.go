@@ -34,9 +34,7 @@ func TestResultBySession(t *testing.T) {
 		StartedAt: begun, To: 3, ExitCode: new(130),
 	}
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/{name}", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle, Command: &command, To: 3})
-	})
+	routes.HandleFunc("GET /v1/sessions/{name}", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle, Command: &command, To: 3}))
 	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) {
 		c := command
 		c.Result = &gateway.Result{

@@ -25,10 +25,8 @@ func TestShownOnce(t *testing.T) {
 	}
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running})
-	})
-	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) { reply(w, command(0)) })
+	routes.HandleFunc("GET /v1/sessions/s-1", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running}))
+	routes.HandleFunc("GET /v1/commands/s-1.1", always(command(0)))
 	routes.HandleFunc("POST /v1/sessions/s-1/wait", func(w http.ResponseWriter, r *http.Request) {
 		var wait api.Wait
 		_ = json.NewDecoder(r.Body).Decode(&wait) // as above
@@ -96,9 +94,7 @@ func TestShownOver(t *testing.T) {
 	waits, goOn := make(chan struct{}), make(chan struct{})
 	var over atomic.Bool
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running})
-	})
+	routes.HandleFunc("GET /v1/sessions/s-1", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running}))
 	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) {
 		state := string(api.Running)
 		if over.Load() {
@@ -112,9 +108,7 @@ func TestShownOver(t *testing.T) {
 		c := command(string(api.Running))
 		reply(w, api.Waited{Command: &c})
 	})
-	routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Output{Pieces: []api.Piece{{Stream: "stdout", Data: []byte("hi\n")}}})
-	})
+	routes.HandleFunc("POST /v1/sessions/s-1/output", always(api.Output{Pieces: []api.Piece{{Stream: "stdout", Data: []byte("hi\n")}}}))
 	agent := agentOn(t, routes)
 	verdict := func(tool string, arguments map[string]any) string {
 		r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
@@ -153,24 +147,16 @@ func TestPromptShown(t *testing.T) {
 		session.ScreenPrompt: "it draws on the screen, and waits for keys: look with sessions (action screen), press keys with send (id s-1.1), or interrupt it",
 	} {
 		routes := http.NewServeMux()
-		routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle})
-		})
-		routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.WaitingInput), Prompt: &api.Prompt{Text: long, Kind: string(kind)}})
-		})
-		routes.HandleFunc("POST /v1/sessions/s-1/output", func(w http.ResponseWriter, _ *http.Request) { reply(w, api.Output{}) })
-		r, err := agentOn(t, routes).CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"session": "s", "command": "vi x", "tty": true}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle}))
+		routes.HandleFunc("POST /v1/sessions/s-1/commands", always(api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.WaitingInput), Prompt: &api.Prompt{Text: long, Kind: string(kind)}}))
+		routes.HandleFunc("POST /v1/sessions/s-1/output", always(api.Output{}))
+		answer := text(t, agentOn(t, routes), "run", map[string]any{"session": "s", "command": "vi x", "tty": true})
 		var said struct {
 			Next   string
 			Prompt struct{ Text string }
 		}
-		text := r.Content[0].(*mcp.TextContent).Text
-		if err := json.Unmarshal([]byte(text), &said); err != nil || said.Next != next || said.Prompt.Text != "…"+long[len(long)-199:] {
-			t.Errorf("%s: %s, %v, want %q and 200 characters of the prompt", kind, text, err, next)
+		if err := json.Unmarshal([]byte(answer), &said); err != nil || said.Next != next || said.Prompt.Text != "…"+long[len(long)-199:] {
+			t.Errorf("%s: %s, %v, want %q and 200 characters of the prompt", kind, answer, err, next)
 		}
 	}
 }

@@ -15,10 +15,8 @@ import (
 func TestSendUnread(t *testing.T) {
 	command := api.Command{ID: "s-1.1", Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now()}
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/s", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command})
-	})
-	routes.HandleFunc("GET /v1/commands/s-1.1", func(w http.ResponseWriter, _ *http.Request) { reply(w, command) })
+	routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running, Command: &command}))
+	routes.HandleFunc("GET /v1/commands/s-1.1", always(command))
 	routes.HandleFunc("POST /v1/sessions/s-1/input", func(_ http.ResponseWriter, r *http.Request) {
 		var in api.Input
 		_ = json.NewDecoder(r.Body).Decode(&in) // a server notices only then that the caller is gone

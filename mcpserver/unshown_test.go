@@ -21,9 +21,7 @@ func TestAnswerThatFails(t *testing.T) {
 	const text = "one\n\x1b[3"
 	asked := map[string]bool{} // whether the other streams were
 	routes := http.NewServeMux()
-	routes.HandleFunc("GET /v1/sessions/s-1", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running})
-	})
+	routes.HandleFunc("GET /v1/sessions/s-1", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Running}))
 	command := func(id string) api.Command {
 		return api.Command{ID: id, Session: "s-1", Host: "web1", State: string(api.Running), StartedAt: time.Now(), To: int64(len(text))}
 	}
