@@ -395,6 +395,7 @@ func TestDrainWhileOpening(t *testing.T) {
 // TestCloseOverASilentLink: whoever closes a session does not wait for a machine
 // that answers nothing.
 func TestCloseOverASilentLink(t *testing.T) {
+	t.Parallel()
 	f := openSSH(t, sshdtest.Options{})
 	d, c := inProcess(t, daemon.Config{})
 	target := f.target("web1")

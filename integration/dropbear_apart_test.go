@@ -85,6 +85,7 @@ type noSubsystem struct{ transport.Transport }
 // TestDropbearFiles: programs that move files end all the time, while others begin. Each
 // has a connection to itself.
 func TestDropbearFiles(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.StartDropbear(t, sshdtest.Options{})
 	f := far{"dropbear", server, netsim.Start(t, server.Addr, 0), ""}
 	inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  web1: "+f.pinned(f.link.Port())+"\n"))

@@ -240,6 +240,7 @@ func TestExecBesideASession(t *testing.T) {
 // TestDaemonEndsBehindExec: a daemon that is told to end lets a borrower's
 // command end first.
 func TestDaemonEndsBehindExec(t *testing.T) {
+	t.Parallel()
 	h := keepHost(t)
 	cmd := h.command(t, "exec", "-i", "web1", "--", "echo up; cat; exit 3")
 	in, err := cmd.StdinPipe()

@@ -40,6 +40,7 @@ func TestAgentReadsResources(t *testing.T) {
 
 // Who asks for it is told that a long call still waits.
 func TestAgentIsToldOfProgress(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	var told atomic.Pointer[string]
@@ -64,6 +65,7 @@ func TestAgentIsToldOfProgress(t *testing.T) {
 // A daemon that dies under a command leaves it open whether that has run: no
 // answer that looks as if it has not, and the next daemon's list has its session.
 func TestAgentLosesDaemon(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"run", "exec"} {
 		t.Run(tool, func(t *testing.T) {
 			h := newHouse(t)
@@ -224,6 +226,7 @@ func TestAgentReadsOn(t *testing.T) {
 
 // What a cut leaves of a character is shown by whoever reads on, and by nobody else.
 func TestAgentReadsOnBehindHalf(t *testing.T) {
+	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	id := a.do("run", args{"session": "s", "command": `printf 'a\303\244b\n50%%\r'`}).ID

@@ -213,6 +213,7 @@ func has(t *testing.T, name, content string, perm fs.FileMode) {
 
 // TestAgentFileRules: the inventory says which files an agent may touch.
 func TestAgentFileRules(t *testing.T) {
+	t.Parallel()
 	inventory, names := fileServers(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

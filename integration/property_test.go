@@ -22,6 +22,7 @@ import (
 // what one file with all of them leaves that the same shell runs: output, exit
 // codes, directory, variables and files.
 func TestSessionIsAScript(t *testing.T) {
+	t.Parallel()
 	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue {
 		flag.Set("rapid.checks", long("40", "3000"))
 		defer flag.Set("rapid.checks", checks.DefValue)

@@ -185,6 +185,7 @@ func (d *deploy) clean(name, sink string) {
 }
 
 func TestDeployment(t *testing.T) {
+	t.Parallel()
 	d := newDeploy(t)
 	args := []string{"run", "deploy.yaml", "--on", "web[1-3]", "--var", "version=1.4.2", "--report", "junit=junit.xml", "--report", "json=report.json", "--report", "jsonl=report.jsonl", "--report", "github"}
 	status, stdout, stderr := d.run(append(args, "-v")...)
@@ -301,6 +302,7 @@ func TestScriptCheckLooksAtSudo(t *testing.T) {
 // sshd ends a terminal that no process has open, and sudo has it open only while
 // it asks.
 func TestSudoOverSSH(t *testing.T) {
+	t.Parallel()
 	d := newDeploy(t)
 	d.file("hosts.yaml", strings.ReplaceAll(d.read("hosts.yaml"), "agent: false", "agent: false, sudo: {password: file:password}"))
 	for range 3 {

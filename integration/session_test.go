@@ -20,6 +20,7 @@ import (
 // A session keeps its shell between calls on every way to a machine, and a
 // person can take it over.
 func TestSessionCommands(t *testing.T) {
+	t.Parallel()
 	for _, place := range places(t) {
 		t.Run(place.name, func(t *testing.T) {
 			u := newHouse(t)
