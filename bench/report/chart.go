@@ -19,9 +19,9 @@ const (
 	margin   = 12
 )
 
-// Chart draws a work's tables as bars. The scale is logarithmic, as contenders are
+// chart draws a work's tables as bars. The scale is logarithmic, as contenders are
 // up to ten thousand times apart; the thin line is from quartile to quartile.
-func (r Report) Chart(result work.Result) string {
+func (r Report) chart(result work.Result) string {
 	var b strings.Builder
 	y := margin
 	for _, t := range result.Tables {

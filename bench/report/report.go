@@ -45,16 +45,16 @@ func (r Report) Write(dir string) error {
 	}
 	failed := []error{
 		os.WriteFile(filepath.Join(dir, "latest.json"), append(figures, '\n'), 0o644),
-		os.WriteFile(filepath.Join(dir, "latest.md"), []byte(r.Page()), 0o644),
+		os.WriteFile(filepath.Join(dir, "latest.md"), []byte(r.page()), 0o644),
 	}
 	for _, result := range r.Results {
-		failed = append(failed, os.WriteFile(filepath.Join(dir, result.Letter+".svg"), []byte(r.Chart(result)), 0o644))
+		failed = append(failed, os.WriteFile(filepath.Join(dir, result.Letter+".svg"), []byte(r.chart(result)), 0o644))
 	}
 	return errors.Join(failed...)
 }
 
-// Page is the report for people.
-func (r Report) Page() string {
+// page is the report for people.
+func (r Report) page() string {
 	var b strings.Builder
 	b.WriteString("# Side by side\n\n")
 	if r.Quick {

@@ -76,13 +76,13 @@ func TestPage(t *testing.T) {
 	r := complete(2)
 	r.Contenders = append(r.Contenders, Contender{Name: "absent", Missing: "no absent here"})
 	r.Results[0].Tables[0].Rows = append(r.Results[0].Tables[0].Rows, work.Row{Peer: "absent", Err: "no absent | here"})
-	page := r.Page()
+	page := r.page()
 	for _, want := range []string{"| absent | – | – | – | – | 0 | no absent \\| here |", "| absent |  | not measured: no absent here |", "| **gateway cp** | 2.00 | 2.00–2.00 | 2.00 | 1.00 | 1 |"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in the page", want)
 		}
 	}
-	d := xml.NewDecoder(strings.NewReader(r.Chart(r.Results[0])))
+	d := xml.NewDecoder(strings.NewReader(r.chart(r.Results[0])))
 	for {
 		if _, err := d.Token(); errors.Is(err, io.EOF) {
 			break

@@ -9,8 +9,8 @@ import (
 	"gateway/bench/work"
 )
 
-// A Target is what gateway is to reach, as a figure that is computed from one run.
-type Target struct {
+// A target is what gateway is to reach, as a figure that is computed from one run.
+type target struct {
 	What string
 	// Most or Least is the limit; the other one is 0.
 	Most, Least float64
@@ -104,8 +104,8 @@ const (
 	channel = peer.ChannelName
 )
 
-// Targets are what gateway is to reach.
-var Targets = append([]Target{
+// targets are what gateway is to reach.
+var targets = append([]target{
 	{"a warm builtin over SSH, × F", 1.25, 0, "", times(work.Builtin, engine, floor, middle)},
 	{"the same, p99 × F's", 1.6, 0, "", times(work.Builtin, engine, floor, slow)},
 	{"a warm builtin on this machine, above L", 60, 0, " µs", above(work.LocalBuiltin, engine, peer.LocalFloorName, 1e3)},
@@ -142,7 +142,7 @@ var Targets = append([]Target{
 }, files()...)
 
 // files are the targets for files, near and far.
-func files() (all []Target) {
+func files() (all []target) {
 	for _, trip := range append([]time.Duration{0}, work.Trips...) {
 		against := ", × `sftp`"
 		if trip > 0 {
@@ -158,7 +158,7 @@ func files() (all []Target) {
 			{"small files there", 3, work.PutSmall},
 			{"small files back", 3, work.GetSmall},
 		} {
-			all = append(all, Target{t.what + against, 0, t.least, " ×", rate(t.title + work.Slow(trip))})
+			all = append(all, target{t.what + against, 0, t.least, " ×", rate(t.title + work.Slow(trip))})
 		}
 	}
 	return all
@@ -180,7 +180,7 @@ func Judge(results []work.Result) []Verdict {
 		}
 	}
 	var all []Verdict
-	for _, t := range Targets {
+	for _, t := range targets {
 		v := Verdict{What: t.What, Want: "≤ " + number(t.Most) + t.Unit, Got: "–", Verdict: "not measured"}
 		if t.Least > 0 {
 			v.Want = "≥ " + number(t.Least) + t.Unit

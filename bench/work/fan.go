@@ -23,8 +23,8 @@ func FanTitle(hosts int, warm bool) string {
 // Refused is the title of the table about a server with limits.
 const Refused = "hosts of 100 that failed, 100 at a time, with sshd's default limits"
 
-// Sizes are the numbers of hosts.
-func (b *Bench) Sizes() []int {
+// sizes are the numbers of hosts.
+func (b *Bench) sizes() []int {
 	if b.Quick {
 		return []int{6}
 	}
@@ -41,10 +41,10 @@ const mastered = 100
 // fan is work (e).
 func fan(ctx context.Context, b *Bench) []Table {
 	var tables []Table
-	for _, n := range b.Sizes() {
+	for _, n := range b.sizes() {
 		tables = append(tables, b.fanCold(ctx, n))
 	}
-	for _, n := range b.Sizes() {
+	for _, n := range b.sizes() {
 		tables = append(tables, b.fanWarm(ctx, n))
 	}
 	return append(tables, b.refused(ctx))

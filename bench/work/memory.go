@@ -71,7 +71,7 @@ func memory(ctx context.Context, b *Bench) []Table {
 // this program.
 func (b *Bench) idle(ctx context.Context, p peer.Peer, connections, each int) (int64, error) {
 	if p.InProcess {
-		child, err := b.Self(Order(p.Name, b.Lab.Many, JobIdle, connections, each)...)
+		child, err := b.Self(orderTo(p.Name, b.Lab.Many, jobIdle, connections, each)...)
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +86,7 @@ func (b *Bench) idle(ctx context.Context, p peer.Peer, connections, each int) (i
 }
 
 func (b *Bench) fanMemory(ctx context.Context) Table {
-	n := b.Sizes()[len(b.Sizes())-1]
+	n := b.sizes()[len(b.sizes())-1]
 	b.Log("  memory of %d hosts", n)
 	t := Table{Title: FanMemory, Unit: "KiB", Note: fmt.Sprintf("the peak over %d hosts, with all processes, by their number", n)}
 	able, missing := b.able(func(p peer.Peer) bool { return p.Fan != nil })
@@ -111,7 +111,7 @@ type peak struct {
 // fanPeak takes what has been seen, or looks.
 func (b *Bench) fanPeak(ctx context.Context, p peer.Peer, n int) (int64, error) {
 	if p.InProcess {
-		child, err := b.Self(Order(p.Name, b.Lab.Many, JobFan, n, peer.Forks)...)
+		child, err := b.Self(orderTo(p.Name, b.Lab.Many, jobFan, n, peer.Forks)...)
 		if err != nil {
 			return 0, err
 		}
@@ -127,12 +127,12 @@ func (b *Bench) fanPeak(ctx context.Context, p peer.Peer, n int) (int64, error) 
 
 // What a child does.
 const (
-	JobIdle = "idle"
-	JobFan  = "fan"
+	jobIdle = "idle"
+	jobFan  = "fan"
 )
 
-// Order is the argument that tells a child what to do.
-func Order(name string, site *lab.Site, job string, n, m int) []string {
+// orderTo is the argument that tells a child what to do.
+func orderTo(name string, site *lab.Site, job string, n, m int) []string {
 	text, err := json.Marshal(order{name, job, n, m, site.Portable()})
 	if err != nil {
 		panic(err) // it is plain data
@@ -159,7 +159,7 @@ func Obey(ctx context.Context, text string) (said string, end func(), err error)
 	for _, p := range peer.All() {
 		switch {
 		case p.Name != o.Peer:
-		case o.Job == JobFan:
+		case o.Job == jobFan:
 			stop := lab.Peak(func() []int { return []int{0} })
 			err := complete(o.N)(p.Fan(ctx, site, o.N, o.M, speak))
 			return strconv.FormatInt(stop(), 10), func() {}, err
