@@ -12,8 +12,8 @@ import (
 	"gateway/hosts"
 )
 
-// HostVar is the variable that always exists: the host's name.
-const HostVar = "host"
+// hostVar is the variable that always exists: the host's name.
+const hostVar = "host"
 
 var (
 	nameForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -60,7 +60,7 @@ func (r *reader) mentions(n *yaml.Node, s string) bool {
 		switch {
 		case name == "":
 			all = r.fail(n, "write ${{ NAME }}", "${{ without a variable's name and }}")
-		case known || name == HostVar:
+		case known || name == hostVar:
 		case later:
 			all = r.fail(n, "", "variable %s is set by the step at line %d, after this one", name, at.Line)
 		default:
@@ -71,7 +71,7 @@ func (r *reader) mentions(n *yaml.Node, s string) bool {
 }
 
 func (r *reader) suggestName(name string) string {
-	names := slices.AppendSeq([]string{HostVar}, maps.Keys(r.names))
+	names := slices.AppendSeq([]string{hostVar}, maps.Keys(r.names))
 	slices.Sort(names)
 	return cmp.Or(hosts.DidYouMean(name, "", names), "declare it under vars, or register it in an earlier step")
 }
@@ -93,7 +93,7 @@ func (r *reader) shellText(n *yaml.Node) (string, bool) {
 		return "", r.fail(n, "", "is empty")
 	}
 	for _, found := range mention.FindAllStringSubmatch(s, -1) {
-		if found[1] == HostVar {
+		if found[1] == hostVar {
 			r.warn(n, "%s in shell text is not expanded: declare a variable with that value under vars", found[0])
 		} else if _, known := r.names[found[1]]; known {
 			r.warn(n, "%s in shell text is not expanded: variables are the shell's own, write \"$%s\"", found[0], found[1])
@@ -106,7 +106,7 @@ func (r *reader) shellText(n *yaml.Node) (string, bool) {
 var reserved = []string{
 	"HOME", "PATH", "IFS", "PS1", "PS2", "PS3", "PS4", "PWD", "OLDPWD", "ENV", "BASH_ENV", "PROMPT_COMMAND",
 	"UID", "EUID", "GID", "EGID", "PPID", "SHELLOPTS", "BASHOPTS", "RANDOM", "SECONDS", "LINENO", "OPTIND", "OPTARG", "USERNAME",
-	HostVar,
+	hostVar,
 }
 
 // declare takes a name for a variable.

@@ -150,7 +150,7 @@ func (s *Script) Given(values map[string]string) error {
 // values returns the variables of a host, where given ones replace the script's
 // own.
 func (s *Script) values(host string, given map[string]string) map[string]string {
-	values := map[string]string{HostVar: host}
+	values := map[string]string{hostVar: host}
 	for _, v := range s.Vars {
 		value, ok := given[v.Name]
 		if !ok {

@@ -81,7 +81,7 @@ func (h *hostRun) close() {
 func (h *hostRun) define(ctx context.Context, s *shell) error {
 	plain := make(map[string]string, len(h.values))
 	for name, value := range h.values {
-		if _, secret := h.Secrets[name]; !secret && name != HostVar {
+		if _, secret := h.Secrets[name]; !secret && name != hostVar {
 			plain[name] = value
 		}
 	}
