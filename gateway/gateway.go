@@ -94,7 +94,7 @@ func (g *Gateway) Inventory() *hosts.Inventory { return g.config.Inventory }
 
 // Close closes what is open, and thereby hangs up what still runs. It may be
 // called while Exec or Shell does. What is opened behind it is closed at once.
-func (g *Gateway) Close() error {
+func (g *Gateway) Close() {
 	g.mu.Lock()
 	transports := slices.Collect(maps.Keys(g.open))
 	g.open = nil
@@ -104,7 +104,6 @@ func (g *Gateway) Close() error {
 		all.Go(func() { t.Close() })
 	}
 	all.Wait()
-	return nil
 }
 
 // Resolve returns a host with all its settings: what the inventory says about

@@ -47,7 +47,7 @@ type Session struct {
 	options   Options
 	transport transport.Transport
 	borrowed  bool             // the transport is another Session's
-	group     string           // what it belongs to with others; empty: there are none
+	group     string           // what shares its connection belongs to, see [transport.Together]; empty: its own id
 	connect   time.Duration    // of the first command
 	engine    *session.Session // nil: not opened
 }
@@ -91,7 +91,7 @@ func (s *Session) config() session.Config {
 // Beside opens another session on the same connection, which must be closed
 // before this one is.
 func (s *Session) Beside(ctx context.Context, options Options) (*Session, error) {
-	other := &Session{gateway: s.gateway, name: s.name, host: s.host, options: options, transport: s.transport, borrowed: true, group: s.together()}
+	other := &Session{gateway: s.gateway, name: s.name, host: s.host, options: options, transport: s.transport, borrowed: true, group: cmp.Or(s.group, s.engine.ID())}
 	begun := time.Now()
 	engine, err := session.Open(ctx, s.transport, other.config())
 	if err != nil {
@@ -100,10 +100,6 @@ func (s *Session) Beside(ctx context.Context, options Options) (*Session, error)
 	other.engine, other.connect = engine, time.Since(begun)
 	return other, nil
 }
-
-// together is what everything that shares the session's connection belongs to; see
-// [transport.Together].
-func (s *Session) together() string { return cmp.Or(s.group, s.engine.ID()) }
 
 // Run runs a command in the session, and returns what happened as [Gateway.Exec]
 // does.

@@ -80,18 +80,15 @@ func StillTrusted(shown []HostKey) []string {
 // Trust records a key that HostKeys has returned, and returns the file that it
 // stands in.
 func (g *Gateway) Trust(key HostKey) (file string, err error) {
-	if key.rule.Write == "none" {
-		return "", &transport.Error{
-			Code: "usage", Message: fmt.Sprintf("gateway: %s has no known_hosts file to record a key in", key.rule.Name),
-			Hint: "set known_hosts, or pin the key with host_key: " + key.Fingerprint,
-		}
+	file = key.rule.Write
+	hint := "set known_hosts, or pin the key with host_key: " + key.Fingerprint
+	if file == "none" {
+		return "", &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s has no known_hosts file to record a key in", key.rule.Name), Hint: hint}
 	}
 	// Such as /dev/null, which takes a key and does not have it afterwards.
-	if info, err := os.Stat(key.rule.Write); err == nil && !info.Mode().IsRegular() {
-		return "", &transport.Error{
-			Code: "hostkey.unknown", Message: fmt.Sprintf("gateway: nothing was recorded: the known_hosts file of %s is %s, which keeps nothing", key.rule.Name, key.rule.Write),
-			Hint: "set known_hosts, or pin the key with host_key: " + key.Fingerprint,
-		}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		message := fmt.Sprintf("gateway: nothing was recorded: the known_hosts file of %s is %s, which keeps nothing", key.rule.Name, file)
+		return "", &transport.Error{Code: "hostkey.unknown", Message: message, Hint: hint}
 	}
-	return key.rule.Write, key.rule.Trust(key.key)
+	return file, key.rule.Trust(key.key)
 }
