@@ -66,7 +66,7 @@ func codes(r *transfer.Report) string {
 	return strings.Join(all, " ")
 }
 
-// empty fails if a directory has anything in it but names.
+// holds fails if a directory has anything in it but names.
 func holds(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

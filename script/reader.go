@@ -13,7 +13,7 @@ import (
 	"gateway/internal/phrase"
 )
 
-// maxFile is the largest script, in bytes; nodes bounds what aliases make of it.
+// maxFile is the largest script, in bytes; maxNodes bounds what aliases make of it.
 const (
 	maxFile  = 1 << 20
 	maxNodes = 1 << 17
