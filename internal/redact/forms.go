@@ -47,7 +47,7 @@ func forms(secret string) []string {
 
 func encodings(secret string) []string {
 	digits := hex.EncodeToString([]byte(secret))
-	all := []string{secret, digits, strings.ToUpper(digits)}
+	all := []string{secret, digits, strings.ToUpper(digits), wrapped(digits, 60)} // xxd -p
 	all = append(all, urls(secret)...)
 	all = append(all, htmls(secret)...)
 	all = append(all, jsons(secret)...)
@@ -55,7 +55,20 @@ func encodings(secret string) []string {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		all = append(all, base64s(encoding, secret)...)
 	}
+	for _, text := range []string{secret, secret + "\n"} {
+		encoded := base64.StdEncoding.EncodeToString([]byte(text))
+		all = append(all, wrapped(encoded, 76), wrapped(encoded, 64)) // base64 of GNU and of Python; openssl
+	}
 	return all
+}
+
+// wrapped breaks what an encoder has made of a secret alone into lines.
+func wrapped(encoded string, columns int) string {
+	var lines []string
+	for ; len(encoded) > columns; encoded = encoded[columns:] {
+		lines = append(lines, encoded[:columns])
+	}
+	return strings.Join(append(lines, encoded), "\n")
 }
 
 // twice returns what becomes of a secret in JSON that stands in JSON, in HTML,

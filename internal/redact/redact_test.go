@@ -5,10 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"html"
 	"math/rand/v2"
 	"net/url"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -97,6 +99,26 @@ func TestEncodings(t *testing.T) {
 			whole := base64.StdEncoding.EncodeToString([]byte(around + secret + around))
 			if got := set.String(whole); !strings.Contains(got, redact.Mask) {
 				t.Errorf("base64 of %q: %q stays", around+secret, got)
+			}
+		}
+	}
+}
+
+// Programs break what is longer than a line of theirs.
+func TestWrapped(t *testing.T) {
+	secret := strings.Repeat("a long t0ken/", 20)
+	for _, end := range []string{"", "\n"} {
+		for _, test := range []struct {
+			program, text string
+			columns       int
+		}{
+			{"base64", base64.StdEncoding.EncodeToString([]byte(secret + end)), 76},
+			{"openssl base64", base64.StdEncoding.EncodeToString([]byte(secret + end)), 64},
+			{"xxd -p", hex.EncodeToString([]byte(secret + end)), 60},
+		} {
+			lines := regexp.MustCompile(fmt.Sprintf(".{%d}", test.columns)).ReplaceAllString(test.text, "$0\n")
+			if got := redact.New(secret).String(lines); len(got) > len(redact.Mask)+len("0a") {
+				t.Errorf("%s: %q stays", test.program, got)
 			}
 		}
 	}
