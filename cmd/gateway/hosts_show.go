@@ -77,7 +77,7 @@ func shown(f hosts.Field) (value any, text string) {
 			value = false
 		case hosts.AgentEnv:
 			if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
-				return true, "true (SSH_AUTH_SOCK: " + visible(socket) + ")"
+				return true, "true (SSH_AUTH_SOCK: " + socket + ")"
 			}
 			return true, "true (SSH_AUTH_SOCK is not set: none)"
 		}

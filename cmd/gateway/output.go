@@ -227,13 +227,15 @@ func list[T any](o *output, values []T) error {
 	return nil
 }
 
-// table writes rows for people, with the columns aligned.
+// table writes rows for people, with the columns aligned. What they show need not be
+// visible.
 func (o *output) table(rows [][]string) error {
 	var widths []int
 	for _, row := range rows {
 		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
-		for i, cell := range row {
-			widths[i] = max(widths[i], runewidth.StringWidth(cell))
+		for i := range row {
+			row[i] = visible(row[i])
+			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
 		}
 	}
 	var text strings.Builder

@@ -63,7 +63,7 @@ func (p *plannedScript) text() string {
 	if p.Port != 0 {
 		where = p.User + "@" + where
 	}
-	fmt.Fprintf(&b, "%s: %s, %s\n", p.Host, where, p.Shell)
+	fmt.Fprintf(&b, "%s: %s, %s\n", p.Host, visible(where), p.Shell)
 	for _, name := range slices.Sorted(maps.Keys(p.Vars)) {
 		fmt.Fprintf(&b, "  %s=%s\n", name, visible(session.Quote(p.Vars[name])))
 	}

@@ -147,7 +147,7 @@ func (a *app) showRun(r runs.Record) error {
 	}
 	about := [][]string{
 		{"id", r.ID},
-		{"selector", visible(r.Selector)},
+		{"selector", r.Selector},
 		{"command", oneLine(typed(r), 200)},
 		{"started", r.StartedAt.Local().Format(time.DateTime)},
 		{"ended", ended},

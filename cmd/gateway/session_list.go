@@ -84,10 +84,10 @@ func remark(s api.Session) string {
 		parts = append(parts, oneLine(asks(c.Prompt), 60))
 	}
 	if s.Attached != "" {
-		parts = append(parts, "attached: "+visible(s.Attached))
+		parts = append(parts, "attached: "+s.Attached)
 	}
 	if why := s.Why(); s.State.Over() && why != "" {
-		parts = append(parts, visible(why))
+		parts = append(parts, why)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -37,9 +37,9 @@ func oneLine(s string, most int) string {
 func cell(value any) string {
 	switch v := value.(type) {
 	case []string:
-		return visible(strings.Join(v, ", "))
+		return strings.Join(v, ", ")
 	case string:
-		return visible(v)
+		return v
 	}
 	return fmt.Sprint(value)
 }
