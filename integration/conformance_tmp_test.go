@@ -117,6 +117,18 @@ func TestC70NoRoom(t *testing.T) {
 	}
 }
 
+// C70: nor is it where another account could put one of its own in the place of the
+// session's directory.
+func TestC70NoStickyBit(t *testing.T) {
+	tr := mounted(t, "for d in /dev/shm /tmp; do mount -t tmpfs -o mode=0777 none $d || exit; done")
+	s, err := session.Open(t.Context(), tr, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	replies(t, s, "find /dev/shm /tmp -name '.gw-*'; echo none", "none\n")
+}
+
 // C70: the place becomes full under a session that lives there. What needs room does
 // not start and says so; all else goes on.
 func TestC70PlaceFills(t *testing.T) {

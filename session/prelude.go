@@ -159,9 +159,11 @@ func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 
 // anywhere begins a loop over the places for a private directory, $x: those whose names
 // need no quotes. Memory comes before a disk: ext4 writes out at once what replaces a file
-// (ext4(5), auto_da_alloc), 0.8 ms for the exports of each command.
+// (ext4(5), auto_da_alloc), 0.8 ms for the exports of each command. Without the sticky bit,
+// others could put a directory of theirs, with the text of a command, in its place.
 const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
-	`y=$x; while case $y in [A-Za-z0-9/._-]*) ;; *) false;; esac; do y=${y#?}; done; [ "$x" ] && [ -z "$y" ] || continue; `
+	`y=$x; while case $y in [A-Za-z0-9/._-]*) ;; *) false;; esac; do y=${y#?}; done; [ "$x" ] && [ -z "$y" ] || continue; ` +
+	`case $x in /dev/shm|/tmp) [ -k $x ] || continue;; esac; `
 
 // runnerLine is the file that evaluates $_gw.
 const runnerLine = `\command eval "$_gw"` + "\n"
