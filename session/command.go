@@ -149,6 +149,9 @@ func (c *Command) check() error {
 		if !EnvName.MatchString(name) {
 			return refuse("environment name %q", name)
 		}
+		if strings.HasPrefix(name, "_gw") {
+			return refuse("environment name %q: what begins with _gw is the session's own", name)
+		}
 		if strings.ContainsRune(value, 0) {
 			return refuse("environment variable %s holds a NUL byte", name)
 		}

@@ -341,6 +341,7 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 		"too long":        {Text: strings.Repeat("x", 5<<20)},
 		"a bad name":      {Text: "true", Env: map[string]string{"1A": "x"}},
 		"an empty name":   {Text: "true", Env: map[string]string{"": "x"}},
+		"its own name":    {Text: "exit 3", Env: map[string]string{"_gw": "true"}},
 		"stdin and a tty": {Text: "true", TTY: true, Stdin: strings.NewReader("")},
 	} {
 		if r, err := s.Run(t.Context(), command); err == nil || r.Verdict != session.NotStarted {
