@@ -79,6 +79,13 @@ func (d *doctor) wrong(check string, err error) {
 	d.note(check, failed, gateway.Hint(err), "%v", err)
 }
 
+// guarded looks whether anybody may choose what is run here. A group may mean to.
+func (d *doctor) guarded(check, path string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o002 != 0 {
+		d.note(check, warning, "chmod o-w "+path, "anybody can write to %s (%04o), and so have commands run as you", path, info.Mode().Perm())
+	}
+}
+
 func (d *doctor) examine(ctx context.Context) {
 	a := d.app
 	if err := a.tryLoad(); err != nil {
@@ -96,6 +103,9 @@ func (d *doctor) examine(ctx context.Context) {
 	if ignored := a.config.Ignored(); len(ignored) > 0 {
 		d.note("config", warning, "gateway config show lists the keys", "variables that name no setting: %s", strings.Join(ignored, ", "))
 	}
+	for _, file := range files {
+		d.guarded("config", file.Path)
+	}
 	g, err := a.open(nil, policyStrict)
 	if err != nil {
 		d.wrong("inventory", err)
@@ -110,6 +120,9 @@ func (d *doctor) examine(ctx context.Context) {
 		d.note("inventory", warning, "write hosts.yaml beside the configuration: "+filepath.Dir(files[0].Path), "there is none: %s can be used", usable)
 	} else {
 		d.note("inventory", fine, "", "%s: %s", strings.Join(a.config.Inventory, ", "), plural(int64(len(g.Inventory().Names())-1), "host"))
+	}
+	for _, file := range a.config.Inventory {
+		d.guarded("inventory", file)
 	}
 	d.keys(ctx, g)
 	d.agent(ctx)
