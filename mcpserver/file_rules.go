@@ -104,11 +104,12 @@ func rulesOn(ctx context.Context, m *machine, files hosts.Files) (rules, error) 
 
 // denies returns the pattern that forbids a path which was asked for by one of
 // these names; the first one is where it really is. Case does not count: a disk may
-// have the same file under either.
+// have the same file under either. Nor does it whether a copy has its name yet.
 func (r rules) denies(names ...string) (pattern string, ok bool) {
 	for _, name := range names {
 		for _, rule := range r.deny {
-			if rule.covers(name) || rule.folded().covers(fold(name)) {
+			folded := rule.folded()
+			if rule.covers(name) || folded.covers(fold(name)) || folded.covers(transfer.Whole(fold(name))) {
 				return rule.pattern, true
 			}
 		}

@@ -98,6 +98,21 @@ func TestRulesFoldCase(t *testing.T) {
 	}
 }
 
+// What a copy is called until it has its name, and what it takes the place of, is
+// forbidden with that.
+func TestRulesCoverParts(t *testing.T) {
+	dir := func(pattern, globs string) rule { return rule{pattern, pattern, pattern, globs, nil} }
+	r := rules{deny: []rule{dir("/srv/Key", ""), dir("/srv", "*.pem")}}
+	for name, want := range map[string]string{
+		"/srv/.Key.gateway-ABCDEFGHI2.part": "file.denied", "/srv/.a.pem.gateway-ABCDEFGHI2.old": "file.denied", "/SRV/.A.PEM.GATEWAY-abcdefghi2.PART": "file.denied",
+		"/srv/.a.gateway-ABCDEFGHI2.part": "", "/srv/.Key.part": "", "/srv/Key.gateway-ABCDEFGHI2.part": "", "/x/.Key.gateway-ABCDEFGHI2.part": "", "/srv/ABCDEFGHI2.part": "",
+	} {
+		if err := r.check("web1", name, name); gateway.Code(err) != want {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
 // Every letter that is another one's upper or lower case in any way is denied with it.
 func TestRulesFoldEveryLetter(t *testing.T) {
 	for letter := rune(1); letter <= unicode.MaxRune; letter++ {

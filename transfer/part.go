@@ -84,6 +84,20 @@ func foreignPart(machine, path string) error {
 	return refuse(codeUnsafe, "remove it, or copy without --resume", "%s belongs to somebody else", Show(machine, path))
 }
 
+// Whole returns the path of the file whose part has this path, or which is called so while
+// a part takes its place; of any other, and of a name that is too long for that, path itself.
+func Whole(path string) string {
+	dir, entry := split(path)
+	for _, suffix := range []string{partSuffix, asideSuffix} {
+		head, ok := strings.CutSuffix(entry, suffix)
+		at := strings.LastIndex(head, partMark)
+		if ok && at > 1 && head[0] == '.' && len(head) == at+len(partMark)+partRandom {
+			return Join(dir, head[1:at])
+		}
+	}
+	return path
+}
+
 // isPart reports whether a name is that of a part of the file name, and not of
 // one whose name goes on like that of a part.
 func isPart(entry, name string) bool {

@@ -25,6 +25,9 @@ func TestIsPart(t *testing.T) {
 		if len(part) > 255 {
 			t.Errorf("%d bytes", len(part))
 		}
+		if whole := Whole("dir/" + part); len(name) <= 200 && whole != "dir/"+name {
+			t.Errorf("%s: a part of %s", part, whole)
+		}
 		for _, other := range names {
 			if isPart(part, other) != (other == name) {
 				t.Errorf("%s: a part of %s", part, other)
