@@ -60,7 +60,7 @@ func (a *app) dryRun(ctx context.Context, selector string, c gateway.Command) er
 	if err := a.out.table(rows); err != nil {
 		return err
 	}
-	return a.out.printf("\n%s\n", strings.TrimRight(c.Text, "\n"))
+	return a.out.printf("\n%s\n", strings.TrimRight(visible(c.Text), "\n"))
 }
 
 func (a *app) planned(ctx context.Context, g *gateway.Gateway, name string, c gateway.Command) (planned, error) {
