@@ -92,6 +92,8 @@ func enterAs(host *hosts.Host, user string) error {
 		return nil
 	case host.Local() && user != login():
 		return &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: this machine is entered as %s only", host.Name, login()), Hint: "leave --user out"}
+	case !hosts.ValidUser(user):
+		return &transport.Error{Code: "usage", Message: fmt.Sprintf("gateway: %s: %.100q is not a user name", host.Name, user)}
 	}
 	host.User = user
 	return nil

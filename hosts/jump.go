@@ -23,7 +23,7 @@ func ParseJump(s string) (Jump, error) {
 	rest := strings.TrimSuffix(strings.TrimPrefix(s, "ssh://"), "/")
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		j.User, rest = rest[:at], rest[at+1:]
-		if !userAllowed(j.User) {
+		if !ValidUser(j.User) {
 			return Jump{}, bad
 		}
 	}

@@ -137,7 +137,7 @@ var errNoSSH = errors.New("no ssh that does anything")
 // take some addresses for more than one word: those are left out.
 func (g Given) options() []string {
 	var args []string
-	if userAllowed(g.User) {
+	if ValidUser(g.User) {
 		args = append(args, "-l", g.User)
 	}
 	if g.Port != 0 {

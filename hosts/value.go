@@ -103,16 +103,17 @@ func (r *reader) word(n *yaml.Node, allowed func(string) bool, hint, format stri
 }
 
 func (r *reader) user(n *yaml.Node) (string, bool) {
-	return r.word(n, userAllowed, "", "%s is not a user name")
+	return r.word(n, ValidUser, "", "%s is not a user name")
 }
 
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// userAllowed refuses what a proxy command with %r would take for an option or
-// hand to its shell. me@corp and CORP\me are accounts of directory services.
-func userAllowed(s string) bool {
+// ValidUser reports whether s may be a user's name. It is not what a proxy command
+// with %r would take for an option or hand to its shell. me@corp and CORP\me are
+// accounts of directory services.
+func ValidUser(s string) bool {
 	return s != "" && s[0] != '-' && !strings.HasSuffix(s, `\`) && !strings.ContainsAny(s, " \t,'\"`$;&<>|(){}") && !hasControl(s)
 }
 

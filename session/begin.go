@@ -221,7 +221,7 @@ func (s *Session) line(ctx context.Context, f frame) (string, error) {
 	if typed, ok := f.line(); ok {
 		return typed, nil
 	}
-	return "", failure(codeUsage, nil, "", "the directories %.100q and %.100q are too long to be typed, or have control characters", f.command.Cwd, f.cwd)
+	return "", failure(codeUsage, nil, "", "the directories %.100q and %.100q are too long to be typed, or have control characters or the byte \\xff", f.command.Cwd, f.cwd)
 }
 
 // possible refuses what the machine has no means for.
@@ -241,7 +241,7 @@ func (s *Session) possible(f frame) error {
 	case f.command.Stdin != nil:
 		return lacks("standard input")
 	case !f.typable():
-		return lacks("a command of %d bytes, or one with control characters", len(f.command.Text))
+		return lacks("a command of %d bytes, or one with control characters or the byte \\xff", len(f.command.Text))
 	}
 	return nil
 }

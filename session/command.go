@@ -140,8 +140,10 @@ func (c *Command) check() error {
 		return refuse("command of %d bytes: at most %d are possible", len(c.Text), maxText)
 	case strings.ContainsRune(c.Text, 0):
 		return refuse("command holds a NUL byte, which no shell can read")
-	case len(c.Cwd) > maxLine/2 || !typable(c.Cwd) || strings.Contains(c.Cwd, "\n"):
-		return refuse("directory %.100q: too long, or with control characters", c.Cwd)
+	case len(c.Cwd) > maxLine/2:
+		return refuse("directory of %d bytes: at most %d are possible", len(c.Cwd), maxLine/2)
+	case !typable(c.Cwd) || strings.Contains(c.Cwd, "\n"):
+		return refuse(`directory %.100q has a control character or the byte \xff`, c.Cwd)
 	case c.TTY && c.Stdin != nil:
 		return refuse("a command on the terminal reads the terminal, not a stdin of its own")
 	}

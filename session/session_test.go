@@ -336,16 +336,18 @@ func TestOneCommandAtATime(t *testing.T) {
 
 func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 	s := open(t, session.Config{})
-	for name, command := range map[string]session.Command{
-		"a NUL byte":      {Text: "echo a\x00b"},
-		"too long":        {Text: strings.Repeat("x", 5<<20)},
-		"a bad name":      {Text: "true", Env: map[string]string{"1A": "x"}},
-		"an empty name":   {Text: "true", Env: map[string]string{"": "x"}},
-		"its own name":    {Text: "exit 3", Env: map[string]string{"_gw": "true"}},
-		"stdin and a tty": {Text: "true", TTY: true, Stdin: strings.NewReader("")},
+	for message, command := range map[string]session.Command{
+		"NUL byte":                 {Text: "echo a\x00b"},
+		"command of 5242880 bytes": {Text: strings.Repeat("x", 5<<20)},
+		`environment name "_gw": what begins with`:  {Text: "exit 3", Env: map[string]string{"_gw": "true"}},
+		`environment name "1A"`:                     {Text: "true", Env: map[string]string{"1A": "x"}},
+		`environment name ""`:                       {Text: "true", Env: map[string]string{"": "x"}},
+		"not a stdin of its own":                    {Text: "true", TTY: true, Stdin: strings.NewReader("")},
+		"directory of 451 bytes: at most 450":       {Text: "true", Cwd: "/" + strings.Repeat("x", 450)},
+		`directory "/\xff" has a control character`: {Text: "true", Cwd: "/\xff"},
 	} {
-		if r, err := s.Run(t.Context(), command); err == nil || r.Verdict != session.NotStarted {
-			t.Errorf("%s: Run = %s, %v, want not_started", name, r.Verdict, err)
+		if r, err := s.Run(t.Context(), command); err == nil || !strings.Contains(err.Error(), message) || r.Verdict != session.NotStarted {
+			t.Errorf("Run = %s, %v, want not_started and %s", r.Verdict, err, message)
 		}
 	}
 	want(t, run(t, s, "echo alive"), 0, "alive\n", "")
