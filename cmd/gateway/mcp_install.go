@@ -66,7 +66,8 @@ func (a *app) mcpInstallCommand() *cobra.Command {
 		Short: "Print an agent's configuration for gateway mcp",
 		Long: `Print what makes an agent start "gateway mcp", with the settings in force here:
 the files that they are in, the inventory, and the variables that set some. It
-changes no file. Where it belongs is said on stderr.`,
+changes no file. Where it belongs is said on stderr, and a warning what keeps it
+from starting as things are.`,
 		Example: `  gateway mcp install claude | sh
   gateway mcp install codex --hosts @staging >>~/.codex/config.toml`,
 		Args:      exactly("CLIENT"),
@@ -83,6 +84,11 @@ changes no file. Where it belongs is said on stderr.`,
 			l, err := a.launch(selector)
 			if err != nil {
 				return err
+			}
+			if server, err := a.mcpConfig(cmd.Context(), mcpFlags{hosts: selector}); err == nil {
+				server.Gateway.Close()
+			} else { // when the agent starts it, nobody may see why it does not
+				a.warn("gateway mcp does not start as things are: " + err.Error())
 			}
 			s := snippetOf(l)
 			s.Client = args[0]

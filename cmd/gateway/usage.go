@@ -79,6 +79,8 @@ func wanted(invalid *pflag.InvalidValueError) string {
 		return fmt.Sprintf("%q is neither true nor false", value)
 	case errors.Is(number, strconv.ErrRange):
 		return fmt.Sprintf("%q is out of range", value)
+	case number.Func == "ParseUint" && strings.HasPrefix(value, "-"):
+		return "at least 0"
 	}
 	return fmt.Sprintf("%q is not a whole number", value)
 }
