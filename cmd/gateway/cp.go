@@ -30,7 +30,7 @@ type cpFlags struct {
 func (a *app) cpCommand() *cobra.Command {
 	var f cpFlags
 	cmd := &cobra.Command{
-		Use:   "cp [flags] SRC... DST",
+		Use:   "cp SRC... DST",
 		Short: "Copy files to hosts, from hosts, or between them",
 		Long: `Copy files to hosts, from hosts, or between them. HOST:PATH is a path on a host,
 or on many: any selector may stand before the colon. A path without one is here;

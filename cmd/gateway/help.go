@@ -13,8 +13,8 @@ import (
 // helpWidth is how many columns help takes.
 const helpWidth = 80
 
-// wrapped shows a command's usage as show does, with the flags' texts in lines that
-// fit. A template would do that too, and cost every start.
+// wrapped shows a command's usage as show does, without lines that can't be used, and
+// with the flags' texts in lines that fit. A template would do that too, and cost every start.
 func wrapped(cmd *cobra.Command, show func(*cobra.Command) error) error {
 	out := cmd.OutOrStderr()
 	var usage strings.Builder
@@ -22,6 +22,9 @@ func wrapped(cmd *cobra.Command, show func(*cobra.Command) error) error {
 	err := show(cmd)
 	cmd.SetOut(out)
 	text := usage.String()
+	if cmd.HasAvailableSubCommands() && cmd.Name() != "mcp" { // by itself it does nothing
+		text = strings.Replace(text, "  "+cmd.UseLine()+"\n", "", 1)
+	}
 	for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.InheritedFlags()} {
 		text = strings.Replace(text, strings.TrimRight(flags.FlagUsages(), "\n"), strings.TrimRight(flags.FlagUsagesWrapped(helpWidth), "\n"), 1)
 	}

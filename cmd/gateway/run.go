@@ -29,7 +29,7 @@ type runFlags struct {
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:   "run [flags] SCRIPT.yaml --on SELECTOR",
+		Use:   "run SCRIPT.yaml --on SELECTOR",
 		Short: "Run a script of steps on hosts, for CI",
 		Long: `Run the steps of a script, in order, in one live shell on each host: directory,
 variables and functions carry over. The first statement that exits with other

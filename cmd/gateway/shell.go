@@ -15,7 +15,7 @@ import (
 func (a *app) shellCommand() *cobra.Command {
 	var user string
 	cmd := &cobra.Command{
-		Use:   "shell [flags] HOST",
+		Use:   "shell HOST",
 		Short: "Open a terminal in the account's login shell",
 		Long: `Open a terminal in the account's login shell. At the beginning of a line ~.
 leaves at once, also when nothing answers any more, and ~~ is one ~.
