@@ -2,6 +2,7 @@ package script
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -33,6 +34,16 @@ func whole(text string) string {
 	return "if {\n" + text + "\n}\nthen _gwy=0; else _gwy=$?; fi"
 }
 
+// misread says why a shell can't read a test as far as the parser knows it, without a
+// word of what whole puts around it if that can be; empty if it can read it.
+func misread(text, shell string) string {
+	why := gateway.Unreadable(whole(text), shell)
+	if why == "" {
+		return ""
+	}
+	return cmp.Or(gateway.Unreadable(text, shell), why)
+}
+
 // unread is the error of a test that can't be read.
 func (s *Script) unread(step string, c condition, why string) *Error {
 	return s.wrong(c.at, "a test is one or more commands, the last of which ends with 0 for yes",
@@ -43,7 +54,7 @@ func (s *Script) unread(step string, c condition, why string) *Error {
 // of its text.
 func (s *Script) unreadable(step *Step, name, shell string) (warnings []string) {
 	for _, c := range step.conditions() {
-		if why := gateway.Unreadable(whole(c.text), shell); why != "" {
+		if why := misread(c.text, shell); why != "" {
 			warnings = append(warnings, s.unread(name, c, why).Error())
 		}
 	}
@@ -55,7 +66,7 @@ func (s *Script) unreadable(step *Step, name, shell string) (warnings []string) 
 // shell reads, as shopt does.
 func (s *shell) readable(ctx context.Context, text string) (why string, err error) {
 	path := s.Describe().Shell
-	if why = gateway.Unreadable(whole(text), path); why == "" {
+	if why = misread(text, path); why == "" {
 		return "", nil
 	}
 	program := session.Quote(path)
