@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"gateway/fleet"
@@ -75,10 +76,10 @@ func (s *summary[R]) unwritten(err error) {
 }
 
 // say tells people, on stderr: how many are ok, what kept the others from being
-// tried, and lines about them.
+// tried, and lines about them. Who has closed stdout wants to know no more.
 func (s *summary[R]) say(of string, lines []string) {
 	out := s.app.out
-	if s.app.config.Quiet || out.failed() != nil {
+	if s.app.config.Quiet || errors.Is(out.failed(), syscall.EPIPE) {
 		return
 	}
 	ok, all := s.counts[string(fleet.OK)], len(s.results)
