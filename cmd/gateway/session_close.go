@@ -59,18 +59,27 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 		closing.Go(func() { sessions[i], errs[i] = c.Close(cmd.Context(), name) })
 	}
 	closing.Wait()
+	return a.tellClosed(cmd.Context(), all, sessions, errs)
+}
+
+// tellClosed says which sessions are closed, and why others are not. Of those whose
+// closing a signal has cut short, nobody knows.
+func (a *app) tellClosed(ctx context.Context, all bool, sessions []api.Session, errs []error) (err error) {
 	var failed []error
 	closed := []api.Session{}
 	for i, s := range sessions {
 		switch {
-		case errors.Is(errs[i], context.Canceled) || cmd.Context().Err() != nil:
-			return context.Cause(cmd.Context())
+		case errs[i] != nil && ctx.Err() != nil:
+			err = context.Cause(ctx)
 		case all && gateway.Code(errs[i]) == "session.closed": // it has ended since it was listed
 		case errs[i] != nil:
 			failed = append(failed, errs[i])
 		default:
 			closed = append(closed, s)
 		}
+	}
+	if err != nil && len(closed) == 0 {
+		return err
 	}
 	var nothing error // but that: it is told as that of any other verb
 	if n := len(failed); n > 0 && len(closed) == 0 {
@@ -83,7 +92,7 @@ func (a *app) sessionClose(cmd *cobra.Command, names []string) error {
 		return nothing
 	}
 	if a.out.format != "text" {
-		err = list(a.out, closed)
+		err = errors.Join(err, list(a.out, closed))
 	} else {
 		for _, s := range closed {
 			err = errors.Join(err, a.out.printf("%s closed\n", s.Name))

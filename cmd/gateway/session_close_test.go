@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"gateway/daemon"
+	"gateway/daemon/api"
 	"gateway/internal/socket"
 )
 
@@ -60,4 +62,21 @@ func serveEndings(t *testing.T, path string) string {
 		l.Release()
 	})
 	return path
+}
+
+// What a signal cuts short takes nothing from what is done.
+func TestCloseCutShort(t *testing.T) {
+	out, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(os.ErrDeadlineExceeded)
+	a := &app{out: newOutput(out, out, &console{}, nil)}
+	err = a.tellClosed(ctx, false, []api.Session{{Name: "done"}, {}}, []error{nil, context.Cause(ctx)})
+	text, _ := os.ReadFile(out.Name())
+	if !errors.Is(err, os.ErrDeadlineExceeded) || string(text) != "done closed\n" {
+		t.Errorf("close = %q, %v, want %q and the cause", text, err, "done closed\n")
+	}
 }
