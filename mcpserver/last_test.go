@@ -2,12 +2,17 @@ package mcpserver_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gateway/daemon/api"
 	"gateway/mcpserver"
@@ -61,5 +66,20 @@ func TestLastAnswers(t *testing.T) {
 				t.Errorf("Run = %v", err)
 			}
 		})
+	}
+}
+
+// A server that is told to end has no error to log.
+func TestToldToEnd(t *testing.T) {
+	var log strings.Builder
+	config := configOn(t, http.NewServeMux())
+	config.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
+	server := mcpserver.New(config, "test")
+	t.Cleanup(server.Close)
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	_, theirs := mcp.NewInMemoryTransports()
+	if err := server.Run(ctx, theirs); !errors.Is(err, context.Canceled) || log.Len() > 0 {
+		t.Errorf("Run = %v, and logs %s", err, &log)
 	}
 }

@@ -97,8 +97,27 @@ func New(config Config, scope string) *Server {
 	return s
 }
 
-// Run serves one client over a transport until it is gone or ctx ends.
-func (s *Server) Run(ctx context.Context, t mcp.Transport) error { return s.mcp.Run(serving(ctx), t) }
+// Run serves one client over a transport until it is gone or ctx ends. The SDK's own
+// Run would log the end of ctx as an error.
+func (s *Server) Run(ctx context.Context, t mcp.Transport) error {
+	client, err := s.mcp.Connect(serving(ctx), t, nil)
+	if err != nil {
+		return err
+	}
+	gone := make(chan struct{})
+	go func() { // ends with the client
+		err = client.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return err
+	case <-ctx.Done():
+		client.Close()
+		<-gone
+		return ctx.Err()
+	}
+}
 
 // Close tells the daemon that no client is there any more, and lets go of the
 // files of hosts.
