@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
 	"gateway/daemon/api"
@@ -90,6 +91,7 @@ func (s *live) refresh() error {
 	case s.session.Reason != "": // meanwhile, which has ended the fresh shell, or its coming
 		return s.openLocked()
 	}
+	s.lost = errors.Is(err, transport.ErrLost)
 	s.closeLocked(fmt.Sprintf("it could not be reset: %v", err))
 	return err
 }

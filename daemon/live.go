@@ -37,6 +37,7 @@ type live struct {
 	session api.Session // idle or over, see infoLocked; with a Reason nothing begins any more
 	runs    bool        // a command is in the engine, or it is being replaced
 	resets  int         // how many are to put a fresh shell there
+	lost    bool        // the link went while one came
 	untaken int         // bytes that are typed to the command that runs and not taken yet, with their requests
 	count   int         // commands so far
 	last    spoken      // by one of them

@@ -32,9 +32,12 @@ func (s *live) watch(engine *session.Session) {
 	exit, err := engine.Exit()
 	s.finish(engine, func(info *api.Session) string {
 		switch {
-		case closed:
+		case closed && !s.lost:
 			info.State = api.Closed
 			return "closed"
+		case closed:
+			info.State = api.Lost
+			return "lost"
 		case err != nil:
 			info.State, info.Reason = api.Lost, err.Error()
 			if !errors.Is(err, transport.ErrLost) {
