@@ -26,10 +26,10 @@ const maxLinks = 40
 // do it looks at symlinks. Of what could not be looked at, the path has what was
 // asked for, also beside an error; where nothing is, that is none.
 func Resolve(ctx context.Context, t Tree, name string, follow bool) (Real, error) {
-	r := &resolver{Real: Real{Path: "/"}, tree: t, name: name, follow: follow, todo: strings.Split(name, "/")}
-	for len(r.todo) > 0 {
+	r := &resolver{Real: Real{Path: "/"}, tree: t, name: name, follow: follow, ahead: strings.Split(name, "/")}
+	for len(r.ahead) > 0 {
 		if err := r.stretch(ctx); err != nil {
-			return r.without(r.todo, err)
+			return r.without(r.ahead, err)
 		}
 	}
 	_, r.Info.Name = split(r.Path)
@@ -47,23 +47,22 @@ type resolver struct {
 	tree   Tree
 	name   string // what was asked for
 	follow bool
-	todo   []string // the elements behind Path
+	ahead  []string // the elements behind Path
 }
 
 // stretch goes over the elements that can be looked at together: to what turns off
-// the way, a ".." or a symlink. Where an element can't be gone over, it is still to
-// do.
+// the way, a ".." or a symlink. An element that can't be gone over stays ahead.
 func (r *resolver) stretch(ctx context.Context) error {
-	looked := lookAhead(ctx, r.tree, r.Path, r.todo)
-	for len(r.todo) > 0 {
-		element, rest := r.todo[0], r.todo[1:]
+	looked := lookAhead(ctx, r.tree, r.Path, r.ahead)
+	for len(r.ahead) > 0 {
+		element, rest := r.ahead[0], r.ahead[1:]
 		switch {
 		case element == "" || element == ".":
-			r.todo = rest
+			r.ahead = rest
 			continue
 		case element == "..":
 			r.Path, _ = split(r.Path)
-			r.Info, r.todo = Info{Mode: fs.ModeDir}, rest
+			r.Info, r.ahead = Info{Mode: fs.ModeDir}, rest
 			return nil
 		case len(looked) == 0:
 			return nil
@@ -80,7 +79,7 @@ func (r *resolver) stretch(ctx context.Context) error {
 		case !l.info.Mode.IsDir() && !last:
 			return refuse(codeNotDirectory, "", "%s is no directory", printable(path))
 		}
-		r.Path, r.Info, r.todo = path, l.info, rest
+		r.Path, r.Info, r.ahead = path, l.info, rest
 	}
 	return nil
 }
@@ -98,7 +97,7 @@ func (r *resolver) link(ctx context.Context, link string) error {
 	if strings.HasPrefix(target, "/") {
 		r.Path = "/"
 	}
-	r.todo = append(strings.Split(target, "/"), r.todo[1:]...)
+	r.ahead = append(strings.Split(target, "/"), r.ahead[1:]...)
 	return nil
 }
 
@@ -114,9 +113,9 @@ func atEnd(rest []string) bool {
 }
 
 // without returns what is known where an element could not be looked at.
-func (r Real) without(todo []string, err error) (Real, error) {
+func (r Real) without(elements []string, err error) (Real, error) {
 	missing := errors.Is(err, fs.ErrNotExist)
-	for _, element := range todo {
+	for _, element := range elements {
 		switch element {
 		case "", ".":
 		case "..":
@@ -139,9 +138,9 @@ type look struct {
 
 // lookAhead looks at the elements up to the next "..", as if none were a symlink:
 // most paths have none, and need one round trip.
-func lookAhead(ctx context.Context, t Tree, dir string, todo []string) []look {
+func lookAhead(ctx context.Context, t Tree, dir string, elements []string) []look {
 	var paths []string
-	for _, element := range todo {
+	for _, element := range elements {
 		if element == ".." || len(paths) == atOnce {
 			break
 		}
