@@ -3,6 +3,9 @@ package session
 import (
 	"errors"
 	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
 
 	"gateway/transport"
 )
@@ -53,10 +56,14 @@ func (s *Session) leftBefore(r *run, p progress, exit transport.Exit, result Res
 	if r.shown() == Stdout {
 		said = result.Stdout
 	}
-	left := silent && exit.Signal != "" && !kills.MatchString(r.command.Text) ||
+	killed := exit.Signal != "" || exit.Code == hungUp && !strings.Contains(r.command.Text, strconv.Itoa(hungUp))
+	left := silent && killed && !kills.MatchString(r.command.Text) ||
 		result.StderrBytes == 0 && (silent || r.shown() == Stdout) && loggedOut.Match(said)
 	return left && p.closed == [3]bool{} && !p.begun && r.left.Sub(r.started) < beginning+s.trip
 }
+
+// hungUp is the status of mksh, which catches a hang-up and exits.
+const hungUp = 128 + int(syscall.SIGHUP)
 
 var (
 	kills     = regexp.MustCompile(`\b(exec|kill|killall|pkill|ulimit|eval|source|reboot|poweroff|shutdown|halt)\b|(?m)(^|[\s;&|({])\.\s`)

@@ -81,6 +81,43 @@ func TestShellThatEndsBesideAJob(t *testing.T) {
 	}
 }
 
+// TestShellHungUpBefore: the shell is hung up before it has read the command. mksh catches
+// that, and exits. ksh93 reads the command first.
+func TestShellHungUpBefore(t *testing.T) {
+	for _, shell := range shells {
+		if shell == "zsh" { // its status is that of a command that fails
+			continue
+		}
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "ran")
+			s := open(t, session.Config{Shell: shell})
+			pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			syscall.Kill(pid, syscall.SIGSTOP)
+			r, err := s.Run(t.Context(), session.Command{Text: "touch " + file, Started: func() {
+				syscall.Kill(pid, syscall.SIGHUP)
+				syscall.Kill(pid, syscall.SIGCONT)
+			}})
+			if _, missing := os.Stat(file); missing != nil && (r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || !r.Ended) {
+				t.Errorf("got %s %d, ended %v, %v of what did not run; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
+			}
+		})
+	}
+}
+
+// TestShellThatSaysItWasHungUp: the status of a hang-up may be the command's own.
+func TestShellThatSaysItWasHungUp(t *testing.T) {
+	t.Parallel()
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		if r := run(t, s, "exit 129"); r.Verdict != session.Exited || r.ExitCode != 129 || !r.Ended {
+			t.Errorf("got %s %d, ended %v; want exited 129", r.Verdict, r.ExitCode, r.Ended)
+		}
+	})
+}
+
 // TestShellThatEndedBefore: the shell is killed before it has read the command.
 func TestShellThatEndedBefore(t *testing.T) {
 	for _, onTerminal := range []bool{false, true} {
