@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"gateway/transport"
 )
 
 // await waits for the command's end, and makes the result of it.
@@ -213,6 +215,6 @@ func (a *awaiting) cancel() (Result, error) {
 	if errors.Is(a.ctx.Err(), context.DeadlineExceeded) {
 		verdict, code, what = TimedOut, codeTimeout, "ended after its deadline"
 	}
-	cause := context.Cause(a.ctx)
-	return a.session.stop(a.run, verdict, failure(code, errors.Join(a.ctx.Err(), cause), "", "command %s: %v", what, cause))
+	cause := transport.Cause(a.ctx)
+	return a.session.stop(a.run, verdict, failure(code, cause, "", "command %s: %v", what, cause))
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"gateway/internal/ends"
+	"gateway/transport"
 )
 
 // begin does everything up to typing the frame. After an error nothing of the
 // command has been sent to the shell.
 func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("session: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("session: %w", transport.Cause(ctx))
 	}
 	if strings.HasPrefix(command.Text, "-") {
 		command.Text = " " + command.Text // else eval takes it for an option

@@ -58,6 +58,6 @@ func (r *run) inherit(ctx context.Context, b between) error {
 	case <-taken:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("session: nobody takes the output: %w", context.Cause(ctx))
+		return fmt.Errorf("session: nobody takes the output: %w", transport.Cause(ctx))
 	}
 }

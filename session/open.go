@@ -166,8 +166,8 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 
 // unanswered is the error of an opening that took too long, or that its caller has given up.
 func unanswered(ctx context.Context, what, said string) error {
-	if cause := context.Cause(ctx); errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("session: open: %w", cause)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("session: open: %w", transport.Cause(ctx))
 	}
 	return failure(codeNoSync, context.Cause(ctx), "the link may have gone silent, or a login shell or forced command is in the way; try ssh by hand",
 		"%s: %v%s", what, context.Cause(ctx), said)

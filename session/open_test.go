@@ -41,14 +41,14 @@ func TestOpeningEnds(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			timer := time.AfterFunc(200*time.Millisecond, func() { cancel(gaveUp) })
 			return ctx, func() { timer.Stop(); cancel(nil) }
-		}, "internal"},
+		}, "cmd.interrupted"},
 		"by its time": {func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} }, "shell.no_sync"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := test.after(t.Context())
 			defer cancel()
 			_, err := session.Open(ctx, mute{tr}, session.Config{Shell: "bash", OpenTimeout: time.Second})
-			if gateway.Code(err) != test.code || errors.Is(err, gaveUp) != (test.code == "internal") {
+			if gateway.Code(err) != test.code || errors.Is(err, gaveUp) != (name == "by the caller") {
 				t.Errorf("Open = %s, %v, want %s", gateway.Code(err), err, test.code)
 			}
 		})

@@ -43,7 +43,7 @@ func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err err
 	case err == nil:
 		return f, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("session: %w", context.Cause(ctx))
+		return nil, fmt.Errorf("session: %w", transport.Cause(ctx))
 	case closed(s.ended): // and took the directory along
 		return nil, s.terminalGone(err)
 	}

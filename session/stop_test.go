@@ -85,7 +85,9 @@ func TestFloodTimesOut(t *testing.T) {
 
 func TestCancelInterrupts(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, give := context.WithCancelCause(t.Context())
+		cause := errors.New("the caller's own")
+		cancel := func() { give(cause) }
 		defer cancel()
 		r, err := s.Run(ctx, session.Command{
 			Text:   `sh -c 'trap "echo bye; exit 42" INT; echo up; while :; do sleep 0.02; done'`,
@@ -101,7 +103,7 @@ func TestCancelInterrupts(t *testing.T) {
 			t.Errorf("Run with a deadline = %s, %v, want timed_out", r.Verdict, err)
 		}
 		r, err = s.Run(ctx, session.Command{Text: "echo never"})
-		if r.Verdict != session.NotStarted || !errors.Is(err, context.Canceled) {
+		if r.Verdict != session.NotStarted || !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 			t.Errorf("Run with an ended context = %s, %v, want not_started", r.Verdict, err)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"gateway/transport"
 )
 
 // What a command leaves unread of what was typed to it would be the shell's next
@@ -86,7 +88,7 @@ func (s *Session) awaitTyped(ctx context.Context) error {
 		s.typed = nil
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("session: %w", context.Cause(ctx))
+		return fmt.Errorf("session: %w", transport.Cause(ctx))
 	case <-s.ended:
 		return hasEnded()
 	case <-timeout.C:

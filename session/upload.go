@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"gateway/transport"
 )
 
 // A text that can't be typed is stored on the machine.
@@ -37,7 +39,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 		case m := <-marks:
 			switch {
 			case ctx.Err() != nil: // it is there for nobody
-				return fmt.Errorf("session: %w", context.Cause(ctx))
+				return fmt.Errorf("session: %w", transport.Cause(ctx))
 			case m.payload == "1":
 				return nil
 			}
@@ -48,7 +50,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 		case <-bounded.Done():
 			select {
 			case <-marks:
-				return fmt.Errorf("session: %w", context.Cause(bounded))
+				return fmt.Errorf("session: %w", transport.Cause(bounded))
 			case <-k.ended:
 			case <-time.After(keeperGrace + s.trip):
 			}
@@ -57,7 +59,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	switch {
 	case ctx.Err() != nil:
 		s.end()
-		return fmt.Errorf("session: %w", context.Cause(ctx))
+		return fmt.Errorf("session: %w", transport.Cause(ctx))
 	case bounded.Err() != nil:
 		s.end()
 		return failure(codeClosed, ErrClosed, hintClosed, "a command of %d bytes has not come through in %v", len(text), limit)

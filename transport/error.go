@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"strings"
 )
@@ -21,6 +22,21 @@ var (
 	// ErrClosed: the Transport or Program was closed by its owner.
 	ErrClosed = errors.New("transport closed")
 )
+
+// Cause is [context.Cause], but its error also wraps that of the context: whoever ends
+// one for a reason of his own still finds [context.Canceled].
+func Cause(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return because{cause, err}
+}
+
+type because struct{ cause, err error }
+
+func (b because) Error() string   { return b.cause.Error() }
+func (b because) Unwrap() []error { return []error{b.cause, b.err} }
 
 // Error is a failure with an error code of the contract and a remedy. It never
 // contains a secret.

@@ -274,15 +274,9 @@ func refusal(response *http.Response, where string) error {
 // errClosed is what a Transport's owner gets after closing it.
 var errClosed = fmt.Errorf("client: the borrowed connection: %w", transport.ErrClosed)
 
-// errCanceled is a caller's reason to give up, whatever that is.
-type errCanceled struct{ cause, err error }
-
-func (e errCanceled) Error() string   { return e.cause.Error() }
-func (e errCanceled) Unwrap() []error { return []error{e.cause, e.err} }
-
 // gaveUp is the error of an opening whose context ended.
 func gaveUp(ctx context.Context) error {
-	return fmt.Errorf("client: start a program: %w", errCanceled{context.Cause(ctx), ctx.Err()})
+	return fmt.Errorf("client: start a program: %w", transport.Cause(ctx))
 }
 
 // lost is the error of a program whose daemon is gone, or whose connection the

@@ -105,7 +105,7 @@ func (t *Transport) script(line string) (string, bool) {
 // group, and gives it an owner.
 func (t *Transport) start(ctx context.Context, cmd *exec.Cmd, grace time.Duration) (*program, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("local: start %s: %w", cmd.Path, context.Cause(ctx))
+		return nil, fmt.Errorf("local: start %s: %w", cmd.Path, transport.Cause(ctx))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

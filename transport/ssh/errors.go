@@ -67,7 +67,7 @@ func (c *Config) given(ctx context.Context, doing string) error {
 	if !errors.Is(ctx.Err(), context.Canceled) || errors.Is(context.Cause(ctx), errTimeout) {
 		return nil
 	}
-	return fmt.Errorf("ssh: %s: %s: %w", c.where(), doing, errCanceled{context.Cause(ctx)})
+	return fmt.Errorf("ssh: %s: %s: %w", c.where(), doing, transport.Cause(ctx))
 }
 
 // unconnected is the error of an opening that had no connection when ctx ended.
@@ -80,11 +80,6 @@ func (c *Config) unconnected(ctx context.Context) error {
 
 // hintSilent is for what was neither done nor refused in time.
 const hintSilent = "the link may be down without anyone having been told"
-
-// errCanceled is a caller's reason to cancel, whatever that is.
-type errCanceled struct{ error }
-
-func (e errCanceled) Unwrap() []error { return []error{e.error, context.Canceled} }
 
 // closed is what remains of a connection or program for who has closed it.
 func (c *Config) closed() error { return fmt.Errorf("ssh: %s: %w", c.where(), transport.ErrClosed) }

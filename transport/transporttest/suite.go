@@ -162,13 +162,14 @@ func gone(t *testing.T, what, tag string) {
 }
 
 func endedContext(t *testing.T, tr transport.Transport) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if term, err := tr.Terminal(ctx, "true", transport.TerminalOptions{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("Terminal = %v, %v, want %v", term, err, context.Canceled)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the caller's own")
+	cancel(cause)
+	if term, err := tr.Terminal(ctx, "true", transport.TerminalOptions{}); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+		t.Errorf("Terminal = %v, %v, want %v, by %v", term, err, context.Canceled, cause)
 	}
-	if pipe, err := tr.Pipe(ctx, "true"); !errors.Is(err, context.Canceled) {
-		t.Errorf("Pipe = %v, %v, want %v", pipe, err, context.Canceled)
+	if pipe, err := tr.Pipe(ctx, "true"); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+		t.Errorf("Pipe = %v, %v, want %v, by %v", pipe, err, context.Canceled, cause)
 	}
 }
 
