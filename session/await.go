@@ -162,6 +162,9 @@ func (a *awaiting) ask() (Result, error) {
 		if !s.locate(r) && !closed(s.ended) {
 			s.locate(r) // the machine may be busy
 		}
+		if closed(s.ended) {
+			return s.giveUp(r, Unknown, nil)
+		}
 	}
 	return s.over(r)
 }

@@ -1,16 +1,20 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
 )
 
 func TestShellThatEndsGivesItsStatus(t *testing.T) {
@@ -142,4 +146,45 @@ func TestShellThatEndedBefore(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestShellThatEndsWhileItIsAsked: it has left the line of a command before its marks, and
+// goes away when it is asked where it is. The status at its prompt is that of the marks
+// where these could not be written.
+func TestShellThatEndsWhileItIsAsked(t *testing.T) {
+	m := &leaver{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})}
+	defer m.Close()
+	s, err := session.Open(t.Context(), m, session.Config{Shell: "dash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	command := session.Command{Text: "echo up; kill -INT $$", Output: func(session.Stream, []byte) { m.leaves.Store(true) }}
+	r, err := s.Run(t.Context(), command)
+	if r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || !r.Ended {
+		t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
+	}
+}
+
+// leaver is a machine whose terminals are gone when something is typed, once it leaves.
+type leaver struct {
+	transport.Transport
+	leaves atomic.Bool
+}
+
+func (m *leaver) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	terminal, err := m.Transport.Terminal(ctx, command, options)
+	return leaving{terminal, m}, err
+}
+
+type leaving struct {
+	transport.Terminal
+	machine *leaver
+}
+
+func (l leaving) Write(b []byte) (int, error) {
+	if l.machine.leaves.Load() {
+		l.Close()
+	}
+	return l.Terminal.Write(b)
 }
