@@ -16,7 +16,7 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 	s.lost = true
 	r.noteLeft()
 	exit, lost := s.terminal.Wait()
-	if lost == nil {
+	if lost == nil || errors.Is(lost, transport.ErrClosed) {
 		s.drain(r)
 	}
 	p := s.progress(r)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -143,6 +144,39 @@ func TestShellThatEndedBefore(t *testing.T) {
 				if _, err := os.Stat(file); err == nil {
 					t.Error("it ran")
 				}
+			})
+		}
+	}
+}
+
+// TestHangUpIsNoExit: many shells end with a status of their own when they are hung up,
+// ksh93 with 0. Who closes the session, or its transport, under a command has not learnt
+// how it ended.
+func TestHangUpIsNoExit(t *testing.T) {
+	for _, shell := range shells {
+		for what, whole := range map[string]bool{"session": false, "transport": true} {
+			t.Run(shell+", "+what, func(t *testing.T) {
+				t.Parallel()
+				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+				defer tr.Close()
+				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+				if err != nil {
+					t.Fatal(err)
+				}
+				hangUp := s.Close
+				if whole {
+					hangUp = tr.Close
+				}
+				closed := make(chan error, 1)
+				up := sync.OnceFunc(func() { go func() { closed <- hangUp() }() })
+				r, err := s.Run(t.Context(), session.Command{Text: "sh -c 'echo up; exec sleep 1000'", Output: func(session.Stream, []byte) { up() }})
+				unknown := r.Verdict == session.Unknown && r.ExitCode == -1 && errors.Is(err, session.ErrLost) && r.Ended
+				told := r.Verdict == session.Exited && r.ExitCode == 128+int(syscall.SIGHUP) && err == nil // of sleep, by the marks
+				if !unknown && !told {
+					t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
+				}
+				s.Close()
+				<-closed
 			})
 		}
 	}

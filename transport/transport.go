@@ -67,7 +67,8 @@ type Program interface {
 // Read, Write and Resize may be called concurrently with each other and with Close.
 // Read returns io.EOF once the program has ended and its output is drained,
 // whatever the platform reports underneath. What is not read is not thrown
-// away: the program blocks.
+// away: the program blocks. Where Close has hung it up, the error of Wait wraps
+// [ErrClosed]: the status that a shell ends with then says nothing of what it ran.
 type Terminal interface {
 	io.ReadWriter
 	Program

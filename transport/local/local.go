@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -152,6 +153,7 @@ type program struct {
 	*transport.Ending
 	cmd     *exec.Cmd
 	grace   time.Duration
+	hungUp  atomic.Bool // by Close, before it had ended
 	endOnce sync.Once
 }
 
@@ -161,6 +163,10 @@ func (p *program) wait() {
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		p.Finish(transport.Exit{}, fmt.Errorf("local: wait for %s: %w", p.cmd.Path, err))
+		return
+	}
+	if p.hungUp.Load() && p.cmd.SysProcAttr.Setctty { // many a shell ends with a status then, ksh93 with 0
+		p.Finish(transport.Exit{}, fmt.Errorf("local: %s: %w", p.cmd.Path, transport.ErrClosed))
 		return
 	}
 	end := transport.Exit{Code: p.cmd.ProcessState.ExitCode()}
@@ -175,6 +181,7 @@ func (p *program) wait() {
 // can't be killed. A leader that has ended by itself leaves its background jobs running, as
 // it does under sshd.
 func (p *program) end() {
+	p.hungUp.Store(true)
 	p.endOnce.Do(func() {
 		p.signal(syscall.SIGHUP)
 		p.signal(syscall.SIGCONT) // a stopped process sees the hang-up only then

@@ -224,6 +224,7 @@ func (t *terminal) Resize(size transport.Size) error {
 // Close implements [transport.Program]. Closing the master makes the kernel
 // hang up the terminal's foreground group; end does the same for the shell.
 func (t *terminal) Close() error {
+	t.hungUp.Store(true)
 	t.closeOnce.Do(func() { t.master.Close() })
 	t.end()
 	return nil

@@ -132,6 +132,16 @@ func wantExit(t *testing.T, p transport.Program, want transport.Exit) {
 	})
 }
 
+// wantHungUp wants a terminal's Wait to tell its owner that he has ended the program.
+func wantHungUp(t *testing.T, term transport.Terminal) {
+	t.Helper()
+	within(t, "the end", func() {
+		if exit, err := term.Wait(); !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("Wait after Close = %+v, %v, want %v", exit, err, transport.ErrClosed)
+		}
+	})
+}
+
 // every is what no byte of must be changed on a pipe.
 func every() string {
 	b := make([]byte, 256)
@@ -182,9 +192,9 @@ func closeEnds(t *testing.T, tr transport.Transport) {
 	within(t, "Close", func() {
 		tr.Close()
 		tr.Close()
-		term.Wait()
 		pipe.Wait()
 	})
+	wantHungUp(t, term)
 	gone(t, "both programs gone", tag)
 	if _, err := tr.Pipe(t.Context(), "true"); err == nil {
 		t.Error("Pipe after Close = nil, want an error")

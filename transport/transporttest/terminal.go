@@ -124,6 +124,7 @@ func terminalHangUp(t *testing.T, tr transport.Transport) {
 	term := openTerminal(t, tr, "export TAG="+tag+"; echo up; sleep 1000; exit", plain)
 	readUntil(t, term, "up\n")
 	term.Close()
+	wantHungUp(t, term)
 	gone(t, "the shell and its child gone", tag)
 }
 
