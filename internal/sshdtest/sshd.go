@@ -9,6 +9,7 @@
 package sshdtest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -134,6 +136,9 @@ func Start(t testing.TB, opts Options) *Server {
 	if !opts.NoSftp {
 		own = append(own, "Subsystem sftp internal-sftp")
 	}
+	if punishes(sshd) {
+		own = append(own, "PerSourcePenalties no")
+	}
 	if os.Getuid() == 0 {
 		// sshd refuses to start as root without its privilege separation directory.
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
@@ -150,6 +155,21 @@ func Start(t testing.TB, opts Options) *Server {
 		return append([]string{sshd, "-D", "-e", "-f", config}, opts.Args...)
 	})
 	return s
+}
+
+// punishes reports whether the server turns an address away that had logins refused, and
+// with it all tests: OpenSSH does since 9.8. An older one does not know the option.
+func punishes(sshd string) bool {
+	punish.Do(func() {
+		said, _ := exec.Command(sshd, "-t", "-f", "/dev/null", "-o", "PerSourcePenalties=no").CombinedOutput()
+		punish.does = !bytes.Contains(said, []byte("Bad configuration option"))
+	})
+	return punish.does
+}
+
+var punish struct {
+	sync.Once
+	does bool
 }
 
 // mergeConfig puts extra before own, as the first value wins in sshd_config,

@@ -284,8 +284,7 @@ func (h *handshake) again(err error, try int) bool {
 	case h.wire.banner.Load():
 		return false
 	case code(err) == codeThrottled:
-		// A penalty grows when it is ignored (sshd_config, PerSourcePenalties).
-		return strings.Contains(h.wire.preamble(), "MaxStartups")
+		return true
 	}
 	// A proxy command ends like this for reasons of its own.
 	return code(err) == codeClosed && try < maxSilent && h.config.ProxyCommand == ""

@@ -384,6 +384,31 @@ func TestThrottled(t *testing.T) {
 	t.Logf("%d turned away", strings.Count(s.Log(), "drop connection"))
 }
 
+// TestTurnedAway: a server that has no room, in the words of OpenSSH before 9.8 and since,
+// has room again when others have logged in.
+func TestTurnedAway(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	for _, word := range []string{"Exceeded MaxStartups\r\n", "Not allowed at this time\r\n"} {
+		t.Run(strings.TrimSpace(word), func(t *testing.T) {
+			t.Parallel()
+			var seen atomic.Int32
+			c := config(s)
+			c.Port = listen(t, func(conn net.Conn) {
+				if seen.Add(1) < 3 {
+					say(word, nothing)(conn)
+					return
+				}
+				forward(t, conn, s)
+			}).Port
+			tr, err := ssh.Dial(t.Context(), c)
+			if err != nil {
+				t.Fatalf("Dial = %v", err)
+			}
+			tr.Close()
+		})
+	}
+}
+
 // TestTurnedAwayWithoutAWord: dropbear says nothing to what is over five logins at
 // once, and has room again when one of them is over.
 func TestTurnedAwayWithoutAWord(t *testing.T) {

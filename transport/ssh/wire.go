@@ -182,13 +182,14 @@ func printable(text []byte) string {
 }
 
 // throttled returns the hint for a server that has said in place of a banner that it takes
-// no connection: for sshd's MaxStartups, or for its penalties (drop_connection in sshd.c).
+// no connection (drop_connection in sshd.c). Since OpenSSH 9.8 it says the same for
+// MaxStartups and for its penalties, which do not grow by what they refuse (measured).
 func (w *wire) throttled() (hint string) {
 	switch text := w.preamble(); {
 	case strings.Contains(text, "MaxStartups"):
 		return "too many connections at once: lower --forks, or raise MaxStartups in sshd_config"
 	case strings.Contains(text, "Not allowed at this time"):
-		return "connections from here that failed, as logins that were refused, have a penalty there: wait for its end, some minutes at most, and see PerSourcePenalties in sshd_config(5)"
+		return "either too many connect at once (MaxStartups in sshd_config): lower --forks; or some from here failed, as logins that were refused, and have a penalty of some minutes at most (PerSourcePenalties): wait for its end"
 	}
 	return ""
 }
