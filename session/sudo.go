@@ -127,6 +127,9 @@ const noTerminal = "none"
 // twice. A shell stays in front of sudo and holds the terminal: sudo has it open
 // only while it asks, and sshd takes a terminal that nobody has open for ended.
 // The keeper is no child of the other user's shell: ksh93 would wait for it (wait).
+//
+// dropbear leaves SIGTTOU ignored, and where sudo has a terminal of its own, zsh would take
+// that unseen: only what is stopped for it has sudo pass on what is typed.
 func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	u := s.config.Sudo
 	flags := ""
@@ -140,7 +143,7 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 		`( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
-		`trap : INT QUIT TSTP; sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
+		`trap : INT QUIT TSTP; v="env --default-signal=TTOU"; $v true 2>/dev/null || v=; $v sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
 		`r=$?; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
 
