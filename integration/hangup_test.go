@@ -70,7 +70,7 @@ func TestHangUpOfWhatReacts(t *testing.T) {
 		{"handlers finish", `sh -c 'trap "sleep 1; sleep 1 && echo >%s; exit" HUP; echo up; while :; do sleep 0.05; done'`},
 		// Nor is what that starts which ignores it, though it would end of it.
 		{"what ignores it is spared", `tag=$GATEWAY_TEST_TAG; unset GATEWAY_TEST_TAG; ` +
-			`nohup sh -c 'echo >up; sleep 0.5; env --default-signal=HUP sh -c "sleep 3; echo >%s"' & ` +
+			`S=$$ nohup sh -c 'echo >up; while kill -0 $S; do sleep 0.05; done; env --default-signal=HUP sh -c "sleep 3; echo >%s"' & ` +
 			`export GATEWAY_TEST_TAG=$tag; until [ -e up ]; do sleep 0.01; done; echo up; sleep 60`},
 	} {
 		for _, f := range farMachines(t) {

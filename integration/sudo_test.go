@@ -258,7 +258,11 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 				t.Fatalf("Open = %v", err)
 			}
 			defer s.Close()
-			r, err := s.Run(t.Context(), session.Command{Text: find + `[ "$r" ] && [ "$k" ] && echo found && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`})
+			seen := filepath.Join(t.TempDir(), "seen") // what it has said by then would be lost with the relay
+			r, err := s.Run(t.Context(), session.Command{
+				Text:   find + `[ "$r" ] && [ "$k" ] && echo found && until [ -e ` + seen + ` ]; do sleep 0.05; done && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`,
+				Output: func(session.Stream, []byte) { _ = os.WriteFile(seen, nil, 0o600) },
+			})
 			if string(r.Stdout) != "found\n" {
 				t.Errorf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Stderr, err)
 			}
