@@ -146,6 +146,8 @@ func (c *Command) check() error {
 		return refuse(`directory %.100q has a control character or the byte \xff`, c.Cwd)
 	case c.TTY && c.Stdin != nil:
 		return refuse("a command on the terminal reads the terminal, not a stdin of its own")
+	case c.Timeout < 0, c.Idle < 0: // as what is left of a time that is over
+		return refuse("timeout of %v, idle limit of %v: neither can be negative", c.Timeout, c.Idle)
 	}
 	for name, value := range c.Env {
 		if !EnvName.MatchString(name) {

@@ -345,6 +345,8 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 		"not a stdin of its own":                    {Text: "true", TTY: true, Stdin: strings.NewReader("")},
 		"directory of 451 bytes: at most 450":       {Text: "true", Cwd: "/" + strings.Repeat("x", 450)},
 		`directory "/\xff" has a control character`: {Text: "true", Cwd: "/\xff"},
+		"timeout of -1s":                            {Text: "true", Timeout: -time.Second},
+		"idle limit of -1s":                         {Text: "true", Idle: -time.Second},
 	} {
 		if r, err := s.Run(t.Context(), command); err == nil || !strings.Contains(err.Error(), message) || r.Verdict != session.NotStarted {
 			t.Errorf("Run = %s, %v, want not_started and %s", r.Verdict, err, message)
