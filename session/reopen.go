@@ -9,7 +9,8 @@ import (
 // transport: with the same configuration and name, in the directory where the
 // last command ended that told it, and with the variables that were exported
 // then. What was not exported, functions and options are lost. It needs
-// [Config.Reopen]. Whatever comes of it, s is closed.
+// [Config.Reopen]. Whatever comes of it, s is closed: afterwards the error wraps
+// [ErrClosed].
 func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	defer s.Close()
 	gone := func(format string, args ...any) error {
@@ -19,6 +20,9 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	default:
+		if s.closing.Load() { // Close keeps the turn
+			return nil, hasEnded()
+		}
 		return nil, failure(codeBusy, ErrBusy, "wait for it, or interrupt it", "reopen: a command is running")
 	}
 	k := s.keeper

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,6 +38,15 @@ func TestReopen(t *testing.T) {
 		}
 		want(t, run(t, fresh, `pwd; printf '%s|' "$A" "$B" "$C" "${D-}"; sh -c 'echo $A'`), 0, "/usr\nchanged|two \"words\" $x|3||changed\n", "")
 	})
+}
+
+// TestReopenOfAClosedSession: nothing runs in it that could be waited for.
+func TestReopenOfAClosedSession(t *testing.T) {
+	s := open(t, session.Config{Reopen: true})
+	s.Close()
+	if fresh, err := s.Reopen(t.Context()); !errors.Is(err, session.ErrClosed) {
+		t.Errorf("Reopen = %v, %v, want %v", fresh, err, session.ErrClosed)
+	}
 }
 
 // TestReopenAfterAnInterrupt: the interrupt meets the shell while it writes down
