@@ -73,7 +73,8 @@ type Result struct {
 	Duration time.Duration
 	// Prompt is what the command was last seen waiting for.
 	Prompt string
-	// Ended: the session's shell is gone, and the session with it.
+	// Ended: the session's shell is gone since the command was given, and the session
+	// with it. A command that is refused because it had ended before has [ErrClosed] alone.
 	Ended bool
 	// EndedBehind: Ended, but not by this command, which was over before.
 	EndedBehind bool
