@@ -15,7 +15,7 @@ type Files struct{ Allow, Deny []string }
 
 // Covers reports whether a pattern stands for a path, or for a directory above
 // it. Both are absolute. In an element of the pattern, *, ? and [a-z] are as in
-// [phrase.Glob]: none of them stands for a slash, each may stand for a dot.
+// [path.Match], and [!a] is [^a]: none of them stands for a slash, each may stand for a dot.
 func Covers(pattern, name string) bool {
 	want, have := elements(pattern), elements(name)
 	return len(want) <= len(have) && match(want, have)

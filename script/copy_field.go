@@ -27,7 +27,7 @@ type Copy struct {
 	Mode *fs.FileMode
 	// Links is what becomes of symlinks in directories.
 	Links transfer.Links
-	// Exclude are patterns of [phrase.Glob].
+	// Exclude are patterns, as in [transfer.Copy].
 	Exclude []string
 
 	srcAt, dstAt Place

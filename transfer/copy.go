@@ -30,8 +30,8 @@ type Copy struct {
 	// Mode, if not nil, is the permissions of every file.
 	Mode  *fs.FileMode
 	Links Links
-	// Exclude are patterns of [phrase.Glob]: with a slash in them for the path
-	// below what was named, else for the name.
+	// Exclude are patterns as of [path.Match], where [!a] is [^a] and [[:digit:]] is
+	// none: with a slash in them for the path below what was named, else for the name.
 	Exclude []string
 	// Checksum leaves alone what is the same already.
 	Checksum bool

@@ -278,8 +278,8 @@ func environment(environ []string) []string {
 // Stop asks the daemon to end, and waits until it has. A daemon with sessions
 // or requests refuses unless force is set. One that does not answer is an error;
 // with force it is killed, and so is one that does not end, and hello has its PID
-// alone. The error satisfies [socket.Absent] if there is none. A
-// daemon that has taken its place is left alone.
+// alone. Where there is none the error wraps [fs.ErrNotExist] or
+// [syscall.ECONNREFUSED]. A daemon that has taken its place is left alone.
 func Stop(ctx context.Context, path string, force bool) (hello api.Hello, err error) {
 	c := At(path, "")
 	defer c.Release()
