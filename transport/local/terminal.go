@@ -161,7 +161,7 @@ func (t *terminal) read(b []byte) (n int, err error) {
 	})
 	switch {
 	case failed != nil:
-		return 0, failed
+		return 0, t.failure(failed)
 	case n == 0 && err == nil:
 		err = io.EOF
 	}
@@ -209,7 +209,18 @@ func (t *terminal) readable() bool {
 	return err == nil && revents&unix.POLLIN != 0
 }
 
-func (t *terminal) Write(b []byte) (int, error) { return t.master.Write(b) }
+func (t *terminal) Write(b []byte) (int, error) {
+	n, err := t.master.Write(b)
+	return n, t.failure(err)
+}
+
+// failure is an error of the master's, which is its owner's doing once he has closed it.
+func (t *terminal) failure(err error) error {
+	if err != nil && t.hungUp.Load() {
+		return fmt.Errorf("local: %s: %w", t.cmd.Path, transport.ErrClosed)
+	}
+	return err
+}
 
 // Resize implements [transport.Terminal].
 func (t *terminal) Resize(size transport.Size) error {
@@ -218,7 +229,7 @@ func (t *terminal) Resize(size transport.Size) error {
 	err := t.raw.Control(func(fd uintptr) {
 		failed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: uint16(size.Cols), Row: uint16(size.Rows)})
 	})
-	return errors.Join(err, failed)
+	return t.failure(errors.Join(err, failed))
 }
 
 // Close implements [transport.Program]. Closing the master makes the kernel

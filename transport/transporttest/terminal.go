@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"crypto/rand"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -111,11 +112,12 @@ func terminalCloseTwice(t *testing.T, tr transport.Transport) {
 		term.Close()
 		term.Wait()
 	})
-	if _, err := term.Write([]byte("x")); err == nil {
-		t.Error("Write after Close = nil, want an error")
-	}
-	if _, err := term.Read(make([]byte, 1)); err == nil {
-		t.Error("Read after Close = nil, want an error")
+	_, read := term.Read(make([]byte, 1))
+	_, write := term.Write([]byte("x"))
+	for name, err := range map[string]error{"Read": read, "Write": write, "Resize": term.Resize(transport.Size{})} {
+		if !errors.Is(err, transport.ErrClosed) {
+			t.Errorf("%s after Close = %v, want %v", name, err, transport.ErrClosed)
+		}
 	}
 }
 
