@@ -23,7 +23,7 @@ type Journal struct {
 
 // Begin begins a record and saves it. From then on each host is noted as it comes,
 // so that a run that is killed leaves what was known. The mask takes the secrets
-// out of a text. The journal is there also beside an error.
+// out of a text; it must not be nil. The journal is there also beside an error.
 func (s Store) Begin(verb, selector, command string, hosts []string, mask func(string) string) (*Journal, error) {
 	j := &Journal{store: s, mask: mask, begun: make([]bool, len(hosts))}
 	j.record = Record{
