@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,10 +82,7 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 func TestTermPassesTheDeadBy(t *testing.T) {
 	t.Parallel()
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shell := pidOf(t, s)
 		var refused error
 		r, err := s.Run(t.Context(), session.Command{
 			Text:    "/bin/true & kill -STOP $$; /bin/sleep 30",

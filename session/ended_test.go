@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,10 +96,7 @@ func TestShellHungUpBefore(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "ran")
 			s := open(t, session.Config{Shell: shell})
-			pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pid := pidOf(t, s)
 			syscall.Kill(pid, syscall.SIGSTOP)
 			r, err := s.Run(t.Context(), session.Command{Text: "touch " + file, Started: func() {
 				syscall.Kill(pid, syscall.SIGHUP)
@@ -131,10 +127,7 @@ func TestShellThatEndedBefore(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "ran")
 				s := open(t, session.Config{Shell: shell})
-				pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
-				if err != nil {
-					t.Fatal(err)
-				}
+				pid := pidOf(t, s)
 				syscall.Kill(pid, syscall.SIGSTOP)
 				command := session.Command{Text: "touch " + file, TTY: onTerminal, Started: func() { syscall.Kill(pid, syscall.SIGKILL) }}
 				r, err := s.Run(t.Context(), command)

@@ -83,10 +83,7 @@ func TestDeadlineOfLoopWhoseProgramsIgnoreIt(t *testing.T) {
 // one was about to write.
 func TestContinuedWhileItSpeaks(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
-		shell, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		shell := pidOf(t, s)
 		stop, stopped := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(stopped)

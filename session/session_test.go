@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,16 @@ func eventually(t testing.TB, what string, condition func() bool) {
 func run(t *testing.T, s *session.Session, text string) session.Result {
 	t.Helper()
 	return runCommand(t, s, session.Command{Text: text})
+}
+
+// pidOf returns the number of a session's shell.
+func pidOf(t *testing.T, s *session.Session) int {
+	t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "echo $$").Stdout)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }
 
 func runCommand(t *testing.T, s *session.Session, command session.Command) session.Result {
