@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"path"
+	"time"
 )
 
 // Reopen opens a session in place of one whose shell is gone, on the same
@@ -25,6 +26,7 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 		}
 		return nil, failure(codeBusy, ErrBusy, "wait for it, or interrupt it", "reopen: a command is running")
 	}
+	s.leaveShell(ctx)
 	k := s.keeper
 	if !s.config.Reopen || k == nil || k.dir == "" || k.isGone() {
 		return nil, gone("what was exported is not known")
@@ -43,6 +45,15 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	}
 	return fresh, nil
 }
+
+// leaveShell ends the shell, if it lives. It writes down what is exported behind a command's
+// marks: once it has ended, that has been done. A shell with stopped jobs heeds the second exit.
+func (s *Session) leaveShell(ctx context.Context) {
+	_, _ = s.runNext(ctx, Command{Text: `\exit;\exit`, Timeout: leaveGrace + s.trip})
+}
+
+// leaveGrace is how long a shell may take that writes to a busy disk, or has a trap on EXIT.
+const leaveGrace = 5 * time.Second
 
 // restore exports what a file has kept, if there is one, and goes to a directory. A shell
 // may refuse single variables, which are readonly in every shell of its kind.

@@ -1,17 +1,20 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"gateway/gateway"
 	"gateway/session"
+	"gateway/transport"
 	"gateway/transport/local"
 )
 
@@ -115,6 +118,77 @@ func TestReopenOfWhatWasCut(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestReopenBehindASlowDisk: what is exported is written down behind a command's marks, and
+// that may take its time. The fresh shell begins when it is over.
+func TestReopenBehindASlowDisk(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			runtime := t.TempDir()
+			tr := &opener{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}
+			defer tr.Close()
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Reopen: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, s, "export A=old")
+			var files []string
+			eventually(t, "what is exported has been written down", func() bool {
+				files, _ = filepath.Glob(filepath.Join(runtime, ".gw-*", "x"))
+				if len(files) != 1 {
+					return false
+				}
+				kept, _ := os.ReadFile(files[0])
+				return bytes.HasSuffix(kept, []byte("_gwe=1"))
+			})
+			if err := errors.Join(os.Remove(files[0]), syscall.Mkfifo(files[0], 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			run(t, s, "export A=new") // its shell now waits until somebody reads
+			tr.opens = func() {
+				select {
+				case <-s.Done():
+				default:
+					t.Error("a fresh shell is opened while the old one writes down what is exported")
+				}
+				_ = os.Remove(files[0])
+			}
+			disk := make(chan []byte, 1)
+			go func() {
+				kept, _ := os.ReadFile(files[0])
+				disk <- kept
+			}()
+			fresh, err := s.Reopen(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			fresh.Close()
+			select {
+			case kept := <-disk:
+				if !bytes.Contains(kept, []byte("new")) {
+					t.Errorf("%q was written down", kept)
+				}
+			case <-time.After(10 * time.Second):
+				t.Error("nothing was written down")
+			}
+		})
+	}
+}
+
+// opener calls opens, once it is set, before it opens a terminal.
+type opener struct {
+	transport.Transport
+	opens func()
+}
+
+func (o *opener) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	if o.opens != nil {
+		o.opens()
+	}
+	return o.Transport.Terminal(ctx, command, options)
 }
 
 // TestReopenWithoutRoomForExports: to keep them is no reason for a shell to die.

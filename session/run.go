@@ -189,7 +189,6 @@ func (r *run) deliver(from Stream, b []byte) {
 // Command.Output that does not return is waited for, five seconds at the most
 // once the command is to end: Result.Truncated then says that some is missing.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
-	notStarted := Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
 	if err := command.check(); err != nil {
 		return notStarted, err
 	}
@@ -202,13 +201,22 @@ func (s *Session) Run(ctx context.Context, command Command) (Result, error) {
 		}
 		return notStarted, failure(codeBusy, ErrBusy, "wait for it, interrupt it, or open another session", "another command is running")
 	}
+	return s.runNext(ctx, command)
+}
+
+// notStarted is the result of a command of which nothing has been sent.
+var notStarted = Result{Verdict: NotStarted, ExitCode: -1, Streams: Split}
+
+// runNext runs a command for the holder of the turn.
+func (s *Session) runNext(ctx context.Context, command Command) (Result, error) {
 	if err := s.usable(); err != nil {
 		return notStarted, err
 	}
 	r, err := s.begin(ctx, command)
 	if err != nil {
-		notStarted.Ended = s.lost
-		return notStarted, err
+		result := notStarted
+		result.Ended = s.lost
+		return result, err
 	}
 	defer s.leave(r)
 	result, err := s.await(ctx, r)
