@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"fleet":                   {"gateway", "session", "transport"},
 	"runs":                    {"internal/phrase", "transport"},
 	"transfer":                {"gateway", "internal/phrase", "transport"},
-	"daemon/api":              {"gateway", "internal/phrase", "transport"},
+	"daemon/api":              {"gateway", "internal/phrase", "session", "transport"},
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "internal/phrase", "session", "transfer", "transport"},
 	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/ends", "internal/phrase", "internal/redact", "session", "transfer", "transport"},

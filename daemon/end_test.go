@@ -11,6 +11,7 @@ import (
 	"gateway/daemon"
 	"gateway/daemon/api"
 	"gateway/gateway"
+	"gateway/session"
 )
 
 func TestShellThatEndsEndsItsSession(t *testing.T) {
@@ -114,7 +115,7 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	c := start(t, daemon.Config{StateDir: state})("")
 	s := open(t, c, api.Open{Name: "work"})
 	run(t, c, "work", "cd /; echo kept")
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo half; sleep 1000"}); err != nil {
+	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo half >&2; sleep 1000", Merge: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "half", Since: 5, Max: api.Duration(20 * time.Second)}); err != nil {
@@ -130,7 +131,7 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	lines.Close()
 	c = start(t, daemon.Config{StateDir: crashed})("")
 	list, err := c.Sessions(t.Context(), false)
-	if err != nil || len(list) != 1 || list[0].ID != s.ID || list[0].State != api.Lost || list[0].Cwd != "/" || list[0].Command.Text != "echo half; sleep 1000" || list[0].To != 10 {
+	if err != nil || len(list) != 1 || list[0].ID != s.ID || list[0].State != api.Lost || list[0].Cwd != "/" || list[0].Command.Text != "echo half >&2; sleep 1000" || list[0].To != 10 {
 		t.Fatalf("Sessions = %+v, %v", list, err)
 	}
 	o, err := c.Output(t.Context(), "work", api.Query{})
@@ -145,7 +146,7 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 		t.Errorf("Command = %+v, %v", old, err)
 	}
 	half, err := c.Command(t.Context(), s.ID+".2", 0)
-	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || gateway.Code(half.Result.Err) != "link.lost" || half.Result.Command != "echo half; sleep 1000" {
+	if err != nil || half.State != "unknown" || half.Result == nil || string(half.Result.Stdout) != "half\n" || half.Result.StdoutBytes != 5 || half.Result.Streams != session.Merged || gateway.Code(half.Result.Err) != "link.lost" || half.Result.Command != "echo half >&2; sleep 1000" {
 		t.Errorf("Command = %+v, %v, want that its end is not known", half, err)
 	}
 	if list[0].Command.State != "unknown" {

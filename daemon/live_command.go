@@ -43,7 +43,7 @@ func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Con
 	s.use()
 	end := int64(s.log.End())
 	c := &api.Command{
-		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo,
+		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo, Merge: r.Merge,
 		State: string(api.Running), StartedAt: s.session.UsedAt, From: end, To: end,
 	}
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's

@@ -21,7 +21,7 @@ type agent struct {
 // said is what a tool answered; fields of several tools.
 type said struct {
 	ID, Session, Host, User, Shell, Cwd, Verdict, Stdout, Stderr, Terminal string
-	Process, Next, Text, Line, Screen                                      string
+	Process, Next, Text, Line, Screen, Streams                             string
 	ExitCode                                                               *int `json:"exit_code"`
 	Cursor, Since                                                          int64
 	Truncated                                                              bool
@@ -182,7 +182,7 @@ func story(t *testing.T, a *agent) {
 
 	// A prompt.
 	asks := a.do("run", args{"session": "work", "command": "read -p 'go on? ' x; echo \"got $x\"", "tty": true})
-	if asks.Verdict != "waiting_input" || asks.Prompt.Text != "go on? " || !strings.Contains(asks.Next, "send") {
+	if asks.Verdict != "waiting_input" || asks.Prompt.Text != "go on? " || asks.Streams != "terminal" || !strings.Contains(asks.Next, "send") {
 		t.Errorf("a prompt = %s", asks.text)
 	}
 	a.do("send", args{"session": "work", "text": "yes\n"}).exited(t, 0, "got yes\n")

@@ -152,8 +152,13 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 	if p.cursor > command.From {
 		a.Since = p.cursor
 	}
+	streams := command.Streams()
 	if command.Result != nil {
 		a.fill(*command.Result)
+		streams = command.Result.Streams
+	}
+	if streams != session.Split {
+		a.Streams = string(streams)
 	}
 	bytesOf, lost := [3]int64{}, ""
 	rest := p.rest // of what is not shown
@@ -183,9 +188,6 @@ func (c *call) answer(command api.Command, s api.Session, limit int) (*answer, e
 // fill takes over what the result says.
 func (a *answer) fill(r gateway.Result) {
 	a.Signal, a.Background, a.Cwd = r.Signal, r.Background, r.Cwd
-	if r.Streams != session.Split {
-		a.Streams = string(r.Streams)
-	}
 	a.StartedAt, a.DurationMS = gateway.Timestamp(r.Started), r.Duration.Milliseconds()
 	a.Error = newError(r.Err)
 }

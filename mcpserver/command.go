@@ -175,7 +175,7 @@ func (c *call) withoutOutput(command api.Command, s api.Session, err error) (*an
 func (c *call) lost(command api.Command, err error) api.Command {
 	command.State, command.To, command.Prompt = string(session.Unknown), command.From, nil
 	command.Result = &gateway.Result{
-		Result: session.Result{Started: command.StartedAt, Duration: time.Since(c.begun), Streams: session.Split},
+		Result: session.Result{Started: command.StartedAt, Duration: time.Since(c.begun), Streams: command.Streams()},
 		Err: &transport.Error{
 			Code: "daemon.unreachable", Message: fmt.Sprintf("daemon: lost while the command ran: %v", err), Err: err,
 			Hint: "sessions lists what is known of it",

@@ -91,7 +91,7 @@ func (e *execution) soFar(verdict session.Verdict, err error) gateway.Result {
 // known returns what is known of a command from its start on.
 func (e *execution) known(verdict session.Verdict) gateway.Result {
 	return gateway.Result{ID: e.command.ID, Host: e.command.Host, Session: e.command.Session, Command: e.run.Text, Result: session.Result{
-		Verdict: verdict, ExitCode: -1, Streams: session.Split, Started: e.command.StartedAt,
+		Verdict: verdict, ExitCode: -1, Streams: e.command.Streams(), Started: e.command.StartedAt,
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gateway/gateway"
+	"gateway/session"
 )
 
 // Command is what is known about a command of a session.
@@ -12,9 +13,10 @@ type Command struct {
 	Session string `json:"session"`
 	Host    string `json:"host"`
 	Text    string `json:"command"`
-	// TTY and Echo are as in Run.
-	TTY  bool `json:"tty,omitempty"`
-	Echo bool `json:"echo,omitempty"`
+	// TTY, Echo and Merge are as in Run.
+	TTY   bool `json:"tty,omitempty"`
+	Echo  bool `json:"echo,omitempty"`
+	Merge bool `json:"merge,omitempty"`
 	// State is running, waiting_input, or the verdict.
 	State     string    `json:"state"`
 	StartedAt time.Time `json:"started_at"`
@@ -35,6 +37,17 @@ type Command struct {
 
 // Over reports whether the command has a result.
 func (c Command) Over() bool { return c.State != string(Running) && c.State != string(WaitingInput) }
+
+// Streams returns where its output goes, for a result without an end to tell it.
+func (c Command) Streams() session.Streams {
+	switch {
+	case c.TTY:
+		return session.OnTerminal
+	case c.Merge:
+		return session.Merged
+	}
+	return session.Split
+}
 
 // Prompt is what a command that waits for input has said last.
 type Prompt struct {
