@@ -29,6 +29,7 @@ func Run(t *testing.T, open func(t testing.TB) transport.Transport) {
 		run  func(*testing.T, transport.Transport)
 	}{
 		{"terminal carries bytes both ways without echo or carriage returns", terminalBytes},
+		{"terminal stops no program", terminalNotStopped},
 		{"terminal is a terminal of the size asked for", terminalSize},
 		{"terminal resizes", terminalResize},
 		{"terminal has an interactive mode", terminalInteractive},

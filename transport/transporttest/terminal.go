@@ -22,6 +22,18 @@ func terminalBytes(t *testing.T, tr transport.Transport) {
 	}
 }
 
+// A program that was stopped would look like one that has ended.
+func terminalNotStopped(t *testing.T, tr transport.Transport) {
+	term := openTerminal(t, tr, `echo up; read -r line; echo "got $line"`, plain)
+	readUntil(t, term, "up\n")
+	if _, err := io.WriteString(term, "a\x1ab\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := readAll(t, term), "got a\x1ab\n"; got != want {
+		t.Errorf("output = %q, want %q", got, want)
+	}
+}
+
 func terminalSize(t *testing.T, tr transport.Transport) {
 	term := openTerminal(t, tr, `test -t 0 && test -t 1 && test -t 2 && : </dev/tty && stty size && echo "$TERM"`,
 		transport.TerminalOptions{Size: transport.Size{Cols: 132, Rows: 43}, Term: "vt220"})
