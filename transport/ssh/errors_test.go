@@ -91,3 +91,20 @@ func TestMethodsOfAServer(t *testing.T) {
 		t.Errorf("list = %q, want %q", got, want)
 	}
 }
+
+// TestHostKeyStays: a server that shows another key when the keys are renewed is refused,
+// and nobody is asked about the first one again.
+func TestHostKeyStays(t *testing.T) {
+	ctx, clock := newClock(t.Context(), time.Hour)
+	defer clock.stop()
+	asked := 0
+	h := &handshake{config: &Config{}, clock: clock}
+	check := h.checker(func(string, net.Addr, gossh.PublicKey) error { asked++; return nil })
+	first, other := sshdtest.NewKey(t, "ed25519").Public(), sshdtest.NewKey(t, "ed25519").Public()
+	if err := errors.Join(ctx.Err(), check("", nil, first), check("", nil, first)); err != nil || asked != 1 {
+		t.Errorf("the same key twice = %v, asked %d times", err, asked)
+	}
+	if check("", nil, other) == nil {
+		t.Error("another key is accepted in the middle of the connection")
+	}
+}

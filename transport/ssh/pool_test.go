@@ -460,7 +460,7 @@ func TestHandshakesAtOnce(t *testing.T) {
 	})
 	c.ConnectTimeout = time.Hour
 	var dialling sync.WaitGroup
-	for range 3 * most {
+	for range most {
 		dialling.Go(func() {
 			if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
 				t.Errorf("Dial = %v, want %v", err, context.Canceled)
@@ -468,14 +468,13 @@ func TestHandshakesAtOnce(t *testing.T) {
 		})
 	}
 	<-full
-	// Before the end: it reaches one dialler after the other, and a place that the
-	// first one leaves may be taken by one that does not know yet.
-	n := seen.Load()
+	late, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer stop()
+	if _, err := ssh.Dial(late, c); codeOf(err) != "ssh.throttled" || seen.Load() != most {
+		t.Errorf("Dial = %v beside %d handshakes, want none beside %d", err, seen.Load(), most)
+	}
 	cancel()
 	within(t, patience, "Dial", dialling.Wait)
-	if n != most {
-		t.Errorf("%d handshakes at once, want %d", n, most)
-	}
 }
 
 // TestRefusedBesideAnOpening: that the machine allows no second channel is not that it
