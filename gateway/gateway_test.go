@@ -117,28 +117,33 @@ func TestSpoolThatCannotBeWrittenFailsNothing(t *testing.T) {
 }
 
 func TestSpoolsAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	old, big := filepath.Join(dir, "old"), filepath.Join(dir, "big")
-	for path, size := range map[string]int64{old: 10, big: 1 << 30} { // big is sparse
+	for _, spool := range []struct {
+		name  string
+		size  int64 // it is sparse
+		days  time.Duration
+		stays bool
+	}{{"young", 10, 6, true}, {"old", 10, 8, false}, {"big", 1 << 30, 0, false}} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, spool.name)
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Truncate(path, size); err != nil {
+		if err := os.Truncate(path, spool.size); err != nil {
 			t.Fatal(err)
 		}
-	}
-	longAgo := time.Now().Add(-8 * 24 * time.Hour)
-	if err := os.Chtimes(old, longAgo, longAgo); err != nil {
-		t.Fatal(err)
-	}
-	g := with(t, "", func(c *gateway.Config) { c.SpoolDir = dir })
-	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "head -c 70000000 /dev/zero", Spool: true})
-	if r.Err != nil || r.Spool != "" || r.StdoutBytes != 70_000_000 {
-		t.Errorf("Exec = %v, spool %q, %d bytes, want all counted and no half spool", r.Err, r.Spool, r.StdoutBytes)
-	}
-	left, err := os.ReadDir(dir)
-	if err != nil || len(left) != 0 {
-		t.Errorf("left in the directory: %v, %v, want nothing", left, err)
+		written := time.Now().Add(-spool.days * 24 * time.Hour)
+		if err := os.Chtimes(path, written, written); err != nil {
+			t.Fatal(err)
+		}
+		g := with(t, "", func(c *gateway.Config) { c.SpoolDir = dir })
+		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "head -c 70000000 /dev/zero", Spool: true})
+		if r.Err != nil || r.Spool != "" || r.StdoutBytes != 70_000_000 {
+			t.Errorf("Exec = %v, spool %q, %d bytes, want all counted and no half spool", r.Err, r.Spool, r.StdoutBytes)
+		}
+		left, err := os.ReadDir(dir)
+		if stayed := len(left) == 1 && left[0].Name() == spool.name; err != nil || stayed != spool.stays || len(left) > 1 {
+			t.Errorf("%s: left in the directory: %v, %v", spool.name, left, err)
+		}
 	}
 }
 
