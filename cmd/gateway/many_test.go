@@ -320,6 +320,27 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// Colours are for a person.
+func TestColours(t *testing.T) {
+	for args, want := range map[string]bool{ // of env
+		"gateway":                           true,
+		"NO_COLOR=1 gateway":                false,
+		"CI=true gateway":                   false,
+		"TERM=dumb gateway":                 false,
+		"gateway --color never":             false,
+		"NO_COLOR=1 gateway --color always": true,
+	} {
+		p := starts(t, homeWith(t, manyHosts), "env", append(strings.Fields(args), "exec", "web*", "--", "echo said")...)
+		p.expect("2 of 2 ok")
+		p.leaves(0)
+		p.mu.Lock()
+		if got := regexp.MustCompile(`\x1b\[[0-9;]*m`).Match(p.seen); got != want {
+			t.Errorf("%s: coloured is %v, want %v: %q", args, got, want, p.seen)
+		}
+		p.mu.Unlock()
+	}
+}
+
 // In a terminal that has become narrower the line is shorter: what goes on in a second
 // one would stay there.
 func TestProgressInNarrowTerminal(t *testing.T) {

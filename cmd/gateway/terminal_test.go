@@ -208,6 +208,13 @@ func TestCommandAsks(t *testing.T) {
 	p.leaves(0)
 }
 
+// With CI=true nobody is asked, also at a terminal.
+func TestNobodyIsAskedInCI(t *testing.T) {
+	p := starts(t, t.TempDir(), "env", "CI=true", "gateway", "exec", "localhost", "--", "read -p 'name? ' a </dev/tty")
+	p.expect(`gateway: cmd.needs_input: session: command waits for input at "name? "`)
+	p.leaves(125)
+}
+
 // A command may be answered before it asks, as in any shell.
 func TestCommandIsAnsweredAhead(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
