@@ -64,8 +64,10 @@ func TestLastWordOnTheTerminal(t *testing.T) {
 func TestEnvironmentIsALoginsAndNotTheCallers(t *testing.T) {
 	t.Setenv("GWTEST_SECRET", "x")
 	t.Setenv("LC_TIME", "C")
+	t.Setenv("LANG", "C")
+	t.Setenv("TZ", "UTC")
 	out := output(t, local.Config{Env: []string{"ADDED=1"}}, "env; pwd")
-	for _, want := range []string{"HOME=", "USER=", "LOGNAME=", "SHELL=", "PATH=", "LC_TIME=C\n", "ADDED=1\n"} {
+	for _, want := range []string{"HOME=", "USER=", "LOGNAME=", "SHELL=", "PATH=", "LC_TIME=C\n", "LANG=C\n", "TZ=UTC\n", "ADDED=1\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("environment has no %q:\n%s", want, out)
 		}
