@@ -88,6 +88,13 @@ func TestAuthKeys(t *testing.T) {
 		}},
 		{"an agent that hangs", func(c *ssh.Config) { c.Agent, c.ConnectTimeout = silentAgent(t), 4*time.Second }},
 		{"agent alone", func(c *ssh.Config) { c.Identities, c.Agent = nil, sshdtest.Agent(t, other, ecdsa) }},
+		{"file, before more of the agent's than the server takes", func(c *ssh.Config) {
+			var wrong []*sshdtest.Key
+			for range 8 { // MaxAuthTries is 6
+				wrong = append(wrong, sshdtest.NewKey(t, "ed25519"))
+			}
+			c.Agent = sshdtest.Agent(t, wrong...)
+		}},
 		{"public key with the agent", func(c *ssh.Config) {
 			c.Identities, c.Agent = []ssh.Identity{{Path: rsa.File + ".pub"}}, sshdtest.Agent(t, ecdsa, rsa)
 		}},
