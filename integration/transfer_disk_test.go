@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,6 +92,22 @@ func TestTransferWrittenEarly(t *testing.T) {
 		}
 	}
 	t.Error("one fsync, at the end")
+}
+
+// A file is on the disk before it has its name, which it gets at one stroke.
+func TestTransferStoredBeforeItsName(t *testing.T) {
+	var log string
+	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp " + logging(t, &log)}})
+	there := t.TempDir()
+	copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{largeFile(t, 1<<20)}, Into: there})
+	said, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, named := bytes.Index(said, []byte(`fsync "`)), bytes.Index(said, []byte(`posix-rename old "`))
+	if stored < 0 || named < stored {
+		t.Errorf("the server says: %s", said)
+	}
 }
 
 // logging returns a program that is an sftp server and says in a file what it does.
