@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCheckArguments(t *testing.T) {
@@ -28,5 +29,16 @@ func TestCheckArguments(t *testing.T) {
 				t.Errorf("checkArguments(%.80q) = %v", c.in, err)
 			}
 		})
+	}
+}
+
+// Clients give up at 60 s: no call waits as long, whatever it asks for and has done before.
+func TestWaitIsBounded(t *testing.T) {
+	const limit = 55 * time.Second
+	for ms, noted := range map[int]bool{1000: false, 55_000: false, 55_001: true, 3_600_000: true} {
+		c := &call{begun: time.Now().Add(-10 * time.Second)}
+		if longest, bound := c.longest(ms), c.bound(ms); longest > limit || bound > limit-10*time.Second || len(c.notes) > 0 != noted {
+			t.Errorf("wait_ms %d: %v, %v from 10 s on, notes %q", ms, longest, bound, c.notes)
+		}
 	}
 }
