@@ -202,7 +202,10 @@ func TestE27CloseUnderFlood(t *testing.T) {
 // G28: whatever the account's rc files do, the first result is clean.
 func TestG28StartupFiles(t *testing.T) {
 	rc := "echo NOISE; echo NOISE >&2; stty echo 2>/dev/null; PS1='rc$ '; alias printf=false; read -r question </dev/tty; exec sleep 60\n"
-	server := sshdtest.Start(t, sshdtest.Options{})
+	env := write(t, filepath.Join(t.TempDir(), "env"), rc, 0o600)
+	server := sshdtest.Start(t, sshdtest.Options{
+		Config: []string{"PermitUserEnvironment yes"}, AuthorizedOptions: `environment="ENV=` + env + `"`,
+	})
 	for _, name := range []string{".bashrc", ".zshrc", ".kshrc", ".mkshrc", ".yashrc"} {
 		text := rc
 		if name == ".bashrc" {
