@@ -3,6 +3,9 @@ package session_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	"gateway/session"
@@ -49,5 +52,30 @@ func TestLookOfAShortSession(t *testing.T) {
 		if !<-ledger.seen {
 			t.Error("it has ended before it had the answer")
 		}
+	}
+}
+
+// TestNothingIsLeftBesideAJob: a job may go on for months. What is left of the session
+// until then is removed by nobody if all that the account runs is killed.
+func TestNothingIsLeftBesideAJob(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s, runtime := openIn(t, session.Config{Shell: shell})
+			job, err := strconv.Atoi(strings.TrimSpace(string(run(t, s, "nohup sleep 1000 2>&1 </dev/null & echo $!").Stdout)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer syscall.Kill(job, syscall.SIGKILL)
+			s.Close()
+			eventually(t, "nothing is left", func() bool {
+				left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*"))
+				return len(left) == 0
+			})
+			if err := syscall.Kill(job, 0); err != nil {
+				t.Errorf("the job: %v", err)
+			}
+		})
 	}
 }

@@ -149,9 +149,11 @@ func parseReady(payload string) (ready, error) {
 // Descriptors 3 and 4 hold the streams open, so that they don't end between two
 // commands. 5 and 6 are their far ends, never read while the client is there.
 // Once stdin ends, because of a close or because the link is gone, they leave
-// the rest to a last process, which nobody waits for: it hangs up what is left,
+// the rest to a last process, which nobody waits for: it hangs up what is left, and
 // reads into the void what background jobs still write, which would otherwise
-// block or die of it, and removes the directory with the last of them.
+// block or die of it. Jobs may go on for months, and that process may be killed, or
+// have no process to be had for it. So the keeper itself becomes what removes the
+// directory: the client sees how it ends.
 // USR1 ends stdin too: it comes from a later session, when the link of this one
 // has gone silent; see [endLine]. $z tells. A second one must not meet the last
 // process.
@@ -186,6 +188,6 @@ func keeperScript(nonce string) string {
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
 		`printf ` + controlMark('K', nonce, "%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
-		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait; exec rm -rf "$d" ) & ` +
-		`[ -z "$a" ] || kill -9 $a $b`
+		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait ) & ` +
+		`[ -z "$a" ] || kill -9 $a $b; exec rm -rf "$d"`
 }
