@@ -137,12 +137,13 @@ var ledgerName = regexp.MustCompile(fmt.Sprintf(`^[0-9a-f]{%d}$`, nonceLen))
 // A keeper is the leader or the whole of its process group, lives in a
 // directory of that name, which has to be the account's own and no link, and
 // holds a file in there open: whatever else may have its pid now does not. Told
-// by USR1, it does what it does when the client is gone. One that was killed has left
-// its directory, which is removed. A shell whose keeper never came has the name in its
-// environment, and leads a session; what it starts does not.
+// by USR1, it does what it does when the client is gone. One that was killed, maybe
+// before its pid stood there, has left its directory, which is removed. A shell whose
+// keeper never came has the name in its environment, and leads a session; what it
+// starts does not.
 func endLine(nonce string, names []string) string {
 	return `( exec 4>&-; for i in ` + strings.Join(names, " ") + `; do ` + anywhere + `d=$x/.gw-$i; ` +
-		`[ -d $d ] && [ ! -L $d ] && [ -O $d ] && read -r p <$d/p || continue; ` +
+		`[ -d $d ] && [ ! -L $d ] && [ -O $d ] || continue; p=; read -r p <$d/p; ` +
 		`[ /proc/$p/fd/8 -ef $d/r ] && read -r l </proc/$p/stat || { [ ! -e /proc/$$ ] || rm -rf $d; continue; }; ` +
 		`set -- ${l##*\) }; [ "$3" = $p ] && p=-$p; kill -USR1 $p; done; done; ` +
 		`for p in $(grep -lF -e _gwn=` + strings.Join(names, " -e _gwn=") + ` /proc/[0-9]*/environ); do p=${p%/environ}; ` +

@@ -55,6 +55,7 @@ func TestEndLine(t *testing.T) {
 		"a shell of another session":     {env: "_gwn=" + other},
 		"another's pid":                  {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return os.Getpid() }, removed: true},
 		"a keeper that was killed":       {dir: ".gw-" + name, pid: func(*exec.Cmd) int { return -1 }, removed: true},
+		"one that was killed at once":    {dir: ".gw-" + name, removed: true},
 		"a link to a keeper's directory": {dir: "link", pid: own},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestEndLine(t *testing.T) {
 				}
 			}
 			cmd := hold(t, file, m.env)
-			if m.dir != "" {
+			if m.pid != nil {
 				if err := os.WriteFile(filepath.Join(filepath.Dir(file), "p"), fmt.Appendln(nil, m.pid(cmd)), 0o600); err != nil {
 					t.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"gateway/session"
+	"gateway/transport"
 	"gateway/transport/local"
 )
 
@@ -52,6 +54,38 @@ func TestLookOfAShortSession(t *testing.T) {
 		if !<-ledger.seen {
 			t.Error("it has ended before it had the answer")
 		}
+	}
+}
+
+// killing is a machine where what a session starts is killed before it says anything.
+type killing struct{ beyond }
+
+func (m killing) Terminal(ctx context.Context, _ string, o transport.TerminalOptions) (transport.Terminal, error) {
+	return m.beyond.Terminal(ctx, "kill -9 $$", o)
+}
+
+func (m killing) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
+	return m.beyond.Pipe(ctx, "kill -9 $$")
+}
+
+// entered is a ledger that tells whether the end of its one session was seen.
+type entered struct{ given }
+
+func (l entered) Enter(string) session.Entry { return l.given }
+
+// TestEndOfAKilledKeeperIsNotSeen: it may have made its directory, which somebody has to
+// look for.
+func TestEndOfAKilledKeeperIsNotSeen(t *testing.T) {
+	t.Parallel()
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}})
+	defer tr.Close()
+	ledger := entered{given{make(chan bool, 1)}}
+	if s, err := session.Open(t.Context(), killing{beyond{tr}}, session.Config{Ledger: ledger}); err == nil {
+		s.Close()
+		t.Fatal("there is a session")
+	}
+	if <-ledger.seen {
+		t.Error("its end was seen")
 	}
 }
 

@@ -95,7 +95,11 @@ func (s *Session) start(ctx context.Context) error {
 		err = s.awaitReady(waiting, ready, nil)
 		s.trip = min(time.Since(opened), maxTrip)
 	}
-	if failed := <-opened; err == nil || errors.Is(err, failed) {
+	failed := <-opened
+	if failed != nil {
+		s.entry.Close(false) // a keeper that was killed has left its directory
+	}
+	if err == nil || errors.Is(err, failed) {
 		err = s.noKeeper(failed)
 	}
 	if err == nil && s.keeper != nil {
