@@ -248,7 +248,7 @@ func TestCommandIsMeant(t *testing.T) {
 		"is over":      c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true, Command: first.ID}),
 		"(exited)":     c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int", Command: first.ID}),
 		"does not run": c.Interrupt(t.Context(), "other", api.Interrupt{Level: "int", Command: running.ID}),
-		"there is no command": func() error {
+		"there is no record of": func() error {
 			_, err := c.Wait(t.Context(), "other", api.Wait{Until: api.UntilExit, Command: running.ID})
 			return err
 		}(),

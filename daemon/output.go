@@ -49,7 +49,7 @@ func (d *Daemon) commandByID(scope, id string, limit int) (api.Command, error) {
 }
 
 func noCommand(id string) error {
-	return &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no command %q", id), Hint: "its records are kept for a limited time"}
+	return &transport.Error{Code: "session.not_found", Message: fmt.Sprintf("daemon: there is no record of command %q", id), Hint: "records are kept for a limited time, and on a full disk not at all: it may have run"}
 }
 
 // past finds a command of the session, as it is now.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,6 +31,7 @@ type record struct {
 	size     int64    // of it
 	torn     bool     // the last line may lack its end
 	told     string   // the last command whose text is in a line
+	unsaved  string   // the file that stands for one that is in none
 }
 
 const (
@@ -76,6 +78,14 @@ func (r *record) saveCommand(c api.Command) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turn()
+	err := r.append(c)
+	if err != nil && r.told != c.ID {
+		r.miss(c)
+	}
+	return err
+}
+
+func (r *record) append(c api.Command) error {
 	if r.told == c.ID {
 		c = withText(c, "")
 	}
@@ -145,6 +155,7 @@ func conclude(dir string, s api.Session) (api.Session, error) {
 	}
 	s.ClosedAt = new(stamp())
 	err := loadCommands(dir, func(c api.Command) { // what can be read counts
+		c.Host = s.Host
 		if c.Result != nil && c.Result.Cwd != "" {
 			s.Cwd = c.Result.Cwd
 		}
@@ -165,7 +176,7 @@ func conclude(dir string, s api.Session) (api.Session, error) {
 // unknown returns a command of whose end nothing is known, with a result that says
 // so.
 func unknown(s api.Session, c api.Command, reason string, log *transcript.Log) api.Command {
-	c.State, c.Prompt = string(session.Unknown), nil
+	c.State, c.Prompt, c.Host = string(session.Unknown), nil, s.Host
 	c.Result = &gateway.Result{
 		ID: c.ID, Host: c.Host, User: s.User, Transport: s.Transport, Session: c.Session, Shell: s.Shell, Command: c.Text,
 		Result: session.Result{Verdict: session.Unknown, ExitCode: -1, Started: c.StartedAt, Cwd: s.Cwd, Streams: c.Streams(), Ended: true},
@@ -252,7 +263,17 @@ func loadSession(dir string) (s api.Session, whole bool, err error) {
 // loadCommands calls each with the commands of a record in their order, a
 // command that has ended twice: when it began, and with its result. A line that
 // a crash has torn is left out, and one without a text has that of the line before.
+// The last one that had no room in the record has none.
 func loadCommands(dir string, each func(api.Command)) error {
+	unsaved, n := missed(dir)
+	tellUnsaved := func(before int) {
+		if n != 0 && n < before {
+			each(unsaved)
+		}
+		if n <= before {
+			n = 0
+		}
+	}
 	var files [2]*os.File
 	for i, name := range []string{commandsFile, earlierFile} { // in this order: the one may become the other meanwhile
 		f, err := os.Open(filepath.Join(dir, name))
@@ -269,10 +290,15 @@ func loadCommands(dir string, each func(api.Command)) error {
 		if f == nil {
 			continue
 		}
-		if err := readCommands(f, each); err != nil {
+		err := readCommands(f, func(c api.Command) {
+			tellUnsaved(number(c.ID))
+			each(c)
+		})
+		if err != nil {
 			return err
 		}
 	}
+	tellUnsaved(math.MaxInt)
 	return nil
 }
 
