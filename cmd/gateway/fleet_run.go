@@ -98,7 +98,7 @@ func (f *fleetRun[R]) run(ctx context.Context) error {
 
 // conclude sums up what became of the hosts.
 func (f *fleetRun[R]) conclude(ctx context.Context, results []R, why error) *summary[R] {
-	s := &summary[R]{app: f.app, took: time.Since(f.begun), why: why, results: results, counts: make(map[string]int)}
+	s := &summary[R]{app: f.app, ctx: ctx, took: time.Since(f.begun), why: why, results: results, counts: make(map[string]int)}
 	for _, r := range results {
 		s.counts[string(f.task.Outcome(r))]++
 	}

@@ -26,7 +26,7 @@ func (h *hasty) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.over {
-		return 0, errUnread
+		return 0, h.unread()
 	}
 	b = bytes.Clone(b) // which may be read longer than the call lasts
 	n, err := 0, error(nil)
@@ -45,8 +45,12 @@ func (h *hasty) Write(b []byte) (int, error) {
 		return n, err
 	case <-time.After(patience):
 		h.over = true
-		return 0, errUnread
+		return 0, h.unread()
 	}
+}
+
+func (h *hasty) unread() error {
+	return &os.PathError{Op: "write", Path: h.file.Name(), Err: errUnread}
 }
 
 // hasten has nothing wait long for who reads the output, once the context has ended: what

@@ -55,7 +55,7 @@ func (v *arrayOf) results() ([]gateway.Result, error) {
 		v.t.Fatal(err)
 	}
 	defer errs.Close()
-	s := &summary[gateway.Result]{app: &app{out: newOutput(v.out, errs, &console{}, nil)}}
+	s := &summary[gateway.Result]{ctx: v.t.Context(), app: &app{out: newOutput(v.out, errs, &console{}, nil)}}
 	v.end(s)
 	if (s.status != 0) != (array.failed != nil) {
 		v.t.Errorf("the status is %d, with %v", s.status, array.failed)

@@ -56,6 +56,7 @@ func commandOutcome(r gateway.Result) fleet.Outcome {
 // A summary is what is left to say when all hosts are done. R is what came of one.
 type summary[R any] struct {
 	app     *app
+	ctx     context.Context
 	run     string // its id; empty if it is not remembered
 	took    time.Duration
 	why     error // what kept hosts from being tried, or ended them
@@ -70,7 +71,9 @@ func (s *summary[R]) unwritten(err error) {
 		return
 	}
 	s.app.out.fail(err)
-	if s.status == 0 {
+	if signal, ok := interrupted(context.Cause(s.ctx)); ok {
+		s.status = signal.status() // it may have come while this was written
+	} else if s.status == 0 {
 		s.status = statusFailed
 	}
 }

@@ -29,7 +29,8 @@ type reports struct {
 
 type reportFile struct {
 	kind string
-	*os.File
+	io.Writer
+	io.Closer
 }
 
 func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, file string) (*reports, error) {
@@ -54,9 +55,10 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 		if err != nil {
 			return nil, errors.Join(err, r.close())
 		}
-		r.files = append(r.files, reportFile{e.kind, f})
+		w := &hasty{file: f, ctx: cmd.Context()}
+		r.files = append(r.files, reportFile{e.kind, w, f})
 		if e.kind == "jsonl" {
-			r.events = &scriptEvents{newEventLog(f)}
+			r.events = &scriptEvents{newEventLog(w)}
 		}
 	}
 	if wanted {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -207,28 +208,43 @@ func TestSignalSentTwice(t *testing.T) {
 	}
 }
 
-// What is under always does not wait for who reads nothing of the output, nor does the end.
+// What is under always does not wait for who reads nothing of the output or of a report,
+// nor does the end.
 func TestAlwaysWithoutAReader(t *testing.T) {
 	t.Parallel()
-	for _, format := range []string{"text", "jsonl"} {
-		t.Run(format, func(t *testing.T) {
+	for _, test := range []struct{ name, flag, value, first string }{
+		{"text", "-o", "text", "out|"},
+		{"jsonl", "-o", "jsonl", `"event":"stdout"`},
+		{"report junit", "--report", "junit=", "<?xml"},
+		{"report jsonl", "--report", "jsonl=", `"event":"stdout"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			ended := filepath.Join(home, "ended")
-			write(t, filepath.Join(home, "s.yaml"), "steps:\n  - {name: one, run: seq 1 100000}\nalways:\n  - {name: two, run: ': >"+ended+"'}\n")
+			write(t, filepath.Join(home, "s.yaml"), "steps:\n  - name: one\n    run: (trap '' INT QUIT TERM; seq 1 100000)\nalways:\n  - {name: two, run: ': >"+ended+"'}\n")
 			out, in, err := os.Pipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer out.Close()
-			cmd := exec.Command("gateway", "run", "-v", filepath.Join(home, "s.yaml"), "--on", "localhost", "-o", format)
-			cmd.Env, cmd.Stdout, cmd.Stderr = environ(home), in, in
+			cmd := exec.Command("gateway", "run", "-v", filepath.Join(home, "s.yaml"), "--on", "localhost", test.flag, test.value)
+			cmd.Env = environ(home)
+			var errs bytes.Buffer
+			if test.flag == "--report" {
+				cmd.Args[len(cmd.Args)-1] += "/dev/fd/3"
+				cmd.ExtraFiles, cmd.Stderr = []*os.File{in}, &errs
+			} else {
+				cmd.Stdout, cmd.Stderr = in, in
+			}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			in.Close()
-			if _, err := out.Read(make([]byte, 1)); err != nil { // more is being written than fits
-				t.Fatal(err)
+			for lines, line := bufio.NewReader(out), ""; !strings.Contains(line, test.first); { // from there on, more than fits
+				if line, err = lines.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
 			}
 			begun := time.Now()
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -237,6 +253,9 @@ func TestAlwaysWithoutAReader(t *testing.T) {
 			_ = cmd.Wait() // the status says it
 			if _, err := os.Stat(ended); err != nil || cmd.ProcessState.ExitCode() != 143 {
 				t.Errorf("status %d after %v, %v, want 143 and what is under always", cmd.ProcessState.ExitCode(), time.Since(begun), err)
+			}
+			if want := "gateway: output.failed: report: write /dev/fd/3: nobody reads it\n"; test.flag == "--report" && !strings.Contains(errs.String(), want) {
+				t.Errorf("stderr is %s, want %s", &errs, want)
 			}
 		})
 	}
