@@ -92,7 +92,7 @@ var commands = []struct {
 		name: "needs input", args: []string{"exec", "web1", "--", `export TAG; read -p "name? " a </dev/tty`},
 		status: 125, within: 2 * time.Second,
 		stderr: "name? \ngateway: cmd.needs_input: session: command waits for input at \"name? \": nobody to ask\n" +
-			"hint: answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing\n",
+			"hint: answer it at a terminal with this host alone, give the host a reference to the password, or use an option of the command that asks nothing\n",
 		noTTY: &outcome{status: 1, stderr: "bash: /dev/tty: No such device or address\n"},
 	},
 	{name: "job in the background", args: []string{"exec", "web1", "--", "sleep 0.1 & echo done"}, stdout: "done\n"},

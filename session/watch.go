@@ -209,7 +209,7 @@ func (w *watch) answer(a answer) error {
 		if text := w.run.prompt.Text; text != "" {
 			at = fmt.Sprintf(" at %.200q", text)
 		}
-		return failure(codeNeedsInput, ErrNeedsInput, "answer it at a terminal, give the host a reference to the password, or use an option of the command that asks nothing",
+		return failure(codeNeedsInput, ErrNeedsInput, "answer it at a terminal with this host alone, give the host a reference to the password, or use an option of the command that asks nothing",
 			"command waits for input%s: %v", at, a.err)
 	}
 	password := w.run.prompt.Kind == PasswordPrompt
