@@ -62,7 +62,12 @@ func serverOn(t *testing.T, routes http.Handler) *mcpserver.Server {
 // agentOn is an agent of such a server.
 func agentOn(t *testing.T, routes http.Handler) *mcp.ClientSession {
 	t.Helper()
-	server := serverOn(t, routes)
+	return agentOf(t, serverOn(t, routes))
+}
+
+// agentOf is an agent of a server.
+func agentOf(t *testing.T, server *mcpserver.Server) *mcp.ClientSession {
+	t.Helper()
 	ours, theirs := mcp.NewInMemoryTransports()
 	go server.Run(t.Context(), theirs) // ends with the client
 	agent, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(), ours, nil)

@@ -60,12 +60,16 @@ func (s *Server) visibleSessions(ctx context.Context) []api.Session {
 	return sessions
 }
 
-func (s *Server) readHost(_ context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+func (s *Server) readHost(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	h, ok := s.allowed[strings.TrimPrefix(req.Params.URI, hostURI)]
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(req.Params.URI)
 	}
-	text, err := json.Marshal(newHostEntry(h))
+	entry, err := s.hostEntry(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(entry)
 	return contents(req, "application/json", string(text)), err
 }
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,8 +24,17 @@ type hostEntry struct {
 	Tags      []string `json:"tags,omitempty"`
 }
 
-func newHostEntry(h hosts.Host) hostEntry {
-	return hostEntry{h.Name, h.Transport, h.Address(), h.Groups, h.Tags}
+// hostEntry describes a host. Its address may stand in ssh_config alone.
+func (s *Server) hostEntry(ctx context.Context, h hosts.Host) (hostEntry, error) {
+	address := h.Address()
+	if h.Addr == "" {
+		resolved, err := s.config.Gateway.Resolve(ctx, h.Name)
+		if err != nil {
+			return hostEntry{}, err
+		}
+		address = resolved.Address()
+	}
+	return hostEntry{h.Name, h.Transport, address, h.Groups, h.Tags}, nil
 }
 
 // maxHosts is how many hosts an answer describes.
@@ -49,11 +59,15 @@ func (c *call) hosts(in hostsArgs) (any, error) {
 	}{Hosts: []hostEntry{}}
 	var more []string
 	for i, h := range list {
-		if i < maxHosts {
-			answer.Hosts = append(answer.Hosts, newHostEntry(h))
-		} else {
+		if i >= maxHosts {
 			more = append(more, h.Name)
+			continue
 		}
+		entry, err := c.hostEntry(c.ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		answer.Hosts = append(answer.Hosts, entry)
 	}
 	switch answer.Omitted = len(more); {
 	case len(more) > 0:
