@@ -78,10 +78,11 @@ func newError(err error) *jsonError {
 	return &jsonError{Code: gateway.Code(err), Message: plain(err.Error()), Hint: plain(advice(gateway.Hint(err)))}
 }
 
-// advice is a hint for an agent. What it says to do with the command line is for a
-// person to decide: to trust a host's key, or to end the daemon.
+// advice is a hint for an agent. What it says to do with the command line, or at a
+// terminal, is for a person to decide: to trust a host's key, or to end the daemon.
 func advice(hint string) string {
-	if strings.Contains(hint, "gateway ") && !strings.Contains(hint, "person") {
+	persons := strings.Contains(hint, "gateway ") || strings.Contains(hint, "at a terminal")
+	if persons && !strings.Contains(hint, "person") {
 		return "ask a person: " + hint
 	}
 	return hint
