@@ -94,13 +94,13 @@ func (s *spool) Write(b []byte) (int, error) {
 	s.size += int64(len(b))
 	var err error
 	if s.size > maxSpool {
-		err = errSpoolFull
+		err = &os.PathError{Op: "write", Path: s.file.Name(), Err: errSpoolFull}
 	} else if _, err = s.file.Write(b); err == nil {
 		return len(b), nil
 	}
 	// Half a stream under the name of a whole one would be a lie.
 	s.failed = true
-	s.spools.complain(fmt.Errorf("%s: %w", s.file.Name(), err))
+	s.spools.complain(err)
 	s.file.Close()
 	os.Remove(s.file.Name())
 	return 0, err
