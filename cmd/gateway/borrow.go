@@ -32,7 +32,7 @@ func (a *app) borrow(noDaemon, interactive bool) {
 			if hint := gateway.Hint(err); hint != "" {
 				message += " (" + hint + ")"
 			}
-			a.warn(message)
+			a.warnOnce(message)
 		default:
 			a.log.Debug("borrow", "host", target.Name, "error", err)
 		}

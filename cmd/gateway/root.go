@@ -40,6 +40,7 @@ type app struct {
 
 	// forgetting: it was said that a run is not remembered.
 	forgetting sync.Once
+	warned     sync.Map // the messages of warnOnce
 
 	departure
 }
@@ -192,7 +193,7 @@ func (a *app) open(ask asker, policy string) (*gateway.Gateway, error) {
 	}
 	g := gateway.New(gateway.Config{
 		Inventory: inv, SSHConfig: a.sshConfig(), HostKeyPolicy: policy, Strict: strict,
-		Ask: ask, Warn: a.warn, Warm: a.warm, SpoolDir: stateDir("spool"), LedgerDir: stateDir("open"),
+		Ask: ask, Warn: a.warnOnce, Warm: a.warm, SpoolDir: stateDir("spool"), LedgerDir: stateDir("open"),
 	})
 	a.gateway.Store(g)
 	return g, nil
@@ -205,6 +206,13 @@ func (a *app) warn(message string) {
 	}
 	if a.config != nil && a.config.LogFile != "" {
 		a.log.Warn(message)
+	}
+}
+
+// warnOnce is warn for what many hosts may have in common, such as a key.
+func (a *app) warnOnce(message string) {
+	if _, before := a.warned.LoadOrStore(message, true); !before {
+		a.warn(message)
 	}
 }
 
