@@ -7,6 +7,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
+	"gateway/transport"
 )
 
 // Exec returns the task of running a command, which is run on a host by run, as
@@ -19,7 +20,7 @@ func Exec(hosts []string, text string, run func(ctx context.Context, host int) g
 		Run: func(ctx context.Context, host int) gateway.Result {
 			r := run(ctx, host)
 			if r.Verdict == session.NotStarted && ctx.Err() != nil {
-				r.Err = skipped("ended while connecting", context.Cause(ctx))
+				r.Err = skipped("ended while connecting", transport.Cause(ctx))
 			}
 			return r
 		},

@@ -85,7 +85,7 @@ func (r *run[R]) why(ctx context.Context) error {
 	if r.stopped != nil {
 		return r.stopped
 	}
-	return context.Cause(ctx)
+	return transport.Cause(ctx)
 }
 
 // work takes one host after the other, up to end.

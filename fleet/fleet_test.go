@@ -163,7 +163,7 @@ func TestCancel(t *testing.T) {
 				return "partial"
 			}
 		}))
-		if want := []string{"ok", "ok", "partial", "partial", "skipped"}; !errors.Is(err, cause) || !slices.Equal(results[:5], want) {
+		if want := []string{"ok", "ok", "partial", "partial", "skipped"}; !errors.Is(err, cause) || gateway.Code(err) != "cmd.interrupted" || !slices.Equal(results[:5], want) {
 			t.Errorf("got %v, %v, want %v, %v", results, err, want, cause)
 		}
 	})

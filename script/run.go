@@ -12,6 +12,7 @@ import (
 	"gateway/gateway"
 	"gateway/internal/redact"
 	"gateway/session"
+	"gateway/transport"
 )
 
 // A Runner runs a script on hosts. It may be used for several at once.
@@ -106,7 +107,7 @@ func (h *hostRun) all(ctx context.Context) {
 func (h *hostRun) unbegun(ctx context.Context, err error) {
 	h.result.Outcome = fleet.NotStarted
 	if ctx.Err() != nil {
-		h.result.Outcome, err = fleet.Skipped, context.Cause(ctx)
+		h.result.Outcome, err = fleet.Skipped, transport.Cause(ctx)
 	}
 	h.result.Err = h.masked(err)
 }
@@ -156,7 +157,7 @@ func (h *hostRun) steps(ctx context.Context) {
 		case ctx.Err() != nil && len(left) > 0:
 			if h.result.Outcome == fleet.OK { // no step says so
 				h.fail(fleet.Interrupted)
-				h.result.Err = h.masked(context.Cause(ctx))
+				h.result.Err = h.masked(transport.Cause(ctx))
 			}
 			h.skip(left, Steps, "interrupted")
 			return

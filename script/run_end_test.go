@@ -47,7 +47,7 @@ func TestEndedBeforeItBegins(t *testing.T) {
 				run = r.Check
 			}
 			result := run(ctx, "localhost")
-			if got := summary(result); got != test.want || result.Err == nil || result.Err.Error() != why.Error() {
+			if got := summary(result); got != test.want || result.Err == nil || result.Err.Error() != why.Error() || gateway.Code(result.Err) != "cmd.interrupted" {
 				t.Errorf("got %s, %v, want %s, %v", got, result.Err, test.want, why)
 			}
 		})
@@ -86,7 +86,7 @@ func TestInterruptBetweenSteps(t *testing.T) {
 	}
 	result := r.Host(ctx, "localhost")
 	want := "a: ok\nb: skipped (interrupted)\nc: ok\ninterrupted"
-	if got := summary(result); got != want || result.Err == nil || result.Err.Error() != why.Error() {
+	if got := summary(result); got != want || result.Err == nil || result.Err.Error() != why.Error() || gateway.Code(result.Err) != "cmd.interrupted" {
 		t.Errorf("got\n%s, %v, want\n%s, %v", got, result.Err, want, why)
 	}
 }

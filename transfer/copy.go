@@ -2,10 +2,13 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"gateway/transport"
 )
 
 // A Copy is what to copy from one machine to another.
@@ -115,6 +118,7 @@ func (r *Report) OK() bool { return r.Err == nil && r.Failed == 0 }
 // Run copies. It returns when nothing of it is under way any more.
 func (c *Copy) Run(ctx context.Context) *Report {
 	begun := time.Now()
+	caller := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r := &run{Copy: c, cancel: cancel, budget: semaphore.NewWeighted(maxBudget), attrs: make(map[string]Attr)}
@@ -122,6 +126,9 @@ func (c *Copy) Run(ctx context.Context) *Report {
 	err := r.all(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
+	}
+	if caller.Err() != nil && errors.Is(err, context.Cause(caller)) { // and not what ended the copy before
+		err = transport.Cause(caller)
 	}
 	report := r.report
 	report.Err, report.Duration = err, time.Since(begun)

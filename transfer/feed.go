@@ -29,7 +29,7 @@ func (s *Shell) launch(ctx context.Context, script string, writes bool) (*feed, 
 	select {
 	case s.feeds <- struct{}{}:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, transport.Cause(ctx)
 	}
 	pipe, err := s.connection.Pipe(ctx, "exec sh")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"gateway/gateway"
+	"gateway/transport"
 )
 
 // A fileCopy is one file under way.
@@ -197,7 +198,7 @@ func (f *fileCopy) stream(ctx context.Context, content Content, part Part, c *ch
 			return n, err
 		}
 	}
-	return n, context.Cause(ctx)
+	return n, transport.Cause(ctx)
 }
 
 func (f *fileCopy) hasChanged() error {

@@ -126,13 +126,13 @@ func (h *hasher) ask(ctx context.Context, q *question) (string, error) {
 	select {
 	case h.requests <- q:
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return "", transport.Cause(ctx)
 	}
 	select {
 	case <-q.done:
 		return q.line, q.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		return "", transport.Cause(ctx)
 	case <-h.ctx.Done():
 		return "", transport.ErrClosed
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"gateway/transport"
 )
 
 // Local is the files of this machine. A relative path begins in the working
@@ -104,7 +106,7 @@ func (l *Local) List(ctx context.Context, dir string, each func(Info) error) err
 			return l.problem("list", dir, err)
 		}
 	}
-	return context.Cause(ctx)
+	return transport.Cause(ctx)
 }
 
 // Readlink implements [Tree].

@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"gateway/transport"
 )
 
 // Create implements [Target].
@@ -27,7 +29,7 @@ func (r *Remote) Create(ctx context.Context, spec Spec) (Part, error) {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), Committing)
 		defer cancel()
 		if failed := call.wait(late); failed == nil {
-			return p, context.Cause(ctx)
+			return p, transport.Cause(ctx)
 		}
 	}
 	return nil, p.problem(ctx, err)

@@ -2,6 +2,8 @@ package transfer
 
 import (
 	"context"
+
+	"gateway/transport"
 )
 
 // underway is how many writes wait for their answers.
@@ -53,7 +55,7 @@ func (w *remoteWrites) send(b []byte) error {
 	from = append(from[:0], b...)
 	offset, lane := w.offset, w.lanes.next()
 	if lane.link.room.Acquire(w.ctx, int64(len(b))) != nil {
-		return context.Cause(w.ctx)
+		return transport.Cause(w.ctx)
 	}
 	w.calls = append(w.calls, write{lane.link.begin(func() error {
 		defer lane.link.room.Release(int64(len(from)))

@@ -51,18 +51,18 @@ var errSilent = fmt.Errorf("it has said nothing for %v", greeting)
 
 // newLink greets the server behind a pipe, which belongs to the link.
 func newLink(ctx context.Context, pipe *transport.Pipe) (*link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, greeting, errSilent)
+	first, cancel := context.WithTimeout(ctx, greeting)
 	defer cancel()
 	l := &link{in: &incoming{from: pipe.Stdout, most: maxListed}, block: safeBlock, room: semaphore.NewWeighted(maxRoom)}
 	l.out = newOutgoing(pipe, l.in)
-	stop := context.AfterFunc(ctx, func() { pipe.Close() })
+	stop := context.AfterFunc(first, func() { pipe.Close() })
 	var err error
 	l.Client, err = sftp.NewClientPipe(l.in, l.out, sftp.MaxPacketUnchecked(maxRequest))
 	if !stop() {
 		if err == nil { // too late: the pipe is closed
 			_ = l.Client.Close()
 		}
-		err = context.Cause(ctx)
+		err = cmp.Or(transport.Cause(ctx), errSilent)
 	}
 	if err != nil {
 		pipe.Close()
@@ -115,7 +115,7 @@ func (p *pending) wait(ctx context.Context) error {
 	case <-p.done:
 		return p.err
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return transport.Cause(ctx)
 	}
 }
 
@@ -156,13 +156,9 @@ var errEndless = errors.New("it has hundreds of thousands of entries, or no end"
 
 // list lists a directory.
 func (l *link) list(ctx context.Context, dir string) ([]fs.FileInfo, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer l.in.limit(cancel)()
-	found, err := get(ctx, l, func() ([]fs.FileInfo, error) { return l.ReadDirContext(ctx, dir) })
-	err = cmp.Or(err, l.in.sound())
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
-	return found, err
+	found, err := get(limited, l, func() ([]fs.FileInfo, error) { return l.ReadDirContext(limited, dir) })
+	return found, cmp.Or(transport.Cause(ctx), context.Cause(limited), err, l.in.sound())
 }

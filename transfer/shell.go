@@ -44,14 +44,14 @@ func openShell(ctx context.Context, start starter) (*shell, error) {
 	}
 	go drain(pipe.Stderr) // ends with the pipe
 	s := &shell{pipe: pipe, out: bufio.NewReaderSize(pipe.Stdout, 64<<10), mark: rand.Text()}
-	first, cancel := context.WithTimeoutCause(ctx, greeting, errSilent)
+	first, cancel := context.WithTimeout(ctx, greeting)
 	defer cancel()
 	defer context.AfterFunc(first, func() { pipe.Close() })()
-	err = ended(first, skipPast(s.out, "\n"+ready+"\n"))
-	if err == nil {
-		err = context.Cause(first) // which may have closed the pipe since
+	err = skipPast(s.out, "\n"+ready+"\n")
+	if first.Err() != nil { // which has closed the pipe, or is about to
+		err = errSilent
 	}
-	if err != nil {
+	if err = ended(ctx, err); err != nil {
 		s.close()
 		if errors.Is(err, transport.ErrLost) || ctx.Err() != nil {
 			return nil, err
@@ -113,7 +113,7 @@ var errEnded = errors.New("the shell has ended")
 // ended is the error of a shell whose pipe is gone.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return transport.Cause(ctx)
 	}
 	if err == io.EOF || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return errEnded

@@ -97,7 +97,7 @@ func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 	select {
 	case sh = <-s.shells:
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, transport.Cause(ctx)
 	}
 	if sh != nil && sh.over() {
 		sh.close()
@@ -117,7 +117,7 @@ func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 		sh.close()
 		s.shells <- nil
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, transport.Cause(ctx)
 		}
 		if errors.Is(err, errEnded) { // nobody knows how far it came
 			err = gone{err}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"gateway/internal/phrase"
+	"gateway/transport"
 )
 
 // maxDepth bounds a tree that a machine makes up as it is walked.
@@ -184,7 +185,7 @@ func (w *walk) drained(ctx context.Context) error {
 	for len(w.files) > maxWaiting && ctx.Err() == nil {
 		w.changed.Wait()
 	}
-	return context.Cause(ctx)
+	return transport.Cause(ctx)
 }
 
 // excluded reports whether a pattern leaves an entry out.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+
+	"gateway/transport"
 )
 
 // ReadAt returns up to n bytes of a regular file from an offset, fewer only at
@@ -62,7 +64,7 @@ type until struct {
 
 func (u *until) Read(b []byte) (int, error) {
 	if u.ctx.Err() != nil {
-		return 0, context.Cause(u.ctx)
+		return 0, transport.Cause(u.ctx)
 	}
 	return u.r.Read(b)
 }
@@ -114,7 +116,7 @@ func Write(ctx context.Context, m Machine, path string, content []byte, perm *fs
 		}
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return transport.Cause(ctx)
 	}
 	committed, err = commit(ctx, m, spec, part)
 	return err
