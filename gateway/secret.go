@@ -36,7 +36,7 @@ func Secret(ctx context.Context, reference string) (string, error) {
 		return "", err
 	}
 	var value []byte
-	shown := hosts.ShowReference(reference)
+	shown, hint := hosts.ShowReference(reference), hintReference
 	switch kind {
 	case "env":
 		text, ok := os.LookupEnv(rest)
@@ -45,17 +45,19 @@ func Secret(ctx context.Context, reference string) (string, error) {
 		}
 		value = []byte(text)
 	case "file":
-		if value, err = secretFromFile(ctx, rest); err != nil {
-			hint := hintReference
-			if errors.As(err, new(regular.Error)) {
-				hint = "file: is for regular files; cmd:cat PATH reads others, for two minutes at most"
-			}
-			return "", unreadable(shown, phrase.WithoutPath(err).Error(), hint)
+		value, err = secretFromFile(ctx, rest)
+		if errors.As(err, new(regular.Error)) {
+			hint = "file: is for regular files; cmd:cat PATH reads others, for two minutes at most"
 		}
+		err = phrase.WithoutPath(err)
 	case "cmd":
-		if value, err = secretFromCommand(ctx, rest); err != nil {
-			return "", unreadable(shown, err.Error(), hintReference)
-		}
+		value, err = secretFromCommand(ctx, rest)
+	}
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // which says nothing about it
+		return "", fmt.Errorf("gateway: secret %s: %w", shown, transport.Cause(ctx))
+	case err != nil:
+		return "", unreadable(shown, err.Error(), hint)
 	}
 	if len(value) > maxSecret {
 		return "", unreadable(kind+":…", "longer than 64 KiB", hintReference)

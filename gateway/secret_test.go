@@ -93,3 +93,22 @@ func TestSecretOfAnOpenPipe(t *testing.T) {
 		t.Errorf("%q, %v, want the deadline", got, err)
 	}
 }
+
+// Whoever gives up is told that, and not that the secret can't be read.
+func TestSecretGivenUp(t *testing.T) {
+	from, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	defer to.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("a signal")
+	cancel(cause)
+	for _, reference := range []string{"cmd:sleep 60", fmt.Sprintf("file:/dev/fd/%d", from.Fd())} {
+		got, err := gateway.Secret(ctx, reference)
+		if gateway.Code(err) != "cmd.interrupted" || !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
+			t.Errorf("%s: %q, %v (%s), want %v", reference, got, err, gateway.Code(err), cause)
+		}
+	}
+}

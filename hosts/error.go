@@ -14,10 +14,11 @@ var ErrUnknown = errors.New("unknown host")
 
 // The error codes of the contract that this package uses.
 const (
-	codeInventory = "inventory.invalid"
-	codeUnknown   = "inventory.unknown_host"
-	codeSelector  = "selector.invalid"
-	codeEmpty     = "selector.empty"
+	codeInventory   = "inventory.invalid"
+	codeUnknown     = "inventory.unknown_host"
+	codeSelector    = "selector.invalid"
+	codeEmpty       = "selector.empty"
+	codeInterrupted = "cmd.interrupted"
 )
 
 // Error is what is wrong with an inventory, a name or a selector. It never

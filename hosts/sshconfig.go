@@ -167,6 +167,9 @@ func (c *SSHConfig) ask(ctx context.Context, file, name string, given Given) (ma
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
+		if errors.Is(ctx.Err(), context.Canceled) { // by the caller, which says nothing about ssh_config
+			return nil, &Error{Code: codeInterrupted, Message: "ssh -G " + name + ": " + err.Error(), Err: errors.Join(err, ctx.Err())}
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			hint = "a Match exec may keep it waiting, or a name server that CanonicalizeHostname asks: try it by hand"
 		}

@@ -331,6 +331,17 @@ func TestSSHConfigEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// Whoever gives up is told that, by the reason he had, and not that ssh_config is wrong.
+func TestSSHConfigGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("a signal")
+	cancel(cause)
+	_, err := hosts.NewSSHConfig("", sshPath(t)).Resolve(ctx, "a", hosts.Given{})
+	if e, ok := errors.AsType[*hosts.Error](err); !ok || e.Code != "cmd.interrupted" || !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || err.Error() != "ssh -G a: a signal" {
+		t.Errorf("Resolve: %v, want %v", err, cause)
+	}
+}
+
 // What keeps ssh waiting is told where it can be told, as a FIFO that nobody writes.
 func TestSSHConfigSaysWhyItTakesLong(t *testing.T) {
 	dir := t.TempDir()

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,6 +25,8 @@ func (s *Script) ReadSecrets(ctx context.Context) (map[string]string, error) {
 			}
 		}
 		switch {
+		case errors.Is(err, context.Canceled):
+			return nil, err
 		case err != nil:
 			return fail("see that the reference leads to it: env:NAME, file: and a regular file, or cmd:COMMAND", "%s", strings.TrimPrefix(err.Error(), "gateway: secret "))
 		case !redact.Maskable(value):

@@ -1,7 +1,9 @@
 package script_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -146,6 +148,19 @@ func TestReadSecrets(t *testing.T) {
 		if err == nil || err.Error() != want || gateway.Code(err) != "secret.unreadable" || gateway.Hint(err) == "" && !strings.Contains(want, "NUL") {
 			t.Errorf("%s: %v, want %s", reference, err, want)
 		}
+	}
+}
+
+// Whoever gives up is told that, and not that a secret can't be read.
+func TestReadSecretsGivenUp(t *testing.T) {
+	s, err := script.Parse("s.yaml", []byte("secrets: {p: 'cmd:sleep 60'}\nsteps: [{run: a}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.ReadSecrets(ctx); gateway.Code(err) != "cmd.interrupted" || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v (%s), want %v", err, gateway.Code(err), context.Canceled)
 	}
 }
 

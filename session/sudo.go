@@ -165,6 +165,8 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 	case err == nil:
 		s.typeKeys(password + "\n")
 		return nil
+	case errors.Is(ctx.Err(), context.Canceled): // which says nothing about it
+		return unanswered(ctx, "", "")
 	case attempt > 1:
 		return s.sudoRejected("the password is wrong", "it is that of the account itself, from the host's sudo.password or typed")
 	}
