@@ -9,10 +9,11 @@ package transport
 import (
 	"context"
 	"io"
+	"strings"
 )
 
 // A Transport starts programs on one machine. All methods may be called
-// concurrently.
+// concurrently. What [CheckTexts] refuses is not sent.
 type Transport interface {
 	// Terminal starts command on a new pseudo-terminal. The context covers the
 	// opening only; the Terminal outlives it.
@@ -141,4 +142,13 @@ type Exit struct {
 	Code int
 	// Signal is the name without SIG ("KILL") if a signal ended the program.
 	Signal string
+}
+
+// CheckTexts refuses what no program can be given: a text with a NUL byte. sshd ends the
+// whole connection over one.
+func CheckTexts(texts ...string) error {
+	if strings.ContainsRune(strings.Join(texts, ""), 0) {
+		return &Error{Code: "usage", Message: "transport: there is a NUL byte in what is to be started, which no program can be given"}
+	}
+	return nil
 }

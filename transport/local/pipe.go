@@ -10,6 +10,9 @@ import (
 
 // Pipe implements [transport.Transport].
 func (t *Transport) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	if err := transport.CheckTexts(command); err != nil {
+		return nil, err
+	}
 	var far, near [3]*os.File
 	closeAll := func(files []*os.File) {
 		for _, f := range files {

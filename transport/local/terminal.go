@@ -19,6 +19,9 @@ import (
 
 // Terminal implements [transport.Transport].
 func (t *Transport) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
+	if err := transport.CheckTexts(command, options.Term); err != nil {
+		return nil, err
+	}
 	master, slave, err := openPTY(options)
 	if isExhausted(err) {
 		return nil, exhausted("open a pseudo-terminal", err)

@@ -3,8 +3,6 @@ package ssh
 import (
 	"context"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"gateway/transport"
 )
 
@@ -35,10 +33,13 @@ func (t whole) Pipe(ctx context.Context, command string) (*transport.Pipe, error
 // Whole does. Unlike Pipe it waits for the machine's answer; a machine
 // without the subsystem gives a file.no_subsystem [transport.Error].
 func (t *Transport) Subsystem(ctx context.Context, name string) (*transport.Pipe, error) {
-	return t.pipe(ctx, launch{request: "subsystem", payload: gossh.Marshal(struct{ Name string }{name}), wait: true}, true)
+	return t.pipe(ctx, launch{request: "subsystem", text: name, wait: true}, true)
 }
 
 func (t *Transport) pipe(ctx context.Context, l launch, spare bool) (*transport.Pipe, error) {
+	if err := transport.CheckTexts(l.text); err != nil {
+		return nil, err
+	}
 	var out, err *stream
 	p, failed := t.start(ctx, l, spare, func(p *program) {
 		out = p.read(p.ended, p.remote)

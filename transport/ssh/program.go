@@ -15,7 +15,7 @@ import (
 type launch struct {
 	pty     []byte // payload of pty-req; nil for none
 	request string // exec, shell or subsystem
-	payload []byte
+	text    string // the command, or the subsystem's name
 	// wait: do not return before the machine has answered. It costs a round
 	// trip.
 	wait bool
@@ -26,7 +26,7 @@ func execute(command string) launch {
 	if command == "" {
 		return launch{request: "shell"}
 	}
-	return launch{request: "exec", payload: gossh.Marshal(struct{ Command string }{command})}
+	return launch{request: "exec", text: command}
 }
 
 // A program is one session channel with what was started on it.
@@ -95,7 +95,11 @@ func (p *program) launch(l launch) error {
 				"the server refuses a terminal"))
 		}
 	}
-	ok, err := p.remote.SendRequest(l.request, true, l.payload)
+	var payload []byte
+	if l.request != "shell" {
+		payload = gossh.Marshal(struct{ Text string }{l.text})
+	}
+	ok, err := p.remote.SendRequest(l.request, true, payload)
 	switch {
 	case err == nil && ok:
 		return nil

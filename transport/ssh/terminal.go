@@ -17,6 +17,9 @@ func (t *Transport) Terminal(ctx context.Context, command string, options transp
 }
 
 func (t *Transport) terminal(ctx context.Context, command string, options transport.TerminalOptions, spare bool) (transport.Terminal, error) {
+	if err := transport.CheckTexts(command, options.Term); err != nil {
+		return nil, err
+	}
 	l := execute(command)
 	l.pty = ptyRequest(options)
 	l.wait = options.Interactive

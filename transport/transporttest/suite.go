@@ -52,6 +52,7 @@ func Run(t *testing.T, open func(t testing.TB) transport.Transport) {
 		{"pipe close twice", pipeCloseTwice},
 		{"pipe bounds its memory", pipeBackPressure},
 		{"context that ended opens nothing", endedContext},
+		{"NUL bytes are refused, and nothing else is", refusesNUL},
 		{"close ends what runs", closeEnds},
 		{"200 opens and closes leave nothing", leavesNothing},
 	} {
@@ -182,6 +183,34 @@ func endedContext(t *testing.T, tr transport.Transport) {
 	if pipe, err := tr.Pipe(ctx, "true"); !errors.Is(err, context.Canceled) || !errors.Is(err, cause) {
 		t.Errorf("Pipe = %v, %v, want %v, by %v", pipe, err, context.Canceled, cause)
 	}
+}
+
+// refusesNUL: sshd ends the whole connection over a text with a NUL byte in it.
+func refusesNUL(t *testing.T, tr transport.Transport) {
+	beside := openPipe(t, tr, "exec cat")
+	var options transport.TerminalOptions
+	odd := options
+	odd.Term = "a\x00b"
+	_, pipe := tr.Pipe(t.Context(), "echo a\x00b")
+	_, line := tr.Terminal(t.Context(), "echo a\x00b", options)
+	_, term := tr.Terminal(t.Context(), "true", odd)
+	errs := map[string]error{"Pipe": pipe, "Terminal": line, "Term": term}
+	if over, ok := tr.(interface {
+		Subsystem(context.Context, string) (*transport.Pipe, error)
+	}); ok {
+		_, errs["Subsystem"] = over.Subsystem(t.Context(), "a\x00b")
+	}
+	for what, err := range errs {
+		e, ok := errors.AsType[*transport.Error](err)
+		if ok && what == "Subsystem" && e.Code == "file.no_subsystem" { // as of any name
+			continue
+		}
+		if !ok || e.Code != "usage" {
+			t.Errorf("%s with a NUL byte = %v, want usage", what, err)
+		}
+	}
+	io.WriteString(beside.Stdin, "still here\n")
+	readUntil(t, beside.Stdout, "still here\n")
 }
 
 func closeEnds(t *testing.T, tr transport.Transport) {
