@@ -133,7 +133,7 @@ func (h *hostRun) transfer(ctx context.Context, shell *shell, s *Step, r *StepRe
 	}
 	report := job.Run(ctx)
 	r.Copy = &Copied{
-		Direction: direction(s.Copy), Src: h.Mask.String(job.Paths[0]), Dst: h.Mask.String(job.Into), Via: machine.About().Via,
+		Direction: direction(s.Copy), Src: h.Mask(job.Paths[0]), Dst: h.Mask(job.Into), Via: machine.About().Via,
 		Files: report.Files, Dirs: report.Dirs, Links: report.Links, Unchanged: report.Unchanged, Failed: report.Failed,
 		Bytes: report.Bytes, Resumed: report.Resumed,
 	}

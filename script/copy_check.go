@@ -128,7 +128,7 @@ func (c *copyCheck) source(s *Step, path string) error {
 
 func (c *copyCheck) fail(s *Step, key string, at Place, hint, format string, args ...any) error {
 	message := fmt.Sprintf("step %s: %s: %s: ", s.Name, s.Copy.verb(), key) + fmt.Sprintf(format, args...)
-	return c.Script.wrong(at, hint, "%s", c.Mask.String(message))
+	return c.Script.wrong(at, hint, "%s", c.Mask(message))
 }
 
 // known expands a text, if all that it names is known before anything runs.

@@ -22,9 +22,8 @@ type Runner struct {
 	Open func(ctx context.Context, host string, options gateway.Options) (*gateway.Session, error)
 	// Given are values for the script's variables; see [Script.Given].
 	Given map[string]string
-	// Secrets are those of [Script.ReadSecrets]. Mask has to know them.
+	// Secrets are those of [Script.ReadSecrets].
 	Secrets map[string]string
-	Mask    *redact.Set
 	// StartAt is the name of the step to begin with; empty means the first.
 	StartAt string
 	// OwnTimeout bounds each text that the runner itself types: what sets variables
@@ -35,7 +34,21 @@ type Runner struct {
 	Observe []Observer
 
 	runs sync.Map // of *hostRun by host: those that have not come to their end
+
+	masks sync.Once
+	known *redact.Set // read it with mask
 }
+
+// mask returns the secrets that are taken out of what is shown: the script's, and what is
+// typed of the inventory's.
+func (r *Runner) mask() *redact.Set {
+	r.masks.Do(func() { r.known = redact.New(slices.Collect(maps.Values(r.Secrets))...) })
+	return r.known
+}
+
+// Mask returns a text without the secrets that are known by now. What the Runner itself
+// shows has none.
+func (r *Runner) Mask(text string) string { return r.mask().String(text) }
 
 const defaultOwnTimeout = 30 * time.Second
 
@@ -187,7 +200,7 @@ func (h *hostRun) fail(outcome fleet.Outcome) {
 // newStep returns the result of a step that has not run.
 func (h *hostRun) newStep(s *Step, block string) *StepResult {
 	r := &StepResult{
-		Name: h.called(s), Block: block, Line: s.Line, Command: h.Mask.String(s.Run),
+		Name: h.called(s), Block: block, Line: s.Line, Command: h.Mask(s.Run),
 		Verdict: session.NotStarted, ExitCode: -1, Streams: session.Split, Register: s.Register,
 	}
 	if s.Copy != nil {

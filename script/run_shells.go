@@ -15,7 +15,7 @@ import (
 // open opens the main session, and sets the variables in it. It replaces one
 // that has ended; see back.
 func (h *hostRun) open(ctx context.Context) error {
-	s, err := h.Open(ctx, h.host, gateway.Options{Typed: func(secret string) { h.Mask.Add(secret) }})
+	s, err := h.Open(ctx, h.host, gateway.Options{Typed: func(secret string) { h.mask().Add(secret) }})
 	if err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (h *hostRun) become(ctx context.Context, user string, s *Step) (*gateway.Se
 	defer cancel()
 	opened, err := h.main.Beside(limited, gateway.Options{
 		Sudo: true, SudoUser: user,
-		Typed:    func(secret string) { h.Mask.Add(secret) },
+		Typed:    func(secret string) { h.mask().Add(secret) },
 		Password: h.sudoPassword(s),
 	})
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {

@@ -14,7 +14,6 @@ import (
 	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/hosts"
-	"gateway/internal/redact"
 	"gateway/script"
 )
 
@@ -27,13 +26,10 @@ func runner(t *testing.T, text string, secrets map[string]string) *script.Runner
 	}
 	g := gateway.New(gateway.Config{Warn: func(m string) { t.Log("warning:", m) }})
 	t.Cleanup(func() { g.Close() })
-	r := &script.Runner{Script: s, Secrets: secrets, Mask: redact.New(), Observe: make([]script.Observer, 1), Open: func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
+	r := &script.Runner{Script: s, Secrets: secrets, Observe: make([]script.Observer, 1), Open: func(ctx context.Context, host string, o gateway.Options) (*gateway.Session, error) {
 		o.Shell = shellOf(t)
 		return g.Open(ctx, host, o)
 	}}
-	for _, secret := range secrets {
-		r.Mask.Add(secret)
-	}
 	return r
 }
 

@@ -37,17 +37,17 @@ func (h *hostRun) present(key, text string) (string, error) {
 }
 
 // show is expand for what is shown.
-func (h *hostRun) show(text string) string { return h.Mask.String(h.expand(text)) }
+func (h *hostRun) show(text string) string { return h.Mask(h.expand(text)) }
 
 // called returns what a step is called on the host.
-func (h *hostRun) called(s *Step) string { return h.Mask.String(s.called(h.expand)) }
+func (h *hostRun) called(s *Step) string { return h.Mask(s.called(h.expand)) }
 
 // hidden returns a text without secrets. One that shows only once the sequences
 // between its characters are taken out, which reports do, takes them along.
 func (h *hostRun) hidden(b []byte) []byte {
-	b = h.Mask.Bytes(b)
+	b = h.mask().Bytes(b)
 	plain := Plain(b)
-	if masked := h.Mask.String(plain); masked != plain {
+	if masked := h.Mask(plain); masked != plain {
 		return []byte(masked)
 	}
 	return b
@@ -58,7 +58,7 @@ func (h *hostRun) masked(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &transport.Error{Code: gateway.Code(err), Message: string(h.hidden([]byte(err.Error()))), Hint: h.Mask.String(gateway.Hint(err)), Err: err}
+	return &transport.Error{Code: gateway.Code(err), Message: string(h.hidden([]byte(err.Error()))), Hint: h.Mask(gateway.Hint(err)), Err: err}
 }
 
 func (h *hostRun) answer(a Answer) string {

@@ -111,7 +111,7 @@ func (h *hostRun) attempt(ctx context.Context, s *Step, r *StepResult, again boo
 			return false, err
 		}
 		if !yes {
-			r.Outcome, r.Reason = fleet.Skipped, "when: "+h.Mask.String(strings.TrimSpace(s.When))
+			r.Outcome, r.Reason = fleet.Skipped, "when: "+h.Mask(strings.TrimSpace(s.When))
 			return false, nil
 		}
 	}
@@ -191,7 +191,7 @@ func (h *hostRun) again(s *Step, result gateway.Result) bool {
 
 // run runs the text of a step.
 func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult) gateway.Result {
-	captured := newCaptures(h.Mask, func(from session.Stream, b []byte) {
+	captured := newCaptures(h.mask(), func(from session.Stream, b []byte) {
 		h.note(func() {
 			for _, o := range h.Observe {
 				if o.Output != nil {
@@ -216,7 +216,7 @@ func (h *hostRun) run(ctx context.Context, shell *shell, s *Step, r *StepResult)
 	if r.Started.IsZero() {
 		r.Started = result.Started
 	}
-	r.Verdict, r.ExitCode, r.Signal, r.Cwd = result.Verdict, result.ExitCode, result.Signal, h.Mask.String(result.Cwd)
+	r.Verdict, r.ExitCode, r.Signal, r.Cwd = result.Verdict, result.ExitCode, result.Signal, h.Mask(result.Cwd)
 	r.Streams, r.StdoutBytes, r.StderrBytes = result.Streams, result.StdoutBytes, result.StderrBytes
 	kept := func(from session.Stream) []byte { return h.hidden(captured[from].bytes()) }
 	r.Stdout, r.Stderr, r.Terminal = kept(session.Stdout), kept(session.Stderr), kept(session.Terminal)

@@ -9,6 +9,7 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/redact"
 	"gateway/transfer"
 )
 
@@ -39,7 +40,7 @@ func (c *copying) run(ctx context.Context, selector string, args []string) error
 		task:   fleet.Task[*cpResult]{Run: c.host, Outcome: cpOutcome, Without: c.failed, Done: c.done},
 		record: (*cpResult).remembered, counts: copyOutcome, end: c.view.end,
 	}
-	all.begin("cp", selector, c.flags.typed(args), nil)
+	all.begin("cp", selector, c.flags.typed(args), redact.New().String)
 	if !c.fromMany {
 		if c.source, c.sourceless = c.machine(ctx, c.from.Selector); c.sourceless != nil {
 			all.plan = fleet.Plan{Forks: 1} // there is nothing to try

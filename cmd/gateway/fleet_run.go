@@ -9,7 +9,6 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
-	"gateway/internal/redact"
 	"gateway/runs"
 )
 
@@ -52,12 +51,12 @@ type fleetRun[R any] struct {
 // begin begins the record of the run, which is also closed when a signal leaves
 // no time for more. What is for one host by its name is not remembered, whatever
 // the verb: it would take the place of the run that run:last is about.
-func (f *fleetRun[R]) begin(verb, selector, command string, secrets *redact.Set) {
+func (f *fleetRun[R]) begin(verb, selector, command string, mask func(string) string) {
 	var store runs.Store
 	if several, err := many(selector); (err != nil || several) && !f.dry {
 		store = f.app.runs()
 	}
-	journal, err := store.Begin(verb, selector, command, f.names, secrets.String)
+	journal, err := store.Begin(verb, selector, command, f.names, mask)
 	if err != nil {
 		f.app.forgotten(err)
 	}

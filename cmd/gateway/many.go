@@ -83,7 +83,7 @@ func (a *app) execMany(cmd *cobra.Command, selector string, c gateway.Command, f
 		record: remembered, counts: commandOutcome, end: m.end, line: a.showProgress(m.names),
 	}
 	all.task.Done = m.done
-	all.begin("exec", selector, c.Text, redact.New(passedOn(f.env)...))
+	all.begin("exec", selector, c.Text, redact.New(passedOn(f.env)...).String)
 	return all.run(ctx)
 }
 

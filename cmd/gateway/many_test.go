@@ -435,7 +435,7 @@ func TestRecordOfOneLeftAtItsEnd(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	a := newApp(nil)
 	all := fleetRun[gateway.Result]{app: a, names: []string{"web01"}}
-	all.begin("exec", "web*", "true", nil)
+	all.begin("exec", "web*", "true", strings.Clone)
 	all.journal.Done(0, runs.Host{Host: "web01", Outcome: "ok"})
 	id := all.close(0)
 	(*a.leaving.Load())(130)

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +11,6 @@ import (
 	"gateway/fleet"
 	"gateway/gateway"
 	"gateway/hosts"
-	"gateway/internal/redact"
 	"gateway/script"
 )
 
@@ -136,7 +133,7 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	defer g.Close()
 	r := &scriptRun{
 		app: a, gateway: g, file: file, selector: f.on, names: namesOf(selected),
-		runner: &script.Runner{Script: s, Open: g.Open, Given: given, Mask: redact.New(), StartAt: f.startAt},
+		runner: &script.Runner{Script: s, Open: g.Open, Given: given, StartAt: f.startAt},
 	}
 	if err := r.checkStart(cmd); err != nil {
 		return err
@@ -147,7 +144,6 @@ func (a *app) runScript(cmd *cobra.Command, file string, f *runFlags) error {
 	if r.runner.Secrets, err = s.ReadSecrets(cmd.Context()); err != nil {
 		return err
 	}
-	r.runner.Mask.Add(slices.Collect(maps.Values(r.runner.Secrets))...)
 	if err := r.runner.CheckCopies(r.names); err != nil {
 		return err
 	}
