@@ -18,6 +18,7 @@ type Journal struct {
 	record   Record
 	begun    []bool
 	progress *progress
+	saved    bool
 	closed   bool
 }
 
@@ -34,12 +35,19 @@ func (s Store) Begin(verb, selector, command string, hosts []string, mask func(s
 		j.record.Hosts[i] = Host{Host: name, Outcome: outcomeUnknown, Verdict: outcomeUnknown}
 	}
 	j.progress = s.track(j.record.ID)
-	err := s.Save(j.record)
+	err := j.save()
 	if err != nil {
 		j.progress.end()
 		j.progress = nil
 	}
 	return j, err
+}
+
+// save saves the record; mu is held, or nobody else has it yet.
+func (j *Journal) save() error {
+	err := j.store.Save(j.record)
+	j.saved = j.saved || err == nil
+	return err
 }
 
 // maxText is how many characters are remembered of a command, or a message.
@@ -49,7 +57,9 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // ID returns the run's id; empty if it is not remembered.
 func (j *Journal) ID() string {
-	if j.store.Dir == "" {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.store.Dir == "" || !j.saved {
 		return ""
 	}
 	return j.record.ID
@@ -93,7 +103,7 @@ func (j *Journal) Close(status int) error {
 	}
 	r.EndedAt, r.Status = new(now()), &status
 	j.record = r
-	err := j.store.Save(r)
+	err := j.save()
 	if err != nil {
 		j.progress.leave()
 	} else {
@@ -111,5 +121,5 @@ func (j *Journal) Correct(status int) error {
 		return nil
 	}
 	j.record.Status = &status
-	return j.store.Save(j.record)
+	return j.save()
 }

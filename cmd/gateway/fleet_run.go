@@ -56,11 +56,8 @@ func (f *fleetRun[R]) begin(verb, selector, command string, mask func(string) st
 	if several, err := many(selector); (err != nil || several) && !f.dry {
 		store = f.app.runs()
 	}
-	journal, err := store.Begin(verb, selector, command, f.names, mask)
-	if err != nil {
-		f.app.forgotten(err)
-	}
-	leave := func(status int) { // there is no time left to tell
+	journal, _ := store.Begin(verb, selector, command, f.names, mask) // the end says whether there is a record then
+	leave := func(status int) {                                       // there is no time left to tell
 		_ = journal.Close(status)
 		_ = journal.Correct(status) // it may be closed, with what the status would have been
 	}
@@ -89,9 +86,7 @@ func (f *fleetRun[R]) run(ctx context.Context) error {
 	s.run = f.close(s.status)
 	f.end(s)
 	status := f.app.out.status(s.status) // the last of it may not be written
-	if err := f.journal.Correct(status); err != nil {
-		f.app.forgotten(err)
-	}
+	f.correct(status)
 	return ended(status)
 }
 
@@ -108,11 +103,23 @@ func (f *fleetRun[R]) conclude(ctx context.Context, results []R, why error) *sum
 // close closes the record and returns the run's id; empty if it is not
 // remembered.
 func (f *fleetRun[R]) close(status int) (id string) {
-	if err := f.journal.Close(status); err != nil {
-		f.app.forgotten(err)
-		return ""
-	}
+	f.forgotten(f.journal.Close(status))
 	return f.journal.ID()
+}
+
+// correct gives a record that is closed another status.
+func (f *fleetRun[R]) correct(status int) { f.forgotten(f.journal.Correct(status)) }
+
+// forgotten warns once of what is not remembered.
+func (f *fleetRun[R]) forgotten(err error) {
+	if err == nil {
+		return
+	}
+	what := "the run is not remembered"
+	if f.journal.ID() != "" {
+		what = "how the run ended is not remembered"
+	}
+	f.app.forgetting.Do(func() { f.app.warn(fmt.Sprintf("%s: %v", what, err)) })
 }
 
 // recorded is an error as a record has it; nil for nil.
@@ -126,9 +133,4 @@ func recorded(err error) *runs.Error {
 // runs returns where runs are remembered.
 func (a *app) runs() runs.Store {
 	return runs.Store{Dir: stateDir("runs")}
-}
-
-// forgotten warns once that a run is not remembered.
-func (a *app) forgotten(err error) {
-	a.forgetting.Do(func() { a.warn(fmt.Sprintf("the run is not remembered: %v", err)) })
 }

@@ -445,6 +445,61 @@ func TestRecordOfOneLeftAtItsEnd(t *testing.T) {
 	}
 }
 
+// What is said not to be remembered is not, and what is remembered has an id: also where the
+// disk was full for a while.
+func TestRunOnADiskThatIsFull(t *testing.T) {
+	for name, test := range map[string]struct {
+		full [3]bool // at the beginning, at the end, and as the status is corrected
+		said string
+	}{
+		"always":           {[3]bool{true, true, true}, "the run is not remembered"},
+		"at the beginning": {[3]bool{true, false, false}, ""},
+		"at the end":       {[3]bool{false, true, true}, "how the run ended is not remembered"},
+		"behind the end":   {[3]bool{false, false, true}, "how the run ended is not remembered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			t.Setenv("XDG_STATE_HOME", state)
+			dir, away := stateDir("runs"), filepath.Join(state, "away")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			disk := func(full bool) { // a file in the directory's place takes no record either
+				if err := errors.Join(os.RemoveAll(away), os.Rename(dir, away)); err != nil {
+					t.Fatal(err)
+				}
+				var err error
+				if full {
+					err = os.WriteFile(dir, nil, 0o600)
+				} else {
+					err = os.Mkdir(dir, 0o700)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			said, err := os.Create(filepath.Join(state, "said"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer said.Close()
+			a := newApp(nil)
+			a.out = newOutput(said, said, a.console, a.cancel)
+			all := fleetRun[gateway.Result]{app: a, names: []string{"web01"}}
+			disk(test.full[0])
+			all.begin("exec", "web*", "true", strings.Clone)
+			disk(test.full[1])
+			id := all.close(0)
+			disk(test.full[2])
+			all.correct(130)
+			text, err := os.ReadFile(said.Name())
+			if got := string(text); err != nil || strings.Count(got, "remembered") != strings.Count(test.said, "remembered") || !strings.Contains(got, test.said) || (id == "") != test.full[0] && test.full[1] {
+				t.Errorf("it has the id %q, and it is said: %s", id, got)
+			}
+		})
+	}
+}
+
 // The second signal waits for nothing, but says what is known.
 func TestManyLeft(t *testing.T) {
 	home := homeWith(t, manyHosts)

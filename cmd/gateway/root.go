@@ -38,7 +38,7 @@ type app struct {
 	// about is what is known of one host's command before it is tried.
 	about gateway.Result
 
-	// forgetting: it was said that a run is not remembered.
+	// forgetting: it was said that a run, or its end, is not remembered.
 	forgetting sync.Once
 	warned     sync.Map // the messages of warnOnce
 
