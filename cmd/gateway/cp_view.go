@@ -77,7 +77,7 @@ func (v *cpText) done(host int, r *cpResult) {
 	if len(r.Problems) > maxShown && left > 0 {
 		lines = append(lines, fmt.Sprintf("%sgateway: and %d more", label, left))
 	}
-	if r.Err != nil && !told {
+	if r.Err != nil && !told && !errors.Is(r.Err, v.app.out.failed()) { // which is said at the end
 		say(r.Err)
 	}
 	if r.Kept > 0 {

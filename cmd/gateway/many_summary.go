@@ -91,7 +91,7 @@ func (s *summary[R]) say(of string, lines []string) {
 		head += ", run " + s.run
 	}
 	text := []string{out.paintHead(ok == all, head)}
-	if s.why != nil {
+	if s.why != nil && !errors.Is(s.why, out.failed()) { // which is said at the end
 		text = append(text, "  "+visible(s.why.Error()))
 	}
 	out.say(strings.Join(append(text, lines...), "\n"))
