@@ -2,6 +2,7 @@ package transfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -214,5 +215,28 @@ func TestUnknownSize(t *testing.T) {
 	r := over(t, memory)
 	if err := r.Mkdir(t.Context(), "/d", 0o700); gateway.Code(err) != codeFailed {
 		t.Errorf("%v, want %s", err, codeFailed)
+	}
+}
+
+// nulLinks says that its symlinks lead where no path can.
+type nulLinks struct{ *Local }
+
+func (nulLinks) Readlink(context.Context, string) (string, error) { return "a\x00b", nil }
+
+// A shell would make another symlink of it, and sshd's server of sftp ends over it.
+func TestSymlinkToNUL(t *testing.T) {
+	from := nulLinks{&Local{Dir: t.TempDir()}}
+	if err := errors.Join(from.Mkdir(t.Context(), "d", 0o755), from.Symlink(t.Context(), "x", "d/link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []Machine{&Local{}, over(t, sftp.InMemHandler()), shellHere(t, "stat")} {
+		into := t.TempDir() + "/new"
+		if to.About().Via == viaSFTP {
+			into = "/new" // in its memory
+		}
+		r := (&Copy{From: from, To: to, Paths: []string{"d"}, Into: into, Recursive: true}).Run(t.Context())
+		if r.Links != 0 || len(r.Problems) != 1 || gateway.Code(r.Problems[0].Err) != codeUnsafe {
+			t.Errorf("%s: %+v", to.About().Via, r)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 )
 
 // Links says what becomes of symlinks that are found in a directory. Those that
@@ -86,6 +87,9 @@ func (w *walk) link(ctx context.Context, t task) {
 	var target string
 	if err == nil {
 		target, err = w.From.Readlink(ctx, t.from)
+	}
+	if err == nil && strings.ContainsRune(target, 0) { // a shell would leave it out
+		err = refuse(codeUnsafe, hintLies, "%s is a symlink to %q", Show(w.From.About().Name, t.from), target)
 	}
 	switch {
 	case err != nil:

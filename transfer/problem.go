@@ -105,11 +105,13 @@ func printable(path string) string {
 	return path
 }
 
+const hintLies = "the machine is not to be trusted, or its disk is damaged"
+
 // checkName refuses what a machine must not call an entry of a directory: it
 // could lead out of where the copy belongs.
 func checkName(machine, dir, name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
-		return refuse(codeUnsafe, "the machine is not to be trusted, or its disk is damaged", "%s has an entry called %q", Show(machine, dir), name)
+		return refuse(codeUnsafe, hintLies, "%s has an entry called %q", Show(machine, dir), name)
 	}
 	return nil
 }
