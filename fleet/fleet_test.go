@@ -80,6 +80,8 @@ func TestThresholds(t *testing.T) {
 		{"a panic is a failure", fleet.Plan{Forks: 1, FailFast: true}, "opo", "ops", true},
 		{"batches", fleet.Plan{Batches: batches(t, "1,2,rest"), MaxFail: amount("0")}, "oofoo", "oofss", true},
 		{"the first of a batch", fleet.Plan{Batches: batches(t, "1,rest"), FailFast: true}, "fooo", "fsss", true},
+		{"batches of none", fleet.Plan{Batches: fleet.Batches{{}}, FailFast: true}, "ofo", "ofs", true},
+		{"batches of less", fleet.Plan{Batches: fleet.Batches{{N: -1}}}, "ofo", "ofo", false},
 		{"no hosts", fleet.Plan{}, "", "", false},
 	}
 	for _, test := range tests {

@@ -71,8 +71,8 @@ func (a Amount) exceeded(n, total int) bool {
 	return n > a.N
 }
 
-// Batches are the sizes of consecutive batches. The last one repeats. None means
-// one batch of all.
+// Batches are the sizes of consecutive batches, of one host at least. The last one
+// repeats. None means one batch of all.
 type Batches []Amount
 
 // rest is a batch of all that is left.
@@ -105,7 +105,7 @@ func (b Batches) ends(total int) []int {
 	}
 	var ends []int
 	for end := 0; end < total; {
-		end = min(end+b[min(len(ends), len(b)-1)].of(total), total)
+		end += min(max(b[min(len(ends), len(b)-1)].of(total), 1), total-end)
 		ends = append(ends, end)
 	}
 	return ends
