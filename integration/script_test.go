@@ -147,9 +147,9 @@ func (d *deploy) command(args ...string) *exec.Cmd {
 
 func (d *deploy) run(args ...string) (status int, stdout, stderr string) {
 	d.t.Helper()
+	cmd := d.command(args...) // the first one builds the program, which may take that long
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
-	cmd := d.command(args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
