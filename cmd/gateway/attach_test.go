@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// A daemonHome is a home with a daemon of its own, in which a session is open.
-func daemonHome(t *testing.T) string {
+// A socketHome is a home whose name is short enough for the daemon's socket in it.
+func socketHome(t *testing.T) string {
 	t.Helper()
-	home, err := os.MkdirTemp("", "gw") // short: there is a socket in it
+	home, err := os.MkdirTemp("", "gw")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		gatewayIn(t, home, "serve", "--stop", "--force")
-		os.RemoveAll(home)
-	})
-	if err := os.MkdirAll(filepath.Join(home, ".config", "gateway"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(home, ".config", "gateway", "config.yaml"), []byte("socket: "+home+"/run/s\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	write(t, filepath.Join(home, ".config/gateway/config.yaml"), "socket: "+home+"/run/s\n")
+	return home
+}
+
+// A daemonHome is a home with a daemon of its own, in which a session is open.
+func daemonHome(t *testing.T) string {
+	t.Helper()
+	home := socketHome(t)
+	t.Cleanup(func() { gatewayIn(t, home, "serve", "--stop", "--force") })
 	if out := gatewayIn(t, home, "session", "open", "localhost", "--name", "work"); out != "work\n" {
 		t.Fatalf("session open: %q", out)
 	}

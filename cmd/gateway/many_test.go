@@ -285,13 +285,7 @@ const manyHosts = "hosts:\n  web01: {transport: local, shell: sh, env: {NAME: we
 func homeWith(t *testing.T, inventory string) string {
 	t.Helper()
 	home := t.TempDir()
-	dir := filepath.Join(home, ".config", "gateway")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "hosts.yaml"), []byte(inventory), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(home, ".config/gateway/hosts.yaml"), inventory)
 	return home
 }
 
@@ -301,9 +295,7 @@ func TestProgress(t *testing.T) {
 	goOn := filepath.Join(home, "go")
 	p := atHome(t, home, "exec", "web*", "--", "test $NAME = web01 || { echo early; until test -e "+goOn+"; do sleep 0.01; done; echo late; }")
 	p.expect("[1/2 done, 1 running, 0 failed, slowest web02 ")
-	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, goOn, "")
 	p.expect("late\r\n")
 	p.expect("2 of 2 ok")
 	p.leaves(0)
@@ -366,16 +358,11 @@ func TestProgressInNarrowTerminal(t *testing.T) {
 func TestProgressOfScript(t *testing.T) {
 	home := homeWith(t, manyHosts)
 	goOn, file := filepath.Join(home, "go"), filepath.Join(home, "s.yaml")
-	text := "steps:\n  - {name: first, run: 'true'}\n  - {name: second, run: 'until test -e " + goOn + "; do sleep 0.01; done'}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, "steps:\n  - {name: first, run: 'true'}\n  - {name: second, run: 'until test -e "+goOn+"; do sleep 0.01; done'}\n")
 	p := atHome(t, home, "run", file, "--on", "web*")
 	p.expect("1/2  first")
 	p.expect("[0/2 done, 2 running, 0 failed, slowest web0")
-	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, goOn, "")
 	p.expect("\r\x1b[K")
 	p.expect("2/2  second")
 	p.expect("2 of 2 hosts ok")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,9 +46,7 @@ func TestTokenScope(t *testing.T) {
 // Hosts that are reached by settings of an ssh_config are told of where it is not read.
 func TestLeftToSSHConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, []byte("Host web? !web9\n  User deploy\nHost *\n  Port 22\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, file, "Host web? !web9\n  User deploy\nHost *\n  Port 22\n")
 	allowed := []hosts.Host{{Name: "localhost", Transport: "local"}, {Name: "web1"}, {Name: "db1"}, {Name: "web9"}}
 	if got := leftTo(hosts.NewSSHConfig(file, ""), allowed); !slices.Equal(got, []string{"web1"}) {
 		t.Errorf("got %q, want web1 alone", got)

@@ -84,9 +84,7 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 		if out := gatewayIn(t, home, "session", "list"); !strings.Contains(out, " running ") {
 			t.Errorf("%v: the command does not go on: %s", test.signals, out)
 		}
-		if err := os.WriteFile(stop, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, stop, "")
 		gatewayIn(t, home, "session", "wait", "work", "--timeout", "20s")
 		if out := gatewayIn(t, home, "session", "read", "work", "--tail", "1"); out != "done\n" {
 			t.Errorf("%v: the output is %q", test.signals, out)

@@ -27,11 +27,7 @@ import (
 // madeUp is a home whose daemon a test makes up. It says hello.
 func madeUp(t *testing.T, routes map[string]http.HandlerFunc) (home string) {
 	t.Helper()
-	home, err := os.MkdirTemp("", "gw") // short: there is a socket in it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(home) })
+	home = socketHome(t)
 	l, err := socket.Listen(t.Context(), filepath.Join(home, "run", "s"), "")
 	if err != nil {
 		t.Fatal(err)
@@ -57,19 +53,6 @@ func madeUp(t *testing.T, routes map[string]http.HandlerFunc) (home string) {
 func answer(w http.ResponseWriter, line any) {
 	_ = json.NewEncoder(w).Encode(line)
 	_ = http.NewResponseController(w).Flush()
-}
-
-// gatewayOf runs gateway in a made-up home.
-func gatewayOf(t *testing.T, home string, args ...string) (stdout, stderr string, status int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), "gateway", args...)
-	cmd.Env = append(environ(home), "GATEWAY_SOCKET="+filepath.Join(home, "run", "s"))
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		t.Fatal(err)
-	}
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 // resultIn returns the result in an answer in JSON.
@@ -104,7 +87,7 @@ func TestSessionCommandThatWasNotSent(t *testing.T) {
 			if test.serve != nil {
 				routes["POST /v1/sessions/work/commands"] = test.serve
 			}
-			out, errs, status := gatewayOf(t, madeUp(t, routes), "session", "exec", test.session, "-o", "json", "--", "true")
+			status, out, errs := call(t, madeUp(t, routes), "session", "exec", test.session, "-o", "json", "--", "true")
 			r := resultIn(t, out)
 			if r.Verdict != test.verdict || gateway.Code(r.Err) != test.code || status != test.status {
 				t.Errorf("%s, %v, status %d, want %s, %s, %d; stderr %q", r.Verdict, r.Err, status, test.verdict, test.code, test.status, errs)
@@ -176,7 +159,7 @@ func TestStuckDaemon(t *testing.T) {
 	t.Parallel()
 	home := madeUp(t, map[string]http.HandlerFunc{"GET /v1/hello": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
 	begun := time.Now()
-	out, errs, status := gatewayOf(t, home, "session", "exec", "work", "--no-daemon", "-o", "json", "--", "true")
+	status, out, errs := call(t, home, "session", "exec", "work", "--no-daemon", "-o", "json", "--", "true")
 	if r := resultIn(t, out); r.Verdict != session.NotStarted || gateway.Code(r.Err) != "daemon.unreachable" || status != statusNotStarted || !strings.Contains(errs+r.Err.Error(), "does not answer") {
 		t.Errorf("%+v, status %d, stderr %q", r, status, errs)
 	}
@@ -197,7 +180,7 @@ func TestSessionOutputBeforeTheDaemonIsLost(t *testing.T) {
 		answer(w, piece("stdout", "out 2\n"))
 		panic(http.ErrAbortHandler)
 	}})
-	out, errs, status := gatewayOf(t, home, "session", "exec", "work", "-o", "json", "--", "make")
+	status, out, errs := call(t, home, "session", "exec", "work", "-o", "json", "--", "make")
 	r := resultIn(t, out)
 	if r.Verdict != session.Unknown || gateway.Code(r.Err) != "daemon.unreachable" || status != statusUnknown {
 		t.Errorf("%+v, status %d, stderr %q", r, status, errs)
@@ -258,7 +241,7 @@ func TestSessionCommandThatIgnoresInterrupts(t *testing.T) {
 func TestDoctorSeesStuckDaemon(t *testing.T) {
 	t.Parallel()
 	home := madeUp(t, map[string]http.HandlerFunc{"GET /v1/hello": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
-	out, errs, status := gatewayOf(t, home, "doctor", "-o", "jsonl")
+	status, out, errs := call(t, home, "doctor", "-o", "jsonl")
 	if want := `{"check":"daemon","status":"fail","message":"daemon: what listens on `; status != statusFailed || !strings.Contains(out, want) || !strings.Contains(out, "gateway serve --stop --force") {
 		t.Errorf("status %d, %s, stderr %q, want %s and a remedy", status, out, errs, want)
 	}
@@ -274,7 +257,7 @@ func TestDoctorIsToldToEnd(t *testing.T) {
 	}})
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), "gateway", "doctor")
-	cmd.Env = append(environ(home), "GATEWAY_SOCKET="+filepath.Join(home, "run", "s"))
+	cmd.Env = environ(home)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
