@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -102,9 +101,7 @@ func TestBadCredentials(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	encrypted := server.Key.Encrypted(t, "right")
 	garbage := filepath.Join(t.TempDir(), "garbage")
-	if err := os.WriteFile(garbage, []byte("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, garbage, "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", 0o600)
 	stranger := sshdtest.NewKey(t, "ed25519")
 	tests := []struct{ name, setting, code, text string }{
 		{"missing key", "identity: /nowhere/key", "auth.key_unreadable", "/nowhere/key"},

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"gateway/internal/sshdtest"
 )
 
@@ -294,7 +292,7 @@ func TestHostKeys(t *testing.T) {
 			server := place.server
 			u := newUser(t, fmt.Sprintf("hosts:\n  web1: {addr: %s, port: %d, user: %s, identity: %s, agent: false}\n",
 				server.Host, server.Port, server.User, server.KeyFile))
-			fingerprint := gossh.FingerprintSHA256(server.HostKey)
+			fingerprint := pin(server)
 			file := u.home + "/.ssh/known_hosts"
 
 			got := u.gateway(t, "exec", "web1", "--", "true")

@@ -213,9 +213,7 @@ func TestG28StartupFiles(t *testing.T) {
 			// nobody survives its exec.
 			text = "echo NOISE; echo NOISE >&2; PS1='rc$ '; PROMPT_COMMAND='echo P'; alias printf=false; set -o vi\n"
 		}
-		if err := os.WriteFile(filepath.Join(server.Home, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(server.Home, name), text, 0o600)
 	}
 	tr := dial(t, server, server.Port)
 	for _, shell := range allShells {
@@ -237,9 +235,7 @@ func TestG28StartupFileThatTakesTheSession(t *testing.T) {
 	for name, rc := range map[string]string{"exit": "exit 3\n", "exec": "exec sleep 60\n", "question": "read -r x\n"} {
 		t.Run(name, func(t *testing.T) {
 			server := sshdtest.Start(t, sshdtest.Options{Account: &sshdtest.Account{Shell: "/bin/bash"}})
-			if err := os.WriteFile(filepath.Join(server.Home, ".bashrc"), []byte(rc), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(server.Home, ".bashrc"), rc, 0o600)
 			begun := time.Now()
 			s, err := session.Open(t.Context(), dial(t, server, server.Port), session.Config{OpenTimeout: 2 * time.Second})
 			if err == nil {

@@ -29,9 +29,7 @@ func TestH6NoUsableLoginShell(t *testing.T) {
 	}
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, "#!/bin/sh\n"+text, 0o755)
 		return path
 	}
 	for name, shell := range map[string]string{

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -96,10 +95,7 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 // newRunner opens sessions with a scratch directory of their own.
 func newRunner(t *testing.T, tr transport.Transport, shell string) *conformance.Runner {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := realDir(t)
 	env := map[string]string{"T": dir}
 	if shell == "yash" {
 		env["LC_ALL"] = "C.UTF-8" // it reads characters of the locale; a server may have none

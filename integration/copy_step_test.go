@@ -318,9 +318,7 @@ func TestCopyStepIsCut(t *testing.T) {
 func TestCopyIsInterruptedInDoubt(t *testing.T) {
 	dir := t.TempDir()
 	renaming := filepath.Join(dir, "renaming")
-	if err := os.WriteFile(filepath.Join(dir, "mv"), []byte("#!/bin/sh\n: >"+renaming+"\nexec sleep 60\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	write(t, filepath.Join(dir, "mv"), "#!/bin/sh\n: >"+renaming+"\nexec sleep 60\n", 0o700)
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + dir + ":" + os.Getenv("PATH")}})
 	hole, err := net.Listen("tcp", "127.0.0.1:0") // nobody answers: this host ends with the signal
 	if err != nil {

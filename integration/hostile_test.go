@@ -76,9 +76,7 @@ func forges(t *testing.T, tr transport.Transport, shell string) {
 	defer s.Close()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "forger")
-	if err := os.WriteFile(program, []byte(forger), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, program, forger, 0o600)
 	text := fmt.Sprintf("sh %s %s %s; (exit 7)", program, dir, everywhere)
 	if r, err := s.Run(t.Context(), session.Command{Text: exportAll}); err != nil || r.ExitCode != 0 {
 		t.Fatalf("%s: %d, %v", exportAll, r.ExitCode, err)
@@ -113,9 +111,7 @@ func TestForgingJob(t *testing.T) {
 			defer gone(t, tag)
 			defer s.Close()
 			program := filepath.Join(home, "forger")
-			if err := os.WriteFile(program, []byte(forger+"echo again >>$dir/rounds\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, program, forger+"echo again >>$dir/rounds\n", 0o600)
 			job := fmt.Sprintf("%s sh -c 'while [ -d %s ] && [ ! -e %s/stop ]; do sh %s %s environment descriptors parents terminal files; done' & job=$!", tag, home, home, program, home)
 			if r, err := s.Run(t.Context(), session.Command{Text: job}); err != nil || r.ExitCode != 0 {
 				t.Fatalf("the job: %d %q, %v", r.ExitCode, r.Stderr, err)

@@ -110,9 +110,7 @@ func TestFloodIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			idle := status(t, cmd.Process.Pid, "VmRSS")
-			if err := os.WriteFile(dir+"/go", nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, dir+"/go", "", 0o600)
 			eventually(t, "both write", func() bool { n, programs := written(tag); return programs == 2 && n > 0 })
 
 			// standsStill waits until nothing more is written, and sees that it

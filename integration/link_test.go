@@ -194,9 +194,7 @@ func TestJobSurvivesCut(t *testing.T) {
 				t.Errorf("got %s, %v, want unknown", result.Verdict, err)
 			}
 			gone(t, tag) // then the machine has seen the cut
-			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, filepath.Join(dir, "go"), "", 0o600)
 			eventually(t, "the job ran to its end", func() bool {
 				end, err := os.ReadFile(filepath.Join(dir, "end"))
 				return err == nil && string(end) == "end\n"

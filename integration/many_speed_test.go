@@ -34,16 +34,14 @@ func fan(b testing.TB) (*sshdtest.Server, string, []string) {
 	s := sshdtest.Start(b, sshdtest.Options{Addresses: 16, Config: []string{"MaxStartups 1000"}})
 	var text strings.Builder
 	fmt.Fprintf(&text, "defaults: {port: %d, user: %s, identity: %s, host_key: %q, agent: false, shell: sh}\nhosts:\n",
-		s.Port, s.User, s.KeyFile, gossh.FingerprintSHA256(s.HostKey))
+		s.Port, s.User, s.KeyFile, pin(s))
 	var names []string
 	for i := range fanHosts {
 		names = append(names, fmt.Sprintf("web%03d", i))
 		fmt.Fprintf(&text, "  %s: {addr: 127.0.0.%d}\n", names[i], i%16+1)
 	}
 	file := filepath.Join(b.TempDir(), "hosts.yaml")
-	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	write(b, file, text.String(), 0o600)
 	return s, file, names
 }
 
@@ -186,9 +184,7 @@ func BenchmarkFanOutPrograms(b *testing.B) {
 	ssh := filepath.Join(dir, "config")
 	list := filepath.Join(dir, "hosts")
 	for path, text := range map[string]string{ssh: config.String(), list: strings.Join(names, "\n") + "\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		write(b, path, text, 0o600)
 	}
 	path, err := binary()
 	if err != nil {

@@ -79,9 +79,7 @@ func newCrowd(t *testing.T) *crowd {
 	other := sshdtest.NewKey(t, "ed25519")
 	known = append(known, fmt.Sprintf("[127.0.0.1]:%d %s", c.link.Port(), key))
 	knownHosts := filepath.Join(t.TempDir(), "known_hosts")
-	if err := os.WriteFile(knownHosts, []byte(strings.Join(known, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, knownHosts, strings.Join(known, "\n")+"\n", 0o600)
 	var inventory strings.Builder
 	fmt.Fprintf(&inventory, "defaults: {port: %d, user: %s, identity: %s, known_hosts: %s, agent: false, shell: sh}\nhosts:\n", server.Port, server.User, server.KeyFile, knownHosts)
 	for i := 1; i <= crowdSize; i++ {

@@ -61,12 +61,36 @@ func TestAgentFiles(t *testing.T) {
 	for _, host := range names {
 		t.Run(host, func(t *testing.T) {
 			a.t = t
-			dir, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
-			testFiles(t, a, host, dir)
+			testFiles(t, a, host, realDir(t))
 		})
+	}
+}
+
+// realDir is a temporary directory by a path that has no symlink in it.
+func realDir(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// plant makes directories, files and symlinks in a directory.
+func plant(t *testing.T, in string, dirs, files []string, links map[string]string) {
+	t.Helper()
+	for _, dir := range dirs {
+		if err := os.MkdirAll(filepath.Join(in, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		write(t, filepath.Join(in, file), "content", 0o644)
+	}
+	for link, target := range links {
+		if err := os.Symlink(target, filepath.Join(in, link)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -215,28 +239,11 @@ func has(t *testing.T, name, content string, perm fs.FileMode) {
 func TestAgentFileRules(t *testing.T) {
 	t.Parallel()
 	inventory, names := fileServers(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, made := range []string{"app/secrets/inner", "app/sub", "apple", "out", "logs"} {
-		if err := os.MkdirAll(filepath.Join(dir, made), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, made := range []string{"app/a", "app/secrets/key", "app/x.pem", "apple/a", "out/a", "logs/a.log", "logs/a.txt"} {
-		if err := os.WriteFile(filepath.Join(dir, made), []byte("content"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for link, target := range map[string]string{
+	dir := realDir(t)
+	plant(t, dir, []string{"app/secrets/inner", "app/sub"}, []string{"app/a", "app/secrets/key", "app/x.pem", "apple/a", "out/a", "logs/a.log", "logs/a.txt"}, map[string]string{
 		"app/to-file": "../out/a", "app/to-dir": dir + "/out", "app/to-secret": "secrets", "app/loop": "loop",
 		"app/to-nothing": dir + "/out/new", "app/inside": "sub/../a", "way": "app", "out/back": "../app",
-	} {
-		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	files := fmt.Sprintf("groups:\n  all-of-them:\n    hosts: [sftp, bare, dropbear, localhost]\n    files: {allow: [%[1]s/way, %[1]s/logs/*.log], deny: [%[1]s/way/secrets, '%[1]s/app/*.pem']}\n", dir)
 	h := newHouse(t)
 	h.write(t, ".config/gateway/hosts.yaml", inventory+files)

@@ -3,8 +3,6 @@ package integration
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,29 +11,12 @@ import (
 // and tree/*/public; way/secrets is denied.
 func waysTree(t *testing.T) (dir, rules string) {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, made := range []string{"app/secrets/dir", "app/sub", "out/dir", "hops", "tree/x/public", "tree/y/public"} {
-		if err := os.MkdirAll(filepath.Join(dir, made), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, made := range []string{"app/ok", "app/secrets/file", "out/file", "tree/y/public/ok"} {
-		if err := os.WriteFile(filepath.Join(dir, made), []byte("content"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for link, target := range map[string]string{
+	dir = realDir(t)
+	plant(t, dir, []string{"app/secrets/dir", "app/sub", "out/dir", "hops", "tree/x/public"}, []string{"app/ok", "app/secrets/file", "out/file", "tree/y/public/ok"}, map[string]string{
 		"way": "hops/hop", "hops/hop": "../app", "app/secrets/link": "../ok", "out/link": "../app",
 		"app/inner": "sub/../ok", "app/outer": "../out/link/ok", "app/round": "secrets/dir/../../ok",
 		"app/via-file": "secrets/file/../../ok", "app/via-none": "secrets/none/../../ok",
-	} {
-		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return dir, fmt.Sprintf("files: {allow: [%[1]s/way, %[1]s/tree/*/public], deny: [%[1]s/way/secrets]}", dir)
 }
 

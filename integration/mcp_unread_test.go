@@ -2,7 +2,6 @@ package integration
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -38,9 +37,7 @@ func TestAgentMatchesShownPart(t *testing.T) {
 	if part.Stdout != "server " {
 		t.Fatalf("run = %s", part.text)
 	}
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, gate, "", 0o600)
 	if w := a.do("wait", args{"session": "s", "until": "match", "match": "^server ready"}); !strings.Contains(w.text, `"met":true,"line":"server ready on 8080"`) || w.Stdout != "ready on 8080\n" {
 		t.Errorf("wait = %s", w.text)
 	}

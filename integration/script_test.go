@@ -119,18 +119,12 @@ func (d *deploy) home(n int) string { return filepath.Join(d.server.Home, fmt.Sp
 
 func (d *deploy) file(name, text string) {
 	d.t.Helper()
-	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
-		d.t.Fatal(err)
-	}
+	write(d.t, filepath.Join(d.dir, name), text, 0o600)
 }
 
 func (d *deploy) read(name string) string {
 	d.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.dir, name))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return string(text)
+	return string(mustRead(d.t, filepath.Join(d.dir, name)))
 }
 
 // command is a call of gateway in the directory.

@@ -16,9 +16,7 @@ import (
 // which nobody could know may be in none. They are never in the next one's.
 func TestTerminalBytesAreTheirCommands(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "quick")
-	if err := os.WriteFile(script, []byte("printf x >/dev/tty\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, script, "printf x >/dev/tty\n", 0o600)
 	for _, machine := range machines(t, t.TempDir()) {
 		if !machine.tty {
 			continue

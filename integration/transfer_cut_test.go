@@ -31,9 +31,7 @@ func TestTransferCut(t *testing.T) {
 	proxy := netsim.Start(t, s.Addr, 0)
 	there := t.TempDir()
 	target := filepath.Join(there, "large")
-	if err := os.WriteFile(target, []byte("before"), 0o640); err != nil {
-		t.Fatal(err)
-	}
+	write(t, target, "before", 0o640)
 	random := rand.New(rand.NewPCG(1, 2))
 	copyOnce := func(resume bool) *transfer.Report {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -165,12 +163,8 @@ func TestTransferSeveralParts(t *testing.T) {
 func TestTransferPartIsNotMadeAgain(t *testing.T) {
 	bin := t.TempDir()
 	slow := "trap 'case $BASH_COMMAND in *\"cat >>\"*) sleep 0.3;; esac' DEBUG\n"
-	if err := os.WriteFile(bin+"/slow", []byte(slow), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(bin+"/sh", []byte("#!/bin/sh\nBASH_ENV="+bin+"/slow exec bash \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	write(t, bin+"/slow", slow, 0o600)
+	write(t, bin+"/sh", "#!/bin/sh\nBASH_ENV="+bin+"/slow exec bash \"$@\"\n", 0o700)
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + bin + ":/usr/bin:/bin"}})
 	path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
 	there := t.TempDir()

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 	"gateway/transfer"
@@ -170,14 +168,9 @@ func BenchmarkTransferMemory(b *testing.B) {
 			port = netsim.Start(b, s.Addr, rtt/2).Port()
 		}
 		home, dir := b.TempDir(), memoryDir(b)
-		if err := os.MkdirAll(home+"/.config/gateway", 0o700); err != nil {
-			b.Fatal(err)
-		}
 		inventory := fmt.Sprintf("hosts:\n  web1: {addr: 127.0.0.1, port: %d, user: %s, identity: %s, host_key: %q, agent: false}\n",
-			port, s.User, s.KeyFile, gossh.FingerprintSHA256(s.HostKey))
-		if err := os.WriteFile(home+"/.config/gateway/hosts.yaml", []byte(inventory), 0o600); err != nil {
-			b.Fatal(err)
-		}
+			port, s.User, s.KeyFile, pin(s))
+		write(b, home+"/.config/gateway/hosts.yaml", inventory, 0o600)
 		for name, args := range map[string][]string{
 			"put/large": {large, "web1:" + dir + "/up"}, "get/large": {"web1:" + large, dir + "/down"},
 			"put/small": {"-r", tree, "web1:" + dir + "/up-tree"}, "get/small": {"-r", "web1:" + tree, dir + "/down-tree"},

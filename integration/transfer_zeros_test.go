@@ -9,21 +9,6 @@ import (
 	"gateway/transfer"
 )
 
-// enough is who ends a copy that has come so far.
-type enough struct {
-	left int
-	end  context.CancelFunc
-}
-
-func (e *enough) Found(int64)                {}
-func (e *enough) Begin(string, int64, int64) {}
-func (e *enough) End(transfer.Event)         {}
-func (e *enough) Moved(_ string, bytes int) {
-	if e.left -= bytes; e.left <= 0 {
-		e.end()
-	}
-}
-
 // TestTransferInterruptedZeros: what is kept of a file of zeros is gone on with.
 func TestTransferInterruptedZeros(t *testing.T) {
 	t.Parallel()
@@ -35,7 +20,7 @@ func TestTransferInterruptedZeros(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		// Of what was written to a program, 2 MiB and more may be under way.
-		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Watch: &enough{12 << 20, cancel}}
+		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Watch: &moved{12 << 20, cancel}}
 		r := c.Run(ctx)
 		parts, err := filepath.Glob(there + "/.zeros.*.part")
 		if err != nil || r.Kept != 1 || len(parts) != 1 {

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	gossh "golang.org/x/crypto/ssh"
-
 	"gateway/internal/sshdtest"
 )
 
@@ -60,14 +58,7 @@ func newUser(t *testing.T, inventory string) *user {
 // write puts a file into the home, and returns its path.
 func (u *user) write(t *testing.T, name, text string) string {
 	t.Helper()
-	path := filepath.Join(u.home, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return write(t, filepath.Join(u.home, name), text, 0o600)
 }
 
 func (u *user) command(t *testing.T, args ...string) *exec.Cmd {
@@ -150,7 +141,7 @@ func entry(server *sshdtest.Server, more string) string {
 // entryAt is entry for a server behind a proxy. Its key is pinned: known_hosts has
 // it for the server's own port.
 func entryAt(server *sshdtest.Server, port int) string {
-	pinned := entry(server, fmt.Sprintf(", host_key: %q", gossh.FingerprintSHA256(server.HostKey)))
+	pinned := entry(server, fmt.Sprintf(", host_key: %q", pin(server)))
 	return strings.Replace(pinned, fmt.Sprintf("port: %d", server.Port), fmt.Sprintf("port: %d", port), 1)
 }
 
@@ -168,14 +159,9 @@ func tagged(tag string) int { return len(sshdtest.WithEnv(tag)) }
 // may be none, so what a tag is for has to last.
 func gone(t *testing.T, tag string) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); tagged(tag) > 0; <-time.After(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Errorf("%d processes of the command are left after five seconds", tagged(tag))
-			for _, dir := range sshdtest.WithEnv(tag) {
-				t.Log(describe(dir))
-			}
-			return
-		}
+	soon(t, "no process of the command left", func() bool { return tagged(tag) == 0 })
+	for _, dir := range sshdtest.WithEnv(tag) {
+		t.Log(describe(dir))
 	}
 }
 
