@@ -89,8 +89,5 @@ func (a *app) configPath() error {
 	if loaded != nil {
 		a.warn(loaded.Error())
 	}
-	if a.out.format != "text" {
-		return list(a.out, paths)
-	}
-	return a.out.table(rows)
+	return listOrTable(a.out, paths, rows)
 }

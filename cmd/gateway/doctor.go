@@ -312,23 +312,16 @@ func (d *doctor) handshake(ctx context.Context, g *gateway.Gateway) {
 
 // report shows what was found. Something that is broken makes the status 1.
 func (d *doctor) report() error {
-	a := d.app
-	if a.out.format != "text" {
-		if err := list(a.out, d.findings); err != nil {
-			return err
+	var rows [][]string
+	for _, f := range d.findings {
+		remedy := ""
+		if f.Remedy != "" {
+			remedy = "-> " + f.Remedy
 		}
-	} else {
-		rows := [][]string{}
-		for _, f := range d.findings {
-			remedy := ""
-			if f.Remedy != "" {
-				remedy = "-> " + f.Remedy
-			}
-			rows = append(rows, []string{f.Status, f.Check, f.Message, remedy})
-		}
-		if err := a.out.table(rows); err != nil {
-			return err
-		}
+		rows = append(rows, []string{f.Status, f.Check, f.Message, remedy})
+	}
+	if err := listOrTable(d.app.out, d.findings, rows); err != nil {
+		return err
 	}
 	if slices.ContainsFunc(d.findings, func(f finding) bool { return f.Status == failed }) {
 		return ended(statusFailed)

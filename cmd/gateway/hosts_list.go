@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -91,10 +90,8 @@ type hostEntry struct {
 }
 
 func (a *app) listHosts(selected []hosts.Host) error {
-	var (
-		entries []hostEntry
-		rows    [][]string
-	)
+	var entries []hostEntry
+	rows := [][]string{{"NAME", "TRANSPORT", "ADDRESS", "USER", "GROUPS", "TAGS"}}
 	for _, h := range selected {
 		entries = append(entries, hostEntry{
 			h.Name, h.Transport, h.Address(), h.Port, h.User,
@@ -102,10 +99,7 @@ func (a *app) listHosts(selected []hosts.Host) error {
 		})
 		rows = append(rows, []string{h.Name, h.Transport, place(h), h.User, strings.Join(h.Groups, " "), strings.Join(h.Tags, " ")})
 	}
-	if a.out.format != "text" {
-		return list(a.out, entries)
-	}
-	return a.out.table(slices.Insert(rows, 0, []string{"NAME", "TRANSPORT", "ADDRESS", "USER", "GROUPS", "TAGS"}))
+	return listOrTable(a.out, entries, rows)
 }
 
 // place is a host's address, with the port where that is another than SSH's.

@@ -227,6 +227,14 @@ func list[T any](o *output, values []T) error {
 	return nil
 }
 
+// listOrTable writes values to a program, and rows to people.
+func listOrTable[T any](o *output, values []T, rows [][]string) error {
+	if o.format != "text" {
+		return list(o, values)
+	}
+	return o.table(rows)
+}
+
 // table writes rows for people, with the columns aligned. What they show need not be
 // visible.
 func (o *output) table(rows [][]string) error {

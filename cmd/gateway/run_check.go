@@ -11,19 +11,12 @@ import (
 
 // check connects to the hosts and becomes what steps need to be.
 func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
-	a := r.app
 	results, why := fleet.Run(ctx, len(r.names), plan, fleet.Task[script.Result]{
 		Run:     func(ctx context.Context, host int) script.Result { return r.runner.Check(ctx, r.names[host]) },
 		Outcome: scriptOutcome,
 		Without: r.without,
 	})
 	status := statusOf(ctx, results, scriptOutcome, why)
-	if a.out.format != "text" {
-		if err := list(a.out, results); err != nil {
-			return err
-		}
-		return ended(status)
-	}
 	rows := [][]string{{"HOST", "RESULT", "USER", "SHELL", "TIME", "CODE", "MESSAGE"}}
 	for i := range results {
 		result := &results[i]
@@ -33,7 +26,7 @@ func (r *scriptRun) check(ctx context.Context, plan fleet.Plan) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := a.out.table(rows); err != nil {
+	if err := listOrTable(r.app.out, results, rows); err != nil {
 		return err
 	}
 	return ended(status)

@@ -77,10 +77,7 @@ func (a *app) runsListCommand() *cobra.Command {
 				entries = append(entries, runEntry{r.ID, r.Verb, r.Selector, r.Command, r.StartedAt, r.EndedAt, r.Running, r.Status, len(r.Hosts), r.Counts()})
 				rows = append(rows, []string{r.ID, r.StartedAt.Local().Format(time.DateTime), fmt.Sprint(len(r.Hosts)), fmt.Sprint(r.Bad()), statusCell(r), oneLine(r.Selector, 30), oneLine(typed(r), 50)})
 			}
-			if a.out.format != "text" {
-				return list(a.out, entries)
-			}
-			return a.out.table(rows)
+			return listOrTable(a.out, entries, rows)
 		},
 	}
 	cmd.Flags().UintVar(&limit, "limit", 0, "the latest `N` only (0 is all)")

@@ -39,9 +39,6 @@ it off the list.`,
 }
 
 func (a *app) listSessions(sessions []api.Session) error {
-	if a.out.format != "text" {
-		return list(a.out, sessions)
-	}
 	rows := [][]string{{"NAME", "HOST", "USER", "STATE", "SINCE", "COMMAND", "REMARK"}}
 	for _, s := range sessions {
 		state, since := stateOf(s)
@@ -58,7 +55,7 @@ func (a *app) listSessions(sessions []api.Session) error {
 	if !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[len(row)-1] != "" }) {
 		rows[0] = rows[0][:len(rows[0])-1]
 	}
-	return a.out.table(rows)
+	return listOrTable(a.out, sessions, rows)
 }
 
 // ranOrRuns says what runs in a session, or ran last.
