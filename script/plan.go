@@ -14,7 +14,6 @@ import (
 // A Plan is what a script would do on one host, as far as that can be known
 // before it runs. What steps register stays ${{ NAME }}.
 type Plan struct {
-	Host    string            `json:"host"`
 	Vars    map[string]string `json:"vars"`
 	Secrets []string          `json:"secrets"` // their names
 	Steps   []PlannedStep     `json:"steps"`
@@ -71,7 +70,7 @@ type PlannedAnswer struct {
 // becomes sudo. It resolves no secret, and connects to nothing.
 func (r *Runner) Plan(host hosts.Host, sudo string) Plan {
 	p := planner{r, host, sudo, r.Script.values(host.Name, r.Given)}
-	plan := Plan{Host: host.Name, Vars: map[string]string{}}
+	plan := Plan{Vars: map[string]string{}}
 	for _, v := range r.Script.Vars {
 		plan.Vars[v.Name] = p.values[v.Name]
 	}

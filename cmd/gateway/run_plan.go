@@ -18,9 +18,7 @@ import (
 // entered.
 type plannedScript struct {
 	planned
-	Vars    map[string]string    `json:"vars"`
-	Secrets []string             `json:"secrets"`
-	Steps   []script.PlannedStep `json:"steps"`
+	script.Plan
 }
 
 // dryRun says what would run on each host. It connects to nothing.
@@ -39,7 +37,7 @@ func (r *scriptRun) dryRun(ctx context.Context, selected []hosts.Host) error {
 			}
 		}
 		where.Sudo = "" // that is for each step to say
-		plans = append(plans, plannedScript{where, plan.Vars, plan.Secrets, plan.Steps})
+		plans = append(plans, plannedScript{where, plan})
 	}
 	if a.out.format != "text" {
 		return list(a.out, plans)
