@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -151,24 +152,18 @@ type lentStream struct {
 
 func (s lentStream) Read(b []byte) (int, error) {
 	n, err := s.loan.files[s.n].Read(b)
-	if err == nil {
-		return n, nil
+	if err != nil {
+		err = cmp.Or(s.end(err), io.EOF)
 	}
-	if err := s.end(err); err != nil {
-		return n, err
-	}
-	return n, io.EOF
+	return n, err
 }
 
 func (s lentStream) Write(b []byte) (int, error) {
 	n, err := s.loan.files[s.n].Write(b)
-	if err == nil {
-		return n, nil
+	if err != nil {
+		err = cmp.Or(s.end(err), io.ErrClosedPipe)
 	}
-	if err := s.end(err); err != nil {
-		return n, err
-	}
-	return n, io.ErrClosedPipe
+	return n, err
 }
 
 // Close ends the program's input.

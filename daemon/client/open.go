@@ -45,12 +45,6 @@ func (c *Client) OpenHost(ctx context.Context, g *gateway.Gateway, name, user st
 // up.
 const endTime = time.Second
 
-// caller answers the questions of an open request.
-type caller struct {
-	client *Client
-	gateway.Caller
-}
-
 // Open opens a session. Questions and secret references on the way are the
 // caller's to answer.
 func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (api.Session, error) {
@@ -67,7 +61,7 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 	err := stream(asking, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
 		switch {
 		case e.Question != nil:
-			go caller{c, who}.answer(asking, *e.Question)
+			go c.answer(asking, who, *e.Question)
 		case e.Warning != "" && who.Warn != nil:
 			who.Warn(e.Warning)
 		case e.Error != nil:
@@ -117,19 +111,19 @@ func untilTold(ctx context.Context) (asking context.Context, cancel func()) {
 	}
 }
 
-// answer answers one question. The answer that can't be delivered is of a
+// answer answers a question of an open request. The answer that can't be delivered is of a
 // request that has failed.
-func (c caller) answer(ctx context.Context, q api.Question) {
+func (c *Client) answer(ctx context.Context, who gateway.Caller, q api.Question) {
 	var answer api.Answer
 	var err error
 	switch {
 	case q.Secret != "":
-		answer.Text, err = c.Secret(ctx, q.Secret)
-	case c.Ask != nil:
-		answer.Text, err = c.Ask(ctx, q.Question)
+		answer.Text, err = who.Secret(ctx, q.Secret)
+	case who.Ask != nil:
+		answer.Text, err = who.Ask(ctx, q.Question)
 	default:
 		err = errors.New("nobody to ask")
 	}
 	answer.Error = gateway.NewJSONError(err)
-	_ = c.client.ask(ctx, answerTime, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
+	_ = c.ask(ctx, answerTime, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
 }
