@@ -69,7 +69,7 @@ func (g *gate) mismatch(theirs string) error {
 }
 
 func (g *gate) sayHello(w http.ResponseWriter) {
-	reply(w, api.Hello{
+	_ = reply(w, api.Hello{ // whoever does not read it is gone
 		Protocol: api.Protocol, Version: g.life.Version, PID: os.Getpid(), Started: stampOf(g.started),
 		Sessions: g.life.Sessions(),
 	})
@@ -108,10 +108,10 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// reply answers with a value. Whoever does not read it is gone.
-func reply(w http.ResponseWriter, value any) {
+// reply answers with a value.
+func reply(w http.ResponseWriter, value any) error {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(value)
+	return json.NewEncoder(w).Encode(value)
 }
 
 // refuse answers with an error. Whoever does not read it is gone.

@@ -74,10 +74,7 @@ func usage(hint, format string, args ...any) error {
 }
 
 // reply answers with one object.
-func (q *request) reply(answer any) error {
-	q.w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(q.w).Encode(answer)
-}
+func (q *request) reply(answer any) error { return reply(q.w, answer) }
 
 // result answers with what a call has returned, or returns its error.
 func (q *request) result(answer any, err error) error {
