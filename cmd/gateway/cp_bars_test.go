@@ -90,9 +90,7 @@ func TestBehindTheBars(t *testing.T) {
 
 // screen returns the lines of the terminal, as far as there is something on them.
 func (p *person) screen(rows, cols int) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	s := screen.New(rows, cols)
-	_, _ = s.Write(p.seen) // never fails
+	_, _ = s.Write([]byte(p.text())) // never fails
 	return slices.DeleteFunc(s.Snapshot().Rows, func(row string) bool { return row == "" })
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -149,21 +148,18 @@ func TestManyNotKept(t *testing.T) {
 	home := homeWith(t, "hosts:\n"+inventory)
 	kept := filepath.Join(home, "kept") // has a host's file when its result is about to be shown
 	waits := fmt.Sprintf("if test $NAME = web0; then until test -e %[1]s/web1.json && test -e %[1]s/web2.json; do sleep 0.01; done; fi; head -c 1000000 /dev/zero", kept)
-	cmd := exec.Command("gateway", "exec", "web*", "-o", "json", "--out", kept, "--", waits)
-	cmd.Env = append(environ(home), "TMPDIR="+filepath.Join(home, "nowhere"))
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	_ = cmd.Run() // the status says it
+	env := append(environ(home), "TMPDIR="+filepath.Join(home, "nowhere"))
+	status, stdout, stderr := callIn(t, env, "exec", "web*", "-o", "json", "--out", kept, "--", waits)
 	var results []gateway.Result
-	if err := json.Unmarshal(stdout.Bytes(), &results); err != nil || len(results) != 3 {
-		t.Fatalf("%d results, %v; %s", len(results), err, stderr.Bytes())
+	if err := json.Unmarshal([]byte(stdout), &results); err != nil || len(results) != 3 {
+		t.Fatalf("%d results, %v; %s", len(results), err, stderr)
 	}
 	for i, r := range results {
 		if r.Host != fmt.Sprint("web", i) || len(r.Stdout) != 1000000 || r.Err != nil {
 			t.Errorf("result %d: %s with %d bytes, %v", i, r.Host, len(r.Stdout), r.Err)
 		}
 	}
-	if status := cmd.ProcessState.ExitCode(); status != statusFailed || !strings.Contains(stderr.String(), "gateway: output.failed: results that wait for their turn: ") {
-		t.Errorf("status %d, %s, want %d and output.failed", status, stderr.Bytes(), statusFailed)
+	if status != statusFailed || !strings.Contains(stderr, "gateway: output.failed: results that wait for their turn: ") {
+		t.Errorf("status %d, %s, want %d and output.failed", status, stderr, statusFailed)
 	}
 }

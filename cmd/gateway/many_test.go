@@ -299,9 +299,7 @@ func TestProgress(t *testing.T) {
 	p.expect("late\r\n")
 	p.expect("2 of 2 ok")
 	p.leaves(0)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for line := range strings.SplitSeq(string(p.seen), "\r\n") {
+	for line := range strings.SplitSeq(p.text(), "\r\n") {
 		// What is left of it behind the last erasure.
 		if i := strings.LastIndex(line, "\r\x1b[K"); i >= 0 {
 			line = line[i:]
@@ -408,12 +406,8 @@ func TestManyInterrupted(t *testing.T) {
 			}
 		}
 	}
-	show := exec.Command("gateway", "runs", "show", "last", "-o", "json")
-	show.Env = environ(home)
-	record, err := show.Output()
-	if err != nil || !strings.Contains(string(record), `"status":130`) || !strings.Contains(string(record), `"outcome":"skipped"`) {
-		t.Errorf("%v: the record is %s", err, record)
-	}
+	status, record, errs := call(t, home, "runs", "show", "last", "-o", "json")
+	wants(t, "runs show", status, 0, record+errs, `"status":130`, `"outcome":"skipped"`)
 }
 
 // A signal that ends the process as the last lines are written has the last word
@@ -549,10 +543,6 @@ func TestManyLeft(t *testing.T) {
 	if r := results[1]; r.Host != "web02" || r.Verdict != "not_started" {
 		t.Errorf("got %+v, want not_started", r)
 	}
-	show := exec.Command("gateway", "runs", "show", "last", "-o", "json")
-	show.Env = environ(home)
-	record, err := show.Output()
-	if err != nil || !strings.Contains(string(record), `"status":130`) || !strings.Contains(string(record), `"outcome":"skipped"`) {
-		t.Errorf("%v: the record is %s", err, record)
-	}
+	status, record, errs := call(t, home, "runs", "show", "last", "-o", "json")
+	wants(t, "runs show", status, 0, record+errs, `"status":130`, `"outcome":"skipped"`)
 }

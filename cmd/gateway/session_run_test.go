@@ -127,17 +127,12 @@ func TestSessionOutputThatCannotBeKept(t *testing.T) {
 		{"nothing to keep", "text", "true", 0, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			cmd := exec.Command("gateway", "session", "exec", "work", "-o", test.format, "--", test.command)
-			cmd.Env = environ(home)
-			var stdout, stderr bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			_ = cmd.Run() // the status says it
-			if status := cmd.ProcessState.ExitCode(); status != test.status {
+			status, out, said := call(t, home, "session", "exec", "work", "-o", test.format, "--", test.command)
+			if status != test.status {
 				t.Errorf("status %d, want %d", status, test.status)
 			}
-			said := stderr.String()
 			if test.format == "json" {
-				r := resultIn(t, stdout.String())
+				r := resultIn(t, out)
 				if gateway.Code(r.Err) != test.code || r.Truncated != (test.code != "") || r.Verdict != session.Exited || r.ExitCode != 0 {
 					t.Errorf("result %+v", r)
 				}
