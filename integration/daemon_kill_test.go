@@ -107,12 +107,7 @@ func (d *disaster) strike(t *testing.T, random *rand.Rand, round int) {
 
 // left returns what sessions have on the server, without what is to stay.
 func (d *disaster) left() []string {
-	connection := fmt.Sprintf(" 127.0.0.1 %d", d.server.Port)
-	return processes(func(env []string) bool {
-		return !slices.Contains(env, d.stays) && slices.ContainsFunc(env, func(entry string) bool {
-			return strings.HasPrefix(entry, "SSH_CONNECTION=") && strings.HasSuffix(entry, connection)
-		})
-	})
+	return processes(func(env []string) bool { return !slices.Contains(env, d.stays) && isOnPort(env, d.server.Port) })
 }
 
 // A victim is the caller of one session.

@@ -196,10 +196,12 @@ func TestNextSessionEndsAnOpening(t *testing.T) {
 // sessionsOf returns the command lines of what sessions on a server's port have
 // started.
 func sessionsOf(port int) []string {
-	return processes(func(env []string) bool {
-		return slices.ContainsFunc(env, func(entry string) bool {
-			return strings.HasPrefix(entry, "SSH_CONNECTION=") && strings.HasSuffix(entry, fmt.Sprintf(" 127.0.0.1 %d", port))
-		})
+	return processes(func(env []string) bool { return isOnPort(env, port) })
+}
+
+func isOnPort(env []string, port int) bool {
+	return slices.ContainsFunc(env, func(entry string) bool {
+		return strings.HasPrefix(entry, "SSH_CONNECTION=") && strings.HasSuffix(entry, fmt.Sprintf(" 127.0.0.1 %d", port))
 	})
 }
 
@@ -221,14 +223,21 @@ func without(tag, other string) []string {
 // processes returns the command lines of those whose environment matches.
 func processes(matches func(env []string) bool) []string {
 	var found []string
-	for _, file := range sshdtest.ProcFiles("environ") {
-		b, _ := os.ReadFile(file)
-		if matches(strings.Split(string(b), "\x00")) {
-			line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-			found = append(found, fmt.Sprintf("%.80q", line))
-		}
+	for _, dir := range withEnv(matches) {
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		found = append(found, fmt.Sprintf("%.80q", line))
 	}
 	return found
+}
+
+// withEnv returns the directories in /proc of those processes.
+func withEnv(matches func(env []string) bool) (dirs []string) {
+	for _, file := range sshdtest.ProcFiles("environ") {
+		if env, _ := os.ReadFile(file); matches(strings.Split(string(env), "\x00")) {
+			dirs = append(dirs, filepath.Dir(file))
+		}
+	}
+	return dirs
 }
 
 // keepersOf returns the directories of a connection's keepers.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -297,22 +298,10 @@ func TestSessionsAtOnce(t *testing.T) {
 }
 
 // ofSessions returns the processes of the sessions.
-func ofSessions(sessions []*session.Session) (pids []string) {
-	ids := map[string]bool{}
-	for _, s := range sessions {
-		if s != nil {
-			ids["GATEWAY_SESSION="+s.ID()] = true
-		}
-	}
-	for _, file := range sshdtest.ProcFiles("environ") {
-		env, _ := os.ReadFile(file)
-		for entry := range strings.SplitSeq(string(env), "\x00") {
-			if ids[entry] {
-				pids = append(pids, filepath.Base(filepath.Dir(file)))
-			}
-		}
-	}
-	return pids
+func ofSessions(sessions []*session.Session) (dirs []string) {
+	return withEnv(func(env []string) bool {
+		return slices.ContainsFunc(sessions, func(s *session.Session) bool { return s != nil && slices.Contains(env, "GATEWAY_SESSION="+s.ID()) })
+	})
 }
 
 // TestNothingGrows runs command after command, of every kind, in one session:

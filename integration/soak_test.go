@@ -91,19 +91,16 @@ func TestSoak(t *testing.T) {
 func noneLeft(t *testing.T, prefix string) {
 	t.Helper()
 	eventually(t, "no process of a session left", func() bool { return len(withSession(prefix)) == 0 })
-	for _, pid := range withSession(prefix) {
-		t.Log(describe("/proc/" + pid))
+	for _, dir := range withSession(prefix) {
+		t.Log(describe(dir))
 	}
 }
 
 // withSession returns the processes of sessions whose name starts like this.
-func withSession(prefix string) (pids []string) {
-	for _, file := range sshdtest.ProcFiles("environ") {
-		if env, _ := os.ReadFile(file); bytes.Contains(env, []byte("GATEWAY_SESSION="+prefix+"-")) {
-			pids = append(pids, filepath.Base(filepath.Dir(file)))
-		}
-	}
-	return pids
+func withSession(prefix string) (dirs []string) {
+	return withEnv(func(env []string) bool {
+		return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, "GATEWAY_SESSION="+prefix+"-") })
+	})
 }
 
 // A worker has one session at a time and knows what it should be like.

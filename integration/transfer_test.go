@@ -156,9 +156,7 @@ func fileSum(t testing.TB, path string) string {
 // copyFiles runs a copy that must go well.
 func copyFiles(t testing.TB, c transfer.Copy) *transfer.Report {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
-	defer cancel()
-	r := c.Run(ctx)
+	r := run(t, c)
 	if r.Err != nil {
 		t.Fatalf("%s: %v", gateway.Code(r.Err), r.Err)
 	}
