@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/pkg/sftp"
@@ -11,12 +12,9 @@ import (
 
 // A disk is where the files of parts are made: this machine's, or a server's.
 type disk[F partFile] interface {
-	// make makes a file that has no more than these permissions, as far as the disk does
-	// what it is asked for, and begun returns those that it got.
-	make(path string, perm fs.FileMode) (F, error)
-	begun(path string, perm fs.FileMode, file F) (fs.FileMode, error)
-	// reopen opens one that is there.
-	reopen(path string) (F, error)
+	// open opens a file. One that it makes has no more than these permissions, as far as
+	// the disk does what it is asked for.
+	open(path string, flags int, perm fs.FileMode) (F, error)
 
 	Lstat(path string) (fs.FileInfo, error)
 	Chmod(path string, perm fs.FileMode) error
@@ -26,6 +24,8 @@ type disk[F partFile] interface {
 
 // A partFile is the file of a part.
 type partFile interface {
+	// made returns the permissions that it got when it was made with these.
+	made(perm fs.FileMode) (fs.FileMode, error)
 	Stat() (fs.FileInfo, error)
 	Chmod(perm fs.FileMode) error
 	Truncate(size int64) error
@@ -38,11 +38,11 @@ type partFile interface {
 func partOn[F partFile](d disk[F], machine, path string, s Spec) (F, perms, error) {
 	var none F
 	begins := s.begins()
-	file, err := d.make(path, begins)
+	file, err := d.open(path, os.O_CREATE|os.O_EXCL, begins)
 	if err != nil {
 		return none, perms{}, err
 	}
-	has, err := d.begun(path, begins, file)
+	has, err := file.made(begins)
 	p := perms{has, s.ends(lessUmask(s.Perm, has))}
 	if err == nil && s.Old != "" {
 		file, p.has, err = takeOver(d, machine, path, s, file)
@@ -69,10 +69,10 @@ func takeOver[F partFile](d disk[F], machine, path string, s Spec, ours F) (file
 		err = d.Rename(s.Old, path)
 	}
 	if err == nil {
-		file, err = d.reopen(path)
+		file, err = d.open(path, 0, 0)
 		if errors.Is(err, fs.ErrPermission) { // it had what the file is to have
 			if err = d.Chmod(path, onlyOwner); err == nil {
-				file, err = d.reopen(path)
+				file, err = d.open(path, 0, 0)
 			}
 		}
 	}

@@ -10,24 +10,8 @@ import (
 type localDisk struct{ *Local }
 
 func (d localDisk) open(path string, flags int, perm fs.FileMode) (*localFile, error) {
-	file, err := os.OpenFile(d.at(path), os.O_RDWR|flags, perm)
+	file, err := os.OpenFile(d.at(path), os.O_RDWR|syscall.O_NOFOLLOW|flags, perm)
 	return &localFile{file, d.Local}, err
-}
-
-func (d localDisk) make(path string, perm fs.FileMode) (*localFile, error) {
-	return d.open(path, os.O_CREATE|os.O_EXCL, perm)
-}
-
-func (localDisk) begun(_ string, _ fs.FileMode, file *localFile) (fs.FileMode, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return info.Mode().Perm(), nil
-}
-
-func (d localDisk) reopen(path string) (*localFile, error) {
-	return d.open(path, syscall.O_NOFOLLOW, 0)
 }
 
 func (d localDisk) Lstat(path string) (fs.FileInfo, error)    { return os.Lstat(d.at(path)) }
@@ -39,6 +23,14 @@ func (d localDisk) Remove(path string) error                  { return os.Remove
 type localFile struct {
 	*os.File
 	local *Local
+}
+
+func (f *localFile) made(fs.FileMode) (fs.FileMode, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Mode().Perm(), nil
 }
 
 func (f *localFile) Stat() (fs.FileInfo, error) {

@@ -13,39 +13,33 @@ type serverDisk struct {
 	umasks *umasks
 }
 
-func (d serverDisk) open(path string, flags int) (*serverFile, error) {
-	file, err := d.OpenFile(path, os.O_RDWR|flags)
-	return &serverFile{file, d.umasks}, err
-}
-
-// make leaves it to the server what all may read: it has its umask.
-func (d serverDisk) make(path string, perm fs.FileMode) (*serverFile, error) {
-	if perm&0o044 != 0o044 {
+// open leaves it to the server what all may read of what it makes: it has its umask.
+func (d serverDisk) open(path string, flags int, perm fs.FileMode) (*serverFile, error) {
+	if flags&os.O_CREATE != 0 && perm&0o044 != 0o044 {
 		d.out.born.Store(path, perm)
 		defer d.out.born.Delete(path)
 	}
-	return d.open(path, os.O_CREATE|os.O_EXCL)
+	file, err := d.OpenFile(path, os.O_RDWR|flags)
+	return &serverFile{file, d}, err
 }
-
-func (d serverDisk) begun(path string, perm fs.FileMode, file *serverFile) (fs.FileMode, error) {
-	if err := d.in.sound(); err != nil {
-		return 0, err
-	}
-	return d.umasks.of(path, perm, file.Stat)
-}
-
-func (d serverDisk) reopen(path string) (*serverFile, error) { return d.open(path, 0) }
 
 // A serverFile is the file of a part there.
 type serverFile struct {
 	*sftp.File
-	umasks *umasks
+	disk serverDisk
+}
+
+func (f *serverFile) made(perm fs.FileMode) (fs.FileMode, error) {
+	if err := f.disk.in.sound(); err != nil {
+		return 0, err
+	}
+	return f.disk.umasks.of(f.Name(), perm, f.Stat)
 }
 
 // Chmod looks what has become of it, as that of a file here, once in a directory.
 func (f *serverFile) Chmod(perm fs.FileMode) error {
 	dir, _ := split(f.Name())
-	if err := f.File.Chmod(perm); err != nil || f.umasks.obeyed(dir) {
+	if err := f.File.Chmod(perm); err != nil || f.disk.umasks.obeyed(dir) {
 		return err
 	}
 	info, err := f.Stat()
@@ -53,7 +47,7 @@ func (f *serverFile) Chmod(perm fs.FileMode) error {
 		return fs.ErrPermission
 	}
 	if err == nil {
-		f.umasks.obeys(dir)
+		f.disk.umasks.obeys(dir)
 	}
 	return err
 }
