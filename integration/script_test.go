@@ -133,7 +133,9 @@ func (d *deploy) command(args ...string) *exec.Cmd {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	cmd := exec.Command(program, append([]string{"--inventory", "hosts.yaml", "--log-level", "debug", "--log-file", "log"}, args...)...)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	d.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, program, append([]string{"--inventory", "hosts.yaml", "--log-level", "debug", "--log-file", "log"}, args...)...)
 	cmd.Dir = d.dir
 	cmd.Env = []string{"HOME=" + d.dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", "GITHUB_STEP_SUMMARY=summary.md"}
 	return cmd
@@ -141,18 +143,8 @@ func (d *deploy) command(args ...string) *exec.Cmd {
 
 func (d *deploy) run(args ...string) (status int, stdout, stderr string) {
 	d.t.Helper()
-	cmd := d.command(args...) // the first one builds the program, which may take that long
-	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
-	defer cancel()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		d.t.Fatal(err)
-	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	defer stop()
-	_ = cmd.Wait() // the status says it
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+	o := outcomeOf(d.t, d.command(args...))
+	return o.status, o.stdout, o.stderr
 }
 
 // secretForms are pieces of the secrets and of what programs make of them.
