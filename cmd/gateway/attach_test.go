@@ -213,9 +213,7 @@ func TestAttachReadOnly(t *testing.T) {
 func TestAttachEndsWithSignal(t *testing.T) {
 	p := atHome(t, daemonHome(t), "session", "attach", "work")
 	p.expect("$ ")
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, p.cmd, syscall.SIGTERM)
 	p.leaves(143)
 }
 

@@ -45,9 +45,7 @@ func TestCopyEndedBeforeItsSourceIsReached(t *testing.T) {
 		}
 		defer conn.Close()
 		go func() { _, _ = io.Copy(io.Discard, conn) }() // ends with the connection
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		send(t, cmd, syscall.SIGINT)
 		_ = cmd.Wait()
 		if status := cmd.ProcessState.ExitCode(); status != 130 || !strings.Contains(out.String(), test.want) {
 			t.Errorf("status %d, %s, want 130 and %s", status, out, test.want)

@@ -58,6 +58,14 @@ func callIn(t *testing.T, env []string, args ...string) (status int, stdout, std
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
+// send sends a signal to a call of gateway.
+func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // wants checks a status and that the texts are in order.
 func wants(t *testing.T, what string, status, want int, said string, texts ...string) {
 	t.Helper()

@@ -383,9 +383,7 @@ func TestManyInterrupted(t *testing.T) {
 	for scanner := bufio.NewScanner(out); scanner.Scan(); {
 		events = append(events, scanner.Text())
 		if strings.Contains(scanner.Text(), `"event":"stdout"`) {
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, syscall.SIGINT)
 		}
 	}
 	var exit *exec.ExitError
@@ -499,12 +497,7 @@ func TestManyLeft(t *testing.T) {
 		_, _ = fmt.Sscan(string(text), &shell)
 	}
 	begun := time.Now()
-	signal := func(s os.Signal) {
-		if err := cmd.Process.Signal(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	signal(syscall.SIGINT)
+	send(t, cmd, syscall.SIGINT)
 	for { // two that are sent at once may change places
 		if _, err := os.Stat(interrupted); err == nil {
 			break
@@ -514,7 +507,7 @@ func TestManyLeft(t *testing.T) {
 		}
 		<-time.After(time.Millisecond)
 	}
-	signal(syscall.SIGTERM) // another kind: two of one may become one
+	send(t, cmd, syscall.SIGTERM) // another kind: two of one may become one
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
 		t.Errorf("%v, want 130", err)

@@ -137,9 +137,7 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 					t.Fatal("the secret's command does not run")
 				}
 			}
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, syscall.SIGINT)
 			var exit *exec.ExitError
 			if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 || errs.String() != "gateway: cmd.interrupted: gateway was told to stop (interrupt)\n" {
 				t.Errorf("%v, %s, want 130", err, &errs)
@@ -247,9 +245,7 @@ func TestAlwaysWithoutAReader(t *testing.T) {
 				}
 			}
 			begun := time.Now()
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, syscall.SIGTERM)
 			_ = cmd.Wait() // the status says it
 			if _, err := os.Stat(ended); err != nil || cmd.ProcessState.ExitCode() != 143 {
 				t.Errorf("status %d after %v, %v, want 143 and what is under always", cmd.ProcessState.ExitCode(), time.Since(begun), err)

@@ -70,9 +70,7 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 		p := atHome(t, home, "session", "exec", "work", `sh -c 'trap "" INT; echo up; while [ ! -e `+stop+` ]; do sleep 0.01; done; rm `+stop+`; echo done'`)
 		p.expect("up")
 		for _, signal := range test.signals {
-			if err := p.cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			send(t, p.cmd, signal)
 		}
 		if test.signals[0] != syscall.SIGKILL {
 			p.expect(", and the command goes on\r\nhint: its id is s-")
@@ -98,9 +96,7 @@ func TestSessionCommandOfASilentDaemon(t *testing.T) {
 	leaves := func(t *testing.T, p *person, verdict, code string) {
 		t.Helper()
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-			if err := p.cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
+			send(t, p.cmd, signal)
 		}
 		p.expect(`"verdict":"` + verdict + `"`)
 		p.expect(`"code":"` + code + `"`)

@@ -258,9 +258,7 @@ func TestDoctorIsToldToEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-asked
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGINT)
 	_ = cmd.Wait() // the status says it
 	if status := cmd.ProcessState.ExitCode(); status != 130 || out.Len() > 0 || errs.String() != "gateway: cmd.interrupted: gateway was told to stop (interrupt)\n" {
 		t.Errorf("status %d, %s, stderr %q, want 130 and no findings", status, &out, &errs)
@@ -291,9 +289,7 @@ func TestDoctorIsToldToEndWhileItAsksAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := time.Now()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGINT)
 	_ = cmd.Wait() // the status says it
 	if status := cmd.ProcessState.ExitCode(); status != 130 || time.Since(told) > time.Second {
 		t.Errorf("status %d after %v, want 130 at once", status, time.Since(told))

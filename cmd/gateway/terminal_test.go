@@ -135,9 +135,7 @@ func (p *person) leaves(status int) {
 	p.t.Helper()
 	_ = p.cmd.Wait()
 	if got := p.cmd.ProcessState.ExitCode(); got != status {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.t.Errorf("status %d, want %d; the terminal shows %q", got, status, p.seen)
+		p.t.Errorf("status %d, want %d; the terminal shows %q", got, status, p.text())
 	}
 	after, err := term.GetState(int(p.far.Fd()))
 	if err != nil {
@@ -191,9 +189,7 @@ func TestKeysGoToTheCommandOnTerminal(t *testing.T) {
 func TestSignalRestoresTerminal(t *testing.T) {
 	p := at(t, "exec", "-t", "localhost", "echo up; sleep 60")
 	p.expect("up")
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, p.cmd, syscall.SIGTERM)
 	p.leaves(143)
 }
 
@@ -334,9 +330,7 @@ func TestStoppedWhileAsked(t *testing.T) {
 			p := starts(t, home, "sh", "-c", `cd && exec gateway exec localhost `+test.flags+` -- "$0"`, `printf "secret? "; read -s a </dev/tty; echo "$a" >'`+home+`/answer'`)
 			p.expect("secret? ")
 			p.waitNoEcho()
-			if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
+			send(t, p.cmd, syscall.SIGSTOP)
 			var status syscall.WaitStatus
 			for !status.Stopped() {
 				if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil && !errors.Is(err, syscall.EINTR) {
@@ -346,9 +340,7 @@ func TestStoppedWhileAsked(t *testing.T) {
 			if err := term.Restore(int(p.far.Fd()), p.before); err != nil {
 				t.Fatal(err)
 			}
-			if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-				t.Fatal(err)
-			}
+			send(t, p.cmd, syscall.SIGCONT)
 			p.expect(test.again)
 			p.press("xyzzy\r")
 			p.leaves(0)
