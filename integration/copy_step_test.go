@@ -340,9 +340,7 @@ func TestCopyIsInterruptedInDoubt(t *testing.T) {
 			cmd := d.command(append(args, "-o", "jsonl")...)
 			out := follow(t, cmd)
 			eventually(t, "the file gets its name", func() bool { _, err := os.Stat(renaming); return err == nil })
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, syscall.SIGINT)
 			var told string
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				if told += lines.Text() + "\n"; strings.Contains(lines.Text(), `"event":"result","host":"hole"`) {
@@ -503,9 +501,7 @@ func TestCopyStepIsInterrupted(t *testing.T) {
 		}
 		switch {
 		case e.Event == "start" && e.Step == "large":
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-				t.Fatal(err)
-			}
+			send(t, cmd, syscall.SIGINT)
 		case e.StepResult != nil && e.StepResult.Error != nil:
 			ends = append(ends, e.Step+" "+e.StepResult.Outcome+" "+e.StepResult.Verdict+" "+e.StepResult.Error.Code)
 		case e.StepResult != nil:

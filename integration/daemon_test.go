@@ -116,9 +116,7 @@ func TestDaemonDrainsOnTerm(t *testing.T) {
 	daemon := h.serve(t)
 	file := filepath.Join(h.home, "done")
 	_, s := h.session(t, "echo up; sleep 1; echo done >"+file)
-	if err := daemon.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, daemon, syscall.SIGTERM)
 	ends(t, daemon, 0, 8*time.Second)
 	if text, err := os.ReadFile(file); string(text) != "done\n" {
 		t.Errorf("the command was cut: %q, %v", text, err)
@@ -136,9 +134,7 @@ func TestDaemonLeavesOnSecondSignal(t *testing.T) {
 	mark := tag(t)
 	h.session(t, "export "+mark+"; echo up; sleep 300")
 	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} { // equal ones may become one
-		if err := daemon.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
+		send(t, daemon, signal)
 	}
 	var exit *exec.ExitError
 	if err := daemon.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 143 && exit.ExitCode() != 130 {

@@ -279,9 +279,7 @@ func TestDaemonEndsBehindExec(t *testing.T) {
 		t.Fatalf("no event %s", want)
 	}
 	hears("opened")
-	if err := h.daemon.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, h.daemon, syscall.SIGTERM)
 	hears("closed")
 	for begun := time.Now(); time.Since(begun) < 2*time.Second; { // the connection would be closed next
 		io.WriteString(in, "on\n")

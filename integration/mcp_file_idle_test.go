@@ -19,9 +19,7 @@ func TestDaemonEndsBesideIdleFiles(t *testing.T) {
 			a, _ := h.stdio(t, eras[1], "--hosts", "web1")
 			a.do("session_open", args{"host": "web1"})
 			a.file(t, aFileCall("web1", "stat", "/"))
-			if err := daemon.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Fatal(err)
-			}
+			send(t, daemon, syscall.SIGTERM)
 			ends(t, daemon, 0, 5*time.Second)
 		})
 	}

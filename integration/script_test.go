@@ -363,9 +363,7 @@ func TestScriptIsInterrupted(t *testing.T) {
 			return err == nil && len(text) > 0
 		})
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	send(t, cmd, syscall.SIGTERM)
 	_ = cmd.Wait() // the status says it
 	if status := cmd.ProcessState.ExitCode(); status != 143 {
 		t.Errorf("status %d, want 143: %s", status, &out)
@@ -413,9 +411,7 @@ func TestScriptIsLeft(t *testing.T) {
 	for _, file := range []string{"begun", "always"} {
 		all = shells(file)
 		begun = time.Now()
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		send(t, cmd, syscall.SIGINT)
 	}
 	_ = cmd.Wait()                                       // the status says it
 	if took := time.Since(begun); took > 3*time.Second { // one, and a machine with other things to do

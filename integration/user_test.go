@@ -98,6 +98,14 @@ func (u *user) feed(t *testing.T, stdin string, args ...string) outcome {
 	return outcomeOf(t, cmd)
 }
 
+// send sends a signal to a call of gateway.
+func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func outcomeOf(t *testing.T, cmd *exec.Cmd) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
