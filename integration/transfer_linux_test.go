@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gateway/internal/sshdtest"
 	"gateway/transfer"
@@ -38,6 +39,28 @@ func TestTransferIntoDefaultACL(t *testing.T) {
 		}
 		if parts, _ := filepath.Glob(there + "/.*.part"); len(parts) > 0 {
 			t.Errorf("left behind: %q", parts)
+		}
+	})
+}
+
+// The access time is not that of the comparison.
+func TestTransferKeepsTimes(t *testing.T) {
+	onAll(t, func(t *testing.T, m transfer.Machine) {
+		for _, size := range []int{5, 100 << 10} {
+			there := t.TempDir()
+			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
+			accessed, modified := time.Unix(1_500_000_000, 0), time.Unix(1_400_000_000, 0)
+			if err := os.Chtimes(path, accessed, modified); err != nil {
+				t.Fatal(err)
+			}
+			run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Preserve: true})
+			info, err := os.Stat(there + "/f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := info.Sys().(*syscall.Stat_t).Atim.Sec; got != accessed.Unix() && got != modified.Unix() || !info.ModTime().Equal(modified) {
+				t.Errorf("%d bytes: accessed %d, modified %v", size, got, info.ModTime())
+			}
 		}
 	})
 }

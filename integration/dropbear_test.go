@@ -6,8 +6,10 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"sync"
 	"testing"
+	"time"
 
 	"gateway/gateway"
 	"gateway/hosts"
@@ -224,4 +226,51 @@ func thereAndBack(t *testing.T, connection *gateway.Connection, from, via string
 	sameTrees(t, from, there)
 	copyFiles(t, transfer.Copy{From: machine, To: &transfer.Local{}, Paths: []string{there + "/."}, Into: back, Recursive: true})
 	sameTrees(t, from, back)
+}
+
+// TestDropbearWithoutTerminal: dropbear gives a shell without a terminal no session of its
+// own. Those of one connection are none of each other's business all the same, and the
+// server is nobody's.
+func TestDropbearWithoutTerminal(t *testing.T) {
+	server := sshdtest.StartDropbear(t, sshdtest.Options{})
+	tr := dial(t, server, server.Port)
+	open := func() *session.Session {
+		s, err := session.Open(t.Context(), tr, session.Config{Shell: "dash", NoTerminal: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	first, second := open(), open()
+	replies(t, second, "set -- $(cat /proc/$$/stat); [ $6 = $$ ] && echo its own", "its own\n")
+	replies(t, first, "sleep 1000 & echo up", "up\n")
+	first.Close()
+	replies(t, second, "echo up", "up\n")
+	second.Close()
+	replies(t, open(), "echo up", "up\n")
+}
+
+// TestSudoOverDropbear: it starts what it runs with SIGTTOU ignored, for which zsh has no
+// need to be stopped on sudo's own terminal, and sudo none to pass on what is typed.
+func TestSudoOverDropbear(t *testing.T) {
+	t.Parallel()
+	if err := exec.Command("env", "--default-signal=TTOU", "true").Run(); err != nil {
+		sshdtest.Skip(t, "env of no GNU: %v", err)
+	}
+	server := sshdtest.StartDropbear(t, sshdtest.Options{Account: &sshdtest.Account{Sudoers: "Defaults use_pty\nroot ALL=(ALL) NOPASSWD: ALL\n"}})
+	tr := dial(t, server, server.Port)
+	for _, shell := range []string{"zsh", "bash", "dash"} {
+		for _, tty := range []bool{false, true} {
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Sudo: &session.Sudo{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.Run(t.Context(), session.Command{Text: "id -u", TTY: tty, Timeout: 20 * time.Second})
+			if r.Verdict != session.Exited || err != nil {
+				t.Errorf("%s, tty %v: got %s %q %q, %v", shell, tty, r.Verdict, r.Stdout, r.Stderr, err)
+			}
+			s.Close()
+		}
+	}
 }
