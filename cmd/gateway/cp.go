@@ -33,22 +33,23 @@ func (a *app) cpCommand() *cobra.Command {
 		Use:   "cp SRC... DST",
 		Short: "Copy files to hosts, from hosts, or between them",
 		Long: `Copy files to hosts, from hosts, or between them. HOST:PATH is a path on a host,
-or on many: any selector may stand before the colon. A path without one is here;
-./a:b is a file here whose name has a colon in it.
+or on many: any selector may stand before the colon. A path without a colon is
+local; ./a:b is a local file with a colon in its name.
 
-As with cp, DST is the directory to copy into if there is one, and else what the
-copy is called; directories above it are not made. Several sources need a
-directory. From a SELECTOR of many hosts, copies go into DST/HOST/, which are
-made. *, ? and [] in the path of a source on a host are for the host's files.
+As with cp, DST is the directory to copy into if it exists, and otherwise the
+name of the copy; missing parent directories are not created. Several sources
+need a directory. From a SELECTOR of many hosts, copies go into DST/HOST/, which
+are created. *, ? and [] in the path of a source on a host match the host's
+files.
 
-A file gets its name only when all of it is there and the machine has stored
-what was sent. A copy that fails leaves what was there before. --resume goes on
-with a large file that was cut short, after comparing what is there.
+A file gets its name only when it is complete and the machine has stored what
+was sent. A copy that fails leaves what was there before. --resume continues a
+large file that was cut short, after comparing what is there.
 
 Status: 0 all was copied, 1 something was not, 2 nothing was tried, 3 some host
-was not reached, 5 the link was lost as a file got its name, 6 stopped by
---max-fail or --fail-fast; of several the first of 5, 3, 6, 1. 130/143/129
-interrupted.`,
+was not reached, 5 the link was lost while a file got its name, 6 stopped by
+--max-fail or --fail-fast; if several apply, the first of 5, 3, 6, 1.
+130/143/129 interrupted.`,
 		Example: `  gateway cp app.tgz web1:/srv/
   gateway cp -r conf.d @web:/etc/nginx/
   gateway cp 'web1:/var/log/nginx/*.log' logs/

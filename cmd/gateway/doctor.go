@@ -51,11 +51,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the settings, the keys, the daemon and gateway mcp",
-		Long: `Check what gateway stands on: settings, inventory, keys, the secrets that hosts
-refer to, but for those that a command prints, the SSH agent, known_hosts, the
-place for records, the daemon, and a handshake of the agents' protocol with
-itself. It changes nothing, starts nothing and connects to no host (for that:
-gateway hosts check). The status is 1 if something is broken.`,
+		Long: `Check what gateway depends on: settings, inventory, keys, the secrets that hosts
+refer to (except those that a command prints), the SSH agent, known_hosts, the
+place for records, the daemon, and an MCP handshake with itself. It changes
+nothing, starts nothing and connects to no host (for that: gateway hosts check).
+The status is 1 if something is broken.`,
 		Example: `  gateway doctor
   gateway doctor -o json`,
 		Args: exactly(),

@@ -30,32 +30,32 @@ func (a *app) execCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] SELECTOR [flags] [--] COMMAND...",
 		Short: "Run one command on a host, or on many",
-		Long: `Run one command on a host, or on many. Flags stand before SELECTOR or directly
+		Long: `Run one command on a host, or on many. Flags come before SELECTOR or directly
 after it; the next word starts COMMAND. The words of COMMAND are joined with
-spaces and read by the session's shell: bash where there is one, else sh.
+spaces and read by the session's shell: bash if there is one, otherwise sh.
 
-One plain host name: output comes as it is, and the exit status is the
+With one plain host name, output comes unchanged, and the exit status is the
 command's. Flags for many hosts (--forks, --batch, --max-fail, --fail-fast,
---gather, --diff) are checked, and change nothing there. Status: 0-255 the
+--gather, --diff) are checked, but change nothing there. Status: 0-255 the
 command's own, 124 timed out, 125 did not start, 122 outcome unknown,
 130/143/129 interrupted, 141 stdout was closed.
 
 Any other SELECTOR (a group, a glob, a range, a tag, a list, all, run:…) is for
-many, however many it selects: each line of output has its host in front, and a
-summary comes last, on stderr. Nobody is asked anything. The run is remembered:
-run:last/failed selects the hosts that were tried and are not ok, once the run
-has ended.
+many hosts, however many it selects: each line of output has its host in front,
+and a summary comes last, on stderr. Nobody is asked anything. The run is
+remembered: once it has ended, run:last/failed selects its hosts that were tried
+and are not ok.
 Status: 0 all exited 0, 1 a command failed, 2 nothing was tried, 3 some host did
-not start, 4 some timed out, 5 some outcome is unknown (also of what was ended
-as stdout could not be written to), 6 stopped by --max-fail or --fail-fast; of
-several the first of 5, 3, 4, 6, 1. 130/143/129 interrupted, 141 stdout was
-closed.
+not start, 4 some timed out, 5 some outcome is unknown (also of commands that
+were ended because stdout could not be written to), 6 stopped by --max-fail or
+--fail-fast; if several apply, the first of 5, 3, 4, 6, 1. 130/143/129
+interrupted, 141 stdout was closed.
 
-What the command leaves in the background is hung up behind it, unless it was
+What the command leaves in the background is hung up when it ends, unless it was
 started with nohup or setsid.
 
 --script runs the statements of a file one by one, in one shell: the first that
-fails ends it, and its line is named.`,
+fails ends the script, and its line is named.`,
 		Example: `  gateway exec localhost -- 'uname -a; exit 3'
   gateway exec web1 --cwd /srv/app -e CI=1 -- make test
   gateway exec -t web1 top

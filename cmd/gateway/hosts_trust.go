@@ -27,10 +27,10 @@ func (a *app) hostsTrustCommand() *cobra.Command {
 		Long: `Show the keys that a host presents and record them in its known_hosts file.
 Compare the fingerprints with those that the host itself prints:
   ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub
-Where nobody can be asked, --fingerprint has to name the key. A key that differs
-from what is known is marked, and asked about even with --yes. One that is
-revoked, or that is not the pinned one, is only shown. A key that differs is
-added, and the lines with the old one stay: they are named, for you to remove.`,
+If nobody can be asked, --fingerprint must name the key. A key that differs from
+a known one is marked, and you are asked about it even with --yes; it is added,
+and the lines with the old key stay: they are named, for you to remove. A key
+that is revoked, or is not the pinned one, is only shown.`,
 		Example: `  gateway hosts trust web1
   gateway hosts trust web1 \
     --fingerprint SHA256:lZDZsS/iFWEZLF9Y27yfIz8vfvZVFzQ2T6bRXRWOXzU`,

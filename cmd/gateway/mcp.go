@@ -43,12 +43,12 @@ func (a *app) mcpCommand() *cobra.Command {
 		Long: `Serve an agent over the Model Context Protocol: on stdin and stdout, or with
 --http any number of them over streamable HTTP.
 
-The agent gets sessions that stay on the hosts of the inventory; "gateway
+The agent gets persistent sessions on the hosts of the inventory; "gateway
 session" shows them and takes them over. It can choose no key, no password and
-no file of settings, accepts no host key, and reaches only the hosts that
+no settings file, cannot accept a host key, and reaches only the hosts that
 --hosts selects. Sessions close a minute after their agent is gone, unless it
 asked to keep them. The inventory is read when the server starts, and an
-ssh_config only where the setting of that name is set; the inventory's "files:
+ssh_config only if the setting of that name is set; the inventory's "files:
 {allow: [...], deny: [...]}" says which files of a host the tool file may touch.
 
 Over HTTP every request needs a bearer token; each token sees only the sessions

@@ -29,20 +29,20 @@ func (a *app) runCommand() *cobra.Command {
 		Use:   "run SCRIPT.yaml --on SELECTOR",
 		Short: "Run a script of steps on hosts, for CI",
 		Long: `Run the steps of a script, in order, in one live shell on each host: directory,
-variables and functions carry over. The first statement that exits with other
-than 0 ends its step, the host and the job, and is named with its line. What is
-under always runs then, too, and after the first INT, TERM or HUP, for ten
-minutes at most. Nobody is asked anything. docs/scripts.md has every key of a
-script.
+variables and functions carry over. The first statement with a status other than
+0 ends its step and the script on that host, and the job fails; the statement is
+named with its line. The steps under always run even then, and after the first
+INT, TERM or HUP, for ten minutes at most. Nobody is asked anything.
+docs/scripts.md has every key of a script.
 
 --report junit=FILE, json=FILE and jsonl=FILE write a report; --report github,
-which GITHUB_ACTIONS switches on by itself, annotates and writes a summary.
---dry-run and --check leave no report.
+which GITHUB_ACTIONS switches on by itself, annotates lines and writes a
+summary. --dry-run and --check write no report.
 
-Status: 0 all steps went well on all hosts, 1 a step failed, 2 nothing was
+Status: 0 all steps succeeded on all hosts, 1 a step failed, 2 nothing was
 tried, 3 some host was not reached, 4 some step timed out, 5 some outcome is
-unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
-4, 6, 1. 130/143/129 interrupted.`,
+unknown, 6 stopped by --max-fail or --fail-fast; if several apply, the first of
+5, 3, 4, 6, 1. 130/143/129 interrupted.`,
 		Example: `  gateway run deploy.yaml --on @staging --var version=1.4.2
   gateway run deploy.yaml --on web1 --dry-run
   gateway run deploy.yaml --on @web --check
@@ -75,7 +75,7 @@ unknown, 6 stopped by --max-fail or --fail-fast; of several the first of 5, 3,
 	flags.StringVar(&f.startAt, "start-at", "", "leave out the steps before the one called `NAME`")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")
 	flags.BoolVar(&f.check, "check", false, "connect, and become the users that steps need; run no step")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "show also what steps write that go well")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "also show the output of steps that succeed")
 	flags.StringArrayVar(&f.reports, "report", nil, "write a report, `KIND=FILE`: junit, json or jsonl; or github; may be repeated")
 	flags.BoolVar(&f.schema, "schema", false, "write the JSON schema of scripts, for editors")
 	flags.BoolVar(&f.noDaemon, "no-daemon", false, "use no connection that the daemon has open")

@@ -21,8 +21,8 @@ func (a *app) sessionCommand() *cobra.Command {
 		Use:   "session",
 		Short: "Shells that outlive the call: open, work in, come back to one",
 		Long: `A session is a shell on a host that the daemon keeps: its directory, its
-variables, what runs in it and all that it has said are there for the next call,
-whatever becomes of this one. The commands start the daemon if there is none,
+variables, what runs in it and all its output are there for the next call,
+whatever happens to this one. These commands start the daemon if there is none,
 but not with CI=true or --no-daemon.`,
 		Example: `  gateway session open web1 --name work
   gateway session exec work -- 'cd /srv/app && make'

@@ -20,8 +20,8 @@ func (a *app) sessionAnswerCommand() *cobra.Command {
 		Short: "Answer what a session's command asks, such as a password",
 		Long: `Answer what a session's command asks. The answer is read from the terminal
 without being shown, or from stdin if that is a pipe or a file; it is never an
-argument. In what comes from the command stars stand in its place. A stdin
-without a single byte is an error, and a newline alone the empty answer.`,
+argument. In the command's output stars take its place. An empty stdin is an
+error; a newline alone is the empty answer.`,
 		Example: `  gateway session answer work
   pass show staging/sudo | gateway session answer work`,
 		Args:              exactly("NAME"),

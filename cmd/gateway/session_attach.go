@@ -24,15 +24,15 @@ func (a *app) sessionAttachCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "attach NAME",
 		Short: "Take a session's terminal over, or watch it",
-		Long: `Take a session's terminal over: type commands for its shell, and to what runs in
-it. Others can't run or type anything there meanwhile, and agents can't
-interrupt or close it; you can, at another terminal. What runs already is shown:
-type to a program on the terminal; else ^C interrupts it, and its prompts can be
-answered.
+		Long: `Take over a session's terminal: type commands for its shell, or input for what
+runs in it. Meanwhile others can't run or type anything there, and agents can't
+interrupt or close it; you can, from another terminal. What is already running
+is shown: you can type to a program that is on the terminal; otherwise ^C
+interrupts it, and its prompts can be answered.
 
-A command that is not complete, as with an open quote, a here-document or an if
-without its fi, goes on in the next line, behind the prompt "> ". There ^C
-throws it away, and ^D sends what there is.
+An incomplete command, with an open quote, a here-document or an if without its
+fi, continues on the next line, after the prompt "> ". There ^C discards it, and
+^D sends what there is.
 
 ^D at an empty prompt or ~. at the beginning of a line detaches; what runs goes
 on. With --read-only you watch, and q or ^C leaves.`,

@@ -13,9 +13,9 @@ func (a *app) sessionInterruptCommand() *cobra.Command {
 		Use:   "interrupt NAME | ID",
 		Short: "Ask what runs in a session to end; the session stays",
 		Long: `Ask what runs in a session to end; the session stays. The level int is what ^C
-does; term and kill are signals to all that the command has started, but not to
-the session's shell. With the ID of a command it is refused if another one runs
-there. It does not wait: gateway session wait does.`,
+does; term and kill are signals to everything that the command has started, but
+not to the session's shell. With the ID of a command, this is refused if another
+one runs there. It does not wait for the end; gateway session wait does.`,
 		Example: `  gateway session interrupt work
   gateway session interrupt work --level kill`,
 		Args:              exactly("NAME"),

@@ -25,8 +25,8 @@ func (a *app) sessionOpenCommand() *cobra.Command {
 		Use:   "open HOST",
 		Short: "Open a session on a host, and print its name",
 		Long: `Open a session on a host, and print its name. It stays until it is closed, its
-shell ends, or it was idle for its --ttl. Passwords and unknown host keys are
-asked for at the terminal, if there is one; else host keys are strict.`,
+shell ends, or it was idle for its --ttl. At a terminal you are asked for
+passwords and about unknown host keys; without one, unknown keys are refused.`,
 		Example: `  gateway session open web1 --name work
   gateway session open db1 --sudo=postgres --cwd /var/lib/postgresql --ttl 1h
   s=$(gateway session open web1) && gateway session exec "$s" -- uptime`,

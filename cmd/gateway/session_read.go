@@ -24,18 +24,18 @@ func (a *app) sessionReadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "read NAME | ID",
 		Short: "Read what a session has said, or one command of it",
-		Long: `Read what a session has said, or with the ID of a command what that has: byte
-for byte, stderr and the terminal on stderr unless --stream picks one. At a
-terminal what would draw on it, or make it answer, is left out, but for colours:
-to see what a program draws there is gateway session screen. Sessions that are
-over can be read too, as long as their records are kept.
+		Long: `Read the output of a session or, with the ID of a command, of that command: byte
+for byte, with stderr and the terminal on stderr unless --stream picks one. At a
+terminal, sequences other than colours that would draw on it, or make it answer,
+are left out: to see what a program draws, use gateway session screen. Sessions
+that are over can be read, too, as long as their records are kept.
 
-A cursor counts bytes from the session's beginning. --cursor tells on stderr
-where to go on, and -o json says it in "next"; -o json gives 4 MiB at most, of
-which "next" is the end. With --grep and --since a line that has begun before
-and goes on behind the cursor is looked at as a whole. Of a line over 1 KiB
---grep shows what is around the match, with … where the line goes on; -o json
-says that in "cut": before, behind or both.`,
+A cursor counts bytes from the session's beginning. --cursor prints on stderr
+where to go on, and -o json has it in "next"; -o json gives at most 4 MiB, which
+end at "next". With --grep and --since, a line that begins before the cursor and
+goes on after it is searched as a whole. Of a line over 1 KiB --grep shows the
+part around the match, with … where the line goes on; -o json says so in "cut":
+before, behind or both.`,
 		Example: `  gateway session read work --tail 20
   gateway session read work --since 51200 --cursor
   gateway session read work --follow

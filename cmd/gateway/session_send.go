@@ -16,9 +16,9 @@ func (a *app) sessionSendCommand() *cobra.Command {
 		Use:   "send NAME | ID [TEXT]",
 		Short: "Type to what runs in a session",
 		Long: `Type to what runs in a session: a command with a terminal, or one that waits for
-input. With the ID of a command it is refused if another one runs there. TEXT
-goes first, then --enter, then the keys. TEXT is in the process list of this
-machine: for a password there is gateway session answer.
+input. With the ID of a command, this is refused if another one runs there. TEXT
+goes first, then --enter, then the keys. TEXT is visible in the process list of
+this machine: for a password, use gateway session answer.
 
 Keys: enter tab esc space backspace up down left right home end pgup pgdn insert
 delete f1 to f12, or a character; with ctrl-, alt- and shift- before it.`,
