@@ -38,10 +38,12 @@ type bars struct {
 type hostBars struct {
 	bars         *bars
 	bar          *mpb.Bar
+	place        int // where its bars stand: from here on
 	found, moved atomic.Int64
 
 	mu    sync.Mutex
 	files map[string]*fileBar // guarded by mu
+	begun int                 // guarded by mu: how many files have had a bar
 }
 
 type fileBar struct {
@@ -65,13 +67,13 @@ func (a *app) newBars(c *copying) *bars {
 	return b
 }
 
-// newBar shows a bar. Behind the end, which a copy that is given up does not wait
-// for, there are none.
-func (b *bars) newBar(name string, size int64) (*mpb.Bar, error) {
+// newBar shows a bar below those of a lesser place. Behind the end, which a copy that
+// is given up does not wait for, there are none.
+func (b *bars) newBar(name string, size int64, place int) (*mpb.Bar, error) {
 	name = runewidth.FillRight(runewidth.Truncate(visible(name), b.name, "…"), b.name)
 	name = "\r" + name // mpb goes up, but stays in the column behind a ^C that the terminal shows
 	return b.progress.Add(
-		size, mpb.BarStyle().Build(), mpb.BarRemoveOnComplete(),
+		size, mpb.BarStyle().Build(), mpb.BarRemoveOnComplete(), mpb.BarPriority(place),
 		mpb.PrependDecorators(decor.Name(name)),
 		mpb.AppendDecorators(
 			decor.Counters(decor.SizeB1024(0), "% .1f / % .1f ", decor.WCSyncSpace),
@@ -112,11 +114,12 @@ func (b *bars) watcher(host int) transfer.Watcher {
 	if h := b.hosts[host]; h != nil {
 		return h
 	}
-	bar, err := b.newBar(name, 0)
+	place := host << 32
+	bar, err := b.newBar(name, 0, place)
 	if err != nil {
 		return nil
 	}
-	h := &hostBars{bars: b, bar: bar, files: make(map[string]*fileBar)}
+	h := &hostBars{bars: b, bar: bar, place: place, files: make(map[string]*fileBar)}
 	b.hosts[host] = h
 	return h
 }
@@ -130,14 +133,15 @@ func (h *hostBars) Begin(path string, size, had int64) {
 	if size < barFrom || len(h.bars.copying.names) > barHosts {
 		return
 	}
-	bar, err := h.bars.newBar("  "+path, size+1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	bar, err := h.bars.newBar("  "+path, size+1, h.place+h.begun+1)
 	if err != nil {
 		return
 	}
+	h.begun++
 	f := &fileBar{bar: bar}
 	f.moved.Store(had)
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.files[path] = f
 }
 

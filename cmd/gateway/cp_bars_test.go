@@ -88,6 +88,40 @@ func TestBehindTheBars(t *testing.T) {
 	b.done(1)
 }
 
+// drawings takes what is drawn, a piece for each time.
+type drawings chan string
+
+func (d drawings) Write(b []byte) (int, error) {
+	d <- string(b)
+	return len(b), nil
+}
+
+// A file's bar stands below its host's, whatever has begun in between.
+func TestBarsOfAHost(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	c := &copying{app: &app{out: newOutput(null, null, &console{}, nil)}, names: []string{"web1", "web2"}}
+	drawn, refresh := make(drawings, 100), make(chan any)
+	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(drawn), mpb.WithManualRefresh(refresh)), hosts: make(map[int]*hostBars), name: 5}
+	b.undraw = again(b.draw)
+	web2, web1 := b.watcher(1), b.watcher(0)
+	web1.Begin("a", barFrom, 0)
+	web2.Begin("b", barFrom, 0)
+	web1.Begin("c", barFrom, 0)
+	refresh <- nil
+	var names []string
+	for line := range strings.Lines(<-drawn) {
+		names = append(names, strings.Fields(line)[0])
+	}
+	if want := []string{"web1", "a", "c", "web2", "b"}; !slices.Equal(names, want) {
+		t.Errorf("the bars are %q, want %q", names, want)
+	}
+	b.end()
+}
+
 // screen returns the lines of the terminal, as far as there is something on them.
 func (p *person) screen(rows, cols int) []string {
 	s := screen.New(rows, cols)
