@@ -133,7 +133,7 @@ func (d *deploy) command(args ...string) *exec.Cmd {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // once the program is built, which may take that long
 	d.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, append([]string{"--inventory", "hosts.yaml", "--log-level", "debug", "--log-file", "log"}, args...)...)
 	cmd.Dir = d.dir
