@@ -45,7 +45,10 @@ func (s *live) watch(engine *session.Session) {
 			}
 			return string(info.State)
 		}
-		info.State, info.ExitCode, info.Reason = api.Closed, &exit.Code, fmt.Sprintf("its shell ended with status %d", exit.Code)
+		info.State, info.Reason = api.Closed, "its shell was killed by a signal"
+		if exit.Signal == "" || exit.Code > 128 {
+			info.ExitCode, info.Reason = &exit.Code, fmt.Sprintf("its shell ended with status %d", exit.Code)
+		}
 		if engine.LoggedOut() {
 			info.Reason += ", as it was idle for longer than its TMOUT allows"
 		}

@@ -18,6 +18,7 @@ import (
 	"gateway/gateway"
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
+	"gateway/session"
 )
 
 // inProcess is a daemon in this process. It says how many goroutines there are.
@@ -68,6 +69,26 @@ func openSSH(t *testing.T, options sshdtest.Options) far {
 	options.Config = append(options.Config, "SetEnv XDG_RUNTIME_DIR="+runtime)
 	server := sshdtest.Start(t, options)
 	return far{"openssh", server, netsim.Start(t, server.Addr, 0), runtime}
+}
+
+// sshd has names for thirteen signals alone: of another one nobody knows which it was.
+func TestSignalWithoutAName(t *testing.T) {
+	_, c := inProcess(t, daemon.Config{})
+	s, err := opens(t, c, openSSH(t, sshdtest.Options{}).target("web1"), gateway.Caller{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := c.Run(t.Context(), s.ID, api.Run{Text: "echo last; kill -BUS $$; sleep 60", Wait: api.Duration(time.Minute)})
+	if r := run.Result; err != nil || r == nil || r.Verdict != session.Signaled || r.ExitCode != -1 || r.Signal != "" || string(r.Stdout) != "last\n" {
+		t.Errorf("Run = %+v, %v", r, err)
+	}
+	eventually(t, "session over", func() bool {
+		s, err = c.Session(t.Context(), s.ID)
+		return err != nil || s.State == api.Closed
+	})
+	if err != nil || s.ExitCode != nil || s.Reason != "its shell was killed by a signal" {
+		t.Errorf("Session = %+v, %v", s, err)
+	}
 }
 
 // TestConnectionsAreShared by callers that ask for the same, and by no others.

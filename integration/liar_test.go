@@ -353,7 +353,7 @@ func TestLiarRuns(t *testing.T) {
 				M, L   string
 			}{"X\x1b[2J@example.com", true, "m", "l"}))
 			c.terminal.Close()
-		}, []session.Verdict{session.Signaled}, 128},
+		}, []session.Verdict{session.Signaled}, -1},
 	} {
 		cases = append(cases, func(t *testing.T) {
 			tr, err := ssh.Dial(t.Context(), liar{typed: test.typed}.start(t))

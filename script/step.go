@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -294,7 +295,7 @@ func (h *hostRun) unexpected(s *Step, r *StepResult, result gateway.Result) erro
 		expected = []int{0}
 	}
 	if result.Verdict == session.Signaled {
-		return wrong("%sthe shell died of signal %s", at, result.Signal)
+		return wrong("%sthe shell died of signal %s", at, cmp.Or(result.Signal, "unknown"))
 	}
 	if !slices.Contains(expected, result.ExitCode) {
 		want := ""

@@ -34,7 +34,10 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 		return result, failure(codeLost, ErrLost, "it left on its own or was killed, and may not have begun the command: look before running it again",
 			"the shell ended, with status %d, as the command came", exit.Code)
 	case exit.Signal != "":
-		result.Verdict, result.Signal, result.ExitCode = Signaled, signalName(exit.Signal), exit.Code
+		result.Verdict, result.Signal = Signaled, signalName(exit.Signal)
+		if exit.Code > 128 {
+			result.ExitCode = exit.Code
+		}
 	default:
 		result.Verdict, result.ExitCode = Exited, exit.Code
 	}
@@ -73,5 +76,6 @@ var (
 var signalNames = regexp.MustCompile(`^[A-Z][A-Z0-9]{1,15}`)
 
 // signalName returns the name in what a server says of a signal. One that is not
-// of RFC 4254 has its author behind an @.
-func signalName(s string) string { return signalNames.FindString(s) }
+// of RFC 4254 has its author behind an @. OpenSSH says SIG@openssh.com of each that it has
+// no name for (sig2name in session.c).
+func signalName(s string) string { return strings.TrimPrefix(signalNames.FindString(s), "SIG") }

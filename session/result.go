@@ -40,7 +40,8 @@ type Result struct {
 	Verdict Verdict
 	// ExitCode is the exit status, or -1 where there is none to know.
 	ExitCode int
-	// Signal names, without SIG, what the session's shell died of.
+	// Signal names, without SIG, what the session's shell died of. With Signaled it is
+	// empty, and ExitCode -1, where the machine does not say which signal it was.
 	Signal string
 
 	Stdout, Stderr []byte

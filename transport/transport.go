@@ -138,7 +138,8 @@ type TerminalOptions struct {
 
 // Exit is how a program ended. The zero value is an exit with status 0.
 type Exit struct {
-	// Code is the exit status, 0–255, or 128+N for a death by signal number N.
+	// Code is the exit status, 0–255, or 128+N for a death by signal number N,
+	// 128 if that is not known.
 	Code int
 	// Signal is the name without SIG ("KILL") if a signal ended the program.
 	Signal string

@@ -88,6 +88,9 @@ func resultStatus(ctx context.Context, r gateway.Result) int {
 		if code := gateway.Code(r.Err); r.ExitCode == 0 && (code == outputFailed || code == session.InputFailed) { // which is no success
 			return statusUnknown
 		}
+		if r.ExitCode < 0 { // of a signal without a number
+			return 128
+		}
 		return r.ExitCode
 	case session.TimedOut:
 		return statusTimedOut

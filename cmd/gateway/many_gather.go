@@ -227,6 +227,8 @@ func ending(r gateway.Result) string {
 		return fmt.Sprintf("exit status %d, %s", r.ExitCode, gateway.Code(r.Err))
 	case r.Verdict == session.Exited:
 		return fmt.Sprintf("exit status %d", r.ExitCode)
+	case r.Verdict == session.Signaled && r.Signal == "":
+		return "shell killed by a signal"
 	case r.Verdict == session.Signaled:
 		return "shell killed by SIG" + r.Signal
 	case outcome == fleet.Skipped:
