@@ -87,8 +87,11 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 			return nil
 		}
 		err = failure(codeNoSync, nil, "a forced command, an account that may not run sh, or a password that has expired does this", "the side channel ended at once")
-		if _, lost := k.pipe.Wait(); lost != nil {
-			err = fmt.Errorf("session: open the side channel: %w", lost)
+		go k.release() // ends with the pipe; one that lives on without its streams ends, too
+		if within(keeperGrace, k.exited); closed(k.exited) {
+			if _, lost := k.pipe.Wait(); lost != nil {
+				err = fmt.Errorf("session: open the side channel: %w", lost)
+			}
 		}
 	case <-ctx.Done():
 		err = unanswered(ctx, "no answer on the side channel", "")

@@ -335,3 +335,34 @@ func TestGivenUpWhileItIsTaken(t *testing.T) {
 		want(t, run(t, s, "pwd; echo $V"), 0, "/usr\nkept\n", "")
 	}
 }
+
+// dumb is a machine where a keeper lives, and its streams have no end that is here.
+type dumb struct{ transport.Transport }
+
+func (m dumb) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
+	return m.Transport.Pipe(ctx, "exec >/dev/null 2>&1; read x")
+}
+
+// TestKeeperWithoutStreams: what carries them may end at its beginning, where the account
+// may open few files.
+func TestKeeperWithoutStreams(t *testing.T) {
+	t.Parallel()
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+	defer tr.Close()
+	opened := make(chan error, 1)
+	go func() {
+		s, err := session.Open(t.Context(), dumb{tr}, session.Config{})
+		if err == nil {
+			s.Close()
+		}
+		opened <- err
+	}()
+	select {
+	case err := <-opened:
+		if e, ok := errors.AsType[*transport.Error](err); !ok || e.Code != "shell.no_sync" {
+			t.Errorf("Open = %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it still waits")
+	}
+}
