@@ -101,7 +101,12 @@ func TestNothingIsLeftBesideAJob(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer syscall.Kill(job, syscall.SIGKILL)
+			defer func() {
+				for _, left := range processes(s.ID()) { // yash has the job in a subshell
+					pid, _ := strconv.Atoi(left)
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			}()
 			s.Close()
 			eventually(t, "nothing is left", func() bool {
 				left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*"))
