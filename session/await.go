@@ -37,10 +37,12 @@ type awaiting struct {
 	leaving  *leaving
 	release  []func() bool
 
-	late   <-chan time.Time // when marks that the prompt has overtaken are waited for no longer
-	hidden <-chan time.Time // when a prompt is not, that has fallen behind the marks
-	shown  int64            // reads of the terminal when hidden was set
-	fed    bool             // the feeder has begun
+	stranded <-chan struct{}  // closed when nobody may read the FIFOs that the command writes to
+	freed    bool             // somebody does again, so that its marks come
+	late     <-chan time.Time // when marks that the prompt has overtaken are waited for no longer
+	hidden   <-chan time.Time // when a prompt is not, that has fallen behind the marks
+	shown    int64            // reads of the terminal when hidden was set
+	fed      bool             // the feeder has begun
 }
 
 // An ending ends the wait with a result. nil goes on with it.
@@ -51,6 +53,7 @@ func newAwaiting(ctx context.Context, s *Session, r *run) *awaiting {
 		ctx: ctx, session: s, run: r,
 		deadline: make(chan struct{}), idle: time.NewTimer(r.command.Idle - time.Since(r.started)),
 		watch: newWatch(s, ctx, r), pursuit: newPursuit(s, r), leaving: newLeaving(s, r),
+		stranded: s.stranded(r.keeper),
 	}
 	// What waits for the caller of Output waits no longer then; see drain.
 	a.release = append(a.release, context.AfterFunc(ctx, func() { r.stopped.Store(true) }), a.idle.Stop)
@@ -91,6 +94,8 @@ func (a *awaiting) next() ending {
 		a.leaving.begin()
 	case <-a.leaving.quiet:
 		a.leaving.look()
+	case <-a.stranded:
+		a.free()
 	case <-a.deadline:
 		return a.timeout(fmt.Sprintf("its timeout of %v", r.command.Timeout))
 	case <-a.idle.C:
@@ -129,6 +134,8 @@ func (a *awaiting) hear() ending {
 	s, r := a.session, a.run
 	p := s.progress(r)
 	switch {
+	case r.complete(p) && a.freed: // what it wrote before is lost
+		return func() (Result, error) { return s.finish(r, Unknown, nil) }
 	case r.complete(p):
 		return func() (Result, error) { return s.settle(a.ctx, r) }
 	case p.prompted && a.late == nil:

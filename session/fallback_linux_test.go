@@ -62,7 +62,13 @@ type socketProgram struct {
 	ended chan struct{}
 }
 
-func (p *socketProgram) Wait() (transport.Exit, error) { <-p.ended; return transport.Exit{}, nil }
+func (p *socketProgram) Wait() (exit transport.Exit, err error) {
+	<-p.ended
+	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		exit = transport.Exit{Code: 128 + int(status.Signal()), Signal: "KILL"}
+	}
+	return exit, nil
+}
 
 func (p *socketProgram) Done() <-chan struct{} { return p.ended }
 
@@ -114,6 +120,26 @@ func TestFIFOsWhereStreamsHaveNoName(t *testing.T) {
 		}
 		if r := run(t, s, "pwd"); string(r.Stdout) != "/tmp\n" {
 			t.Errorf("got %q", r.Stdout)
+		}
+	})
+}
+
+// TestKeeperOfFIFOsIsKilled: the shell waits for who reads its marks.
+func TestKeeperOfFIFOsIsKilled(t *testing.T) {
+	t.Parallel()
+	eachFallback(t, false, func(t *testing.T, s *session.Session) {
+		for range 2 { // a typed frame, and a stored one
+			r, err := s.Run(t.Context(), session.Command{
+				Text:    `e=$(readlink /proc/$$/fd/2); read k <"${e%/*}/p"; set -- $k $(cat /proc/$k/task/$k/children); kill -9 "$@"; while [ -e /proc/$1/fd/0 -o -e /proc/$2/fd/0 -o -e /proc/$3/fd/0 ]; do :; done`,
+				Timeout: 20 * time.Second,
+			})
+			if r.Signal == "PIPE" && r.Ended { // it has written them to nobody before
+				return
+			}
+			if r.Verdict != session.Unknown || !errors.Is(err, session.ErrLost) || r.Ended {
+				t.Errorf("got %s %d %q, ended %v, %v", r.Verdict, r.ExitCode, r.Stderr, r.Ended, err)
+			}
+			want(t, run(t, s, "echo on"), 0, "on\n", "")
 		}
 	})
 }

@@ -167,7 +167,7 @@ func TestResizedWhileConnecting(t *testing.T) {
 	if err := os.Chmod(shell, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p := atHome(t, home, "exec", "-t", "--shell", shell, "localhost", "stty size")
+	p := atHome(t, home, "exec", "-t", "--shell", shell, "localhost", `until [ "$(stty size)" = "50 132" ]; do sleep 0.05; done; stty size`)
 	appears(t, up)
 	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}); err != nil {
 		t.Fatal(err)

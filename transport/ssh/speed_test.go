@@ -20,10 +20,18 @@ func TestRoundTrips(t *testing.T) {
 	tr := dial(t, behind(p, s))
 	output(t, tr, "true")
 	p.SetDelay(delay)
-	trips := func(f func()) float64 {
-		start := time.Now()
-		f()
-		return float64(time.Since(start)) / float64(2*delay)
+	trips := func(f func()) (least float64) { // a busy machine only adds
+		for try := range 5 {
+			start := time.Now()
+			f()
+			if got := float64(time.Since(start)) / float64(2*delay); try == 0 || got < least {
+				least = got
+			}
+			if least <= 2.8 {
+				break
+			}
+		}
+		return least
 	}
 	first := func(r io.Reader) {
 		if _, err := r.Read(make([]byte, 1)); err != nil {
