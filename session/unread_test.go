@@ -216,8 +216,8 @@ func TestKeysThatNobodyRead(t *testing.T) {
 }
 
 // TestEchoThatAProgramLeaves: a script that has asked for a password ends with stty echo.
-// The next frame is no output, and the echo is taken back with it, or with the second
-// where it is shown as a line is that is edited.
+// The next frame is no output, and the echo is taken back with it, or a few commands later
+// where it is shown as a line is that is edited, which a busy machine may do late.
 func TestEchoThatAProgramLeaves(t *testing.T) {
 	t.Parallel()
 	for _, modes := range []string{"echo", "-icanon echo"} {
@@ -228,13 +228,13 @@ func TestEchoThatAProgramLeaves(t *testing.T) {
 		t.Run(modes, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				run(t, s, program)
-				for i := range 4 {
+				for i := range 8 {
 					r := run(t, s, "echo one")
 					if want := "one\n"; string(r.Stdout) != want || len(r.Stderr) > 0 {
 						t.Errorf("got %q, %q", r.Stdout, r.Stderr)
 					}
 					drawn := strings.Contains(s.Shell(), "busybox") || strings.HasSuffix(s.Shell(), "ksh")
-					if bytes.Contains(r.Terminal, []byte("_gw")) && !(drawn && i < 2) {
+					if bytes.Contains(r.Terminal, []byte("_gw")) && !(drawn && i < 5) {
 						t.Errorf("command %d: Terminal = %q", i, r.Terminal)
 					}
 				}
