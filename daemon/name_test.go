@@ -33,6 +33,10 @@ func TestNameStaysMine(t *testing.T) {
 	all, agent := dial(""), dial("agent")
 	mine := open(t, all, api.Open{Name: "work"})
 	run(t, all, "work", "echo mine; exit 3")
+	eventually(t, "it is over", func() bool {
+		s, err := all.Session(t.Context(), mine.ID)
+		return err == nil && s.ClosedAt != nil
+	})
 	theirs := open(t, agent, api.Open{Name: "work"})
 	for name, call := range map[string]func() error{
 		"Run":     func() error { _, err := all.Run(t.Context(), "work", api.Run{Text: "id"}); return err },
