@@ -50,15 +50,22 @@ func TestDropbearSessionsApart(t *testing.T) {
 	replies(t, first, "echo up", "up\n")
 }
 
-// TestDropbearOneLogin: the sessions beside a session are on its connection all the same, so
-// that nobody has to log in once more.
-func TestDropbearOneLogin(t *testing.T) {
+// web1OnDropbear is a dropbear, and an inventory that calls it web1.
+func web1OnDropbear(t *testing.T) (far, *hosts.Inventory) {
+	t.Helper()
 	server := sshdtest.StartDropbear(t, sshdtest.Options{})
 	f := far{"dropbear", server, netsim.Start(t, server.Addr, 0), ""}
 	inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  web1: "+f.pinned(f.link.Port())+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return f, inventory
+}
+
+// TestDropbearOneLogin: the sessions beside a session are on its connection all the same, so
+// that nobody has to log in once more.
+func TestDropbearOneLogin(t *testing.T) {
+	f, inventory := web1OnDropbear(t)
 	g := gateway.New(gateway.Config{Inventory: inventory})
 	defer g.Close()
 	s, err := g.Open(t.Context(), "web1", gateway.Options{})
@@ -88,15 +95,10 @@ type noSubsystem struct{ transport.Transport }
 // has a connection to itself.
 func TestDropbearFiles(t *testing.T) {
 	t.Parallel()
-	server := sshdtest.StartDropbear(t, sshdtest.Options{})
-	f := far{"dropbear", server, netsim.Start(t, server.Addr, 0), ""}
-	inventory, err := hosts.Parse("hosts.yaml", []byte("hosts:\n  web1: "+f.pinned(f.link.Port())+"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, inventory := web1OnDropbear(t)
 	from := fortyFiles(t)
 	t.Run("over the shell", func(t *testing.T) {
-		thereAndBack(t, overShell(t, inventory, dial(t, server, f.link.Port())), from, "shell")
+		thereAndBack(t, overShell(t, inventory, dial(t, f.server, f.link.Port())), from, "shell")
 	})
 	t.Run("of a session, one after the other", func(t *testing.T) {
 		g := gateway.New(gateway.Config{Inventory: inventory})
