@@ -38,7 +38,7 @@ func (e *echo) without(b []byte) []byte {
 		b, keep = e.find(b)
 	}
 	if e.traced {
-		keep = max(keep, len(beginsTrace.Find(b))) // dash writes a line in pieces
+		keep = max(keep, beginsTrace(b))
 	}
 	e.held = bytes.Clone(b[len(b)-keep:])
 	b = b[:len(b)-keep]
@@ -117,8 +117,25 @@ var traceOfFrame = regexp.MustCompile(`_gw[ns]?=|\\036[A-Z][0-9a-f]{16}:|^\+.* (
 // tracesFrame matches what a shell shows of a frame that it runs.
 var tracesFrame = regexp.MustCompile(`(?m)^\+.*(_gw|\\036[A-Z][0-9a-f]{16})`)
 
-// beginsTrace matches what may become such a line.
-var beginsTrace = regexp.MustCompile(`(?m)^\+\S{0,40} ?((PS2|PROMPT_COMMAND|1>|:|/dev)[^\n]{0,40})?\z`)
+// traceHead matches what a shell puts before what it traces.
+var traceHead = regexp.MustCompile(`^\+\S{0,40} ?`)
+
+// beginsTrace returns how many bytes at the end of b may become such a line: a terminal may
+// hand it on in any pieces.
+func beginsTrace(b []byte) int {
+	line := b[bytes.LastIndexByte(b, '\n')+1:]
+	head := len(traceHead.Find(line))
+	if head == 0 || len(line) > 80 {
+		return 0
+	}
+	shown := string(line[head:])
+	for _, ours := range []string{"PS2=", "PROMPT_COMMAND=", "_gw", "1>| /dev/null", ":", "/dev/null"} {
+		if strings.HasPrefix(shown, ours) || strings.HasPrefix(ours, shown) {
+			return len(line)
+		}
+	}
+	return 0
+}
 
 // withoutTraces takes those lines out.
 func withoutTraces(b []byte) []byte {

@@ -95,3 +95,20 @@ func TestTraceThatShowsItself(t *testing.T) {
 		}
 	}
 }
+
+// TestTraceInPieces: the terminal may hand on the trace of a frame in any pieces.
+func TestTraceInPieces(t *testing.T) {
+	const shown = "+ _gwn=0123456789abcdef\n+ PS2=\n++ PROMPT_COMMAND=\n+ 1>| /dev/null 2>& 1\n+ :\n+ /dev/null\na\n"
+	for first := range len(shown) {
+		for second := first; second < len(shown); second++ {
+			e := echo{traced: true}
+			var got []byte
+			for _, piece := range []string{shown[:first], shown[first:second], shown[second:]} {
+				got = append(got, e.without([]byte(piece))...)
+			}
+			if string(got) != "a\n" {
+				t.Fatalf("cut at %d and %d: got %q", first, second, got)
+			}
+		}
+	}
+}
