@@ -128,13 +128,13 @@ func (s *Session) newRun(command Command) *run {
 func (s *Session) frame(r *run) frame {
 	command := r.command
 	noisy, traced, limited := s.isNoisy(command.Text), s.isTraced(command.Text), s.isLimited(command.Text)
-	r.resets = command.TTY || s.modes || changesModes(command.Text)
-	r.awaited = noisy || traced || r.resets || mentionsTerminal(command.Text)
+	resets := command.TTY || s.modes || changesModes(command.Text)
+	r.awaited = noisy || traced || resets || mentionsTerminal(command.Text)
 	r.silent = silent.MatchString(command.Text)
 	r.loud = r.awaited || r.keeper == nil || command.TTY || (!s.settles() || s.dialect.regain != "") && !r.silent
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
-		quiet: noisy && (!command.TTY || traced), traced: traced, loud: r.loud, modes: r.resets,
+		quiet: noisy && (!command.TTY || traced), traced: traced, loud: r.loud, modes: resets,
 		limited: limited, typed: s.left || limited, tty: s.tty, rest: r.rest,
 	}
 	if mentions(command.Text, asksStatus, "?", "exit", "return") {

@@ -19,7 +19,6 @@ type run struct {
 	loud    bool // the prompt behind it says that its bytes on the terminal have come
 	awaited bool // it is likely to have some
 	silent  bool // its text starts no program
-	resets  bool // its frame sets the terminal's modes behind the marks
 	outputs [3]*ends.Spooled
 
 	// wake is sent to when progress says something that the goroutine of Run has

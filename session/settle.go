@@ -32,20 +32,17 @@ func (s *Session) settles() bool {
 // settle makes the result of a command that has ended, with what it wrote to
 // the terminal.
 func (s *Session) settle(ctx context.Context, r *run) (Result, error) {
-	limit := promptGrace + s.trip
 	begun := s.heard.Load()
 	tail := tail{session: s, run: r, heard: begun}
 	if t, ok := s.terminal.(settler); ok {
-		for !t.Settle(limit) && tail.comes(ctx) && s.heard.Load()-begun < maxTail {
+		for !t.Settle(promptGrace+s.trip) && tail.comes(ctx) && s.heard.Load()-begun < maxTail {
 		}
 	}
 	awaited := r.loud && (r.awaited || r.outputs[Terminal].Total() > 0)
 	if !awaited || s.progress(r).prompted {
 		return s.over(r)
 	}
-	if r.resets { // the next frame would be typed into the modes that the command has left
-		limit = owedGrace + s.trip
-	}
+	limit := owedGrace + s.trip // the prompt may be gone for good
 	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
 	for {

@@ -31,27 +31,35 @@ func TestShellsDoNotDraw(t *testing.T) {
 }
 
 // laggard is a machine whose terminal is slower than its pipes.
-type laggard struct{ transport.Transport }
+type laggard struct {
+	transport.Transport
+	by *atomic.Int64 // time.Duration
+}
 
 func (m laggard) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
 	t, err := m.Transport.Terminal(ctx, command, options)
 	if err != nil {
 		return nil, err
 	}
-	return lagging{t}, nil
+	return lagging{t, m.by}, nil
 }
 
-type lagging struct{ transport.Terminal }
+type lagging struct {
+	transport.Terminal
+	by *atomic.Int64 // time.Duration
+}
 
 func (t lagging) Read(b []byte) (int, error) {
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(time.Duration(t.by.Load()))
 	return t.Terminal.Read(b)
 }
 
 // TestDrawnLate: yash switches attributes off for each line that it reads. That is no
 // output, also where it comes when the line's command is over.
 func TestDrawnLate(t *testing.T) {
-	s, err := session.Open(t.Context(), laggard{local.New(local.Config{})}, session.Config{Shell: "yash", Term: "xterm"})
+	var lag atomic.Int64
+	lag.Store(int64(20 * time.Millisecond))
+	s, err := session.Open(t.Context(), laggard{local.New(local.Config{}), &lag}, session.Config{Shell: "yash", Term: "xterm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,6 +68,24 @@ func TestDrawnLate(t *testing.T) {
 		runCommand(t, s, session.Command{Text: "echo on", TTY: true})
 		want(t, run(t, s, "echo on"), 0, "on\n", "")
 		want(t, run(t, s, "sleep 0.1; echo on"), 0, "on\n", "")
+	}
+}
+
+// TestTerminalThatIsLate: what a command is likely to write to the terminal is waited for, also
+// on a machine that is slower than it has been.
+func TestTerminalThatIsLate(t *testing.T) {
+	t.Parallel()
+	var lag atomic.Int64
+	s, err := session.Open(t.Context(), laggard{local.New(local.Config{}), &lag}, session.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lag.Store(int64(100 * time.Millisecond))
+	for range 3 {
+		if r := run(t, s, `printf 'x\036P' >/dev/tty`); string(r.Terminal) != "x\x1eP" {
+			t.Errorf("terminal %q", r.Terminal)
+		}
 	}
 }
 
