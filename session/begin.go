@@ -135,7 +135,10 @@ func (s *Session) frame(r *run) frame {
 	f := frame{
 		dialect: s.dialect, nonce: r.nonce, keeper: r.keeper, command: command, once: s.once, cwd: s.cwd, reopen: s.config.Reopen,
 		quiet: noisy && (!command.TTY || traced), traced: traced, loud: r.loud, modes: resets,
-		limited: limited, typed: s.left || limited, tty: s.tty, rest: r.rest,
+		limited: limited, typed: s.left || limited, tty: s.tty, rest: r.rest, piped: s.tty == "",
+	}
+	if f.piped && f.keeper != nil && f.keeper.dir != "" {
+		f.dialect.oneLine = true
 	}
 	if mentions(command.Text, asksStatus, "?", "exit", "return") {
 		f.status = s.status

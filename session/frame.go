@@ -61,6 +61,17 @@ type frame struct {
 	rest string
 	// uploaded: the text stands in the keeper's directory.
 	uploaded bool
+	// piped: the shell reads a pipe, of which an interrupt throws nothing away. A frame then is one
+	// line: behind one that is interrupted, the shell would run the rest by itself.
+	piped bool
+}
+
+// longest bounds the lines of a frame.
+func (f frame) longest() int {
+	if f.piped {
+		return maxTyped
+	}
+	return maxLine
 }
 
 // encode returns what is typed.
@@ -91,7 +102,7 @@ func (f frame) encode() string {
 	} else {
 		head, body := f.head(), f.body()+"}"
 		b.WriteString(head)
-		if len(head)+len(body)+len(nowhere) > maxLine {
+		if len(head)+len(body)+len(nowhere) > f.longest() {
 			b.WriteString("\n")
 		}
 		b.WriteString(body)
@@ -134,13 +145,13 @@ func (f frame) body() string {
 		}
 		rest += save
 	}
-	return onLines(body, rest) + f.discard()
+	return f.onLines(body, rest) + f.discard()
 }
 
 // onLines returns what runs a and then b, on two lines if one is too long for what
 // may stand around them.
-func onLines(a, b string) string {
-	if len(a)+len(b) > maxLine-100 {
+func (f frame) onLines(a, b string) string {
+	if len(a)+len(b) > f.longest()-100 {
 		return a + "\n" + b
 	}
 	return a + ";" + b
@@ -188,7 +199,7 @@ func (f frame) line() (string, bool) {
 		return "", false
 	}
 	typed := f.encode()
-	return typed, len(typed) <= maxTyped && longestLine(typed) <= maxLine
+	return typed, len(typed) <= maxTyped && longestLine(typed) <= f.longest()
 }
 
 // typable reports whether the terminal hands s to the shell, and the shell

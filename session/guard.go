@@ -9,7 +9,7 @@ import (
 // takes the command's variables, may enter its directory, and can come back from there. If
 // not, nothing is run, and the marks tell what is missing.
 func (f frame) guarded() string {
-	run := "case $_gwa in *a*) set -a;;esac;" + onLines(f.run(), f.marks())
+	run := "case $_gwa in *a*) set -a;;esac;" + f.onLines(f.run(), f.marks())
 	if f.command.Cwd == "" && len(f.command.Env) == 0 {
 		return run
 	}
@@ -23,7 +23,7 @@ func (f frame) guarded() string {
 		parts = guard(noEnv, "("+f.assignments()+") 2>/dev/null", parts)
 	}
 	parts = append(parts, "case ${_gwg-} in ?*)"+f.ends("$_gwg")+";;esac")
-	if together := strings.Join(parts, ";"); len(together) <= maxLine/2 {
+	if together := strings.Join(parts, ";"); len(together) <= f.longest()/2 {
 		return together
 	}
 	return strings.Join(parts, "\n") // with the rest of the frame, it would be too long for one line

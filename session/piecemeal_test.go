@@ -1,0 +1,105 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"gateway/session"
+	"gateway/transport"
+	"gateway/transport/local"
+)
+
+// piecemeal is a machine that is slow to hand a shell on pipes what stands behind the first line of a
+// frame.
+type piecemeal struct {
+	transport.Transport
+}
+
+func (m piecemeal) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	pipe, err := m.Transport.Pipe(ctx, command)
+	if err == nil {
+		pipe.Stdin = &slowLines{WriteCloser: pipe.Stdin}
+	}
+	return pipe, err
+}
+
+type slowLines struct {
+	io.WriteCloser
+	mu   sync.Mutex
+	held []byte // what is handed on later; nil: nothing is
+}
+
+func (w *slowLines) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held != nil {
+		w.held = append(w.held, b...)
+		return len(b), nil
+	}
+	first, rest, _ := strings.Cut(string(b), "\n")
+	if rest == "" || !strings.HasPrefix(first, " ") {
+		return w.WriteCloser.Write(b)
+	}
+	w.held = []byte(rest)
+	time.AfterFunc(300*time.Millisecond, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		_, _ = w.WriteCloser.Write(w.held)
+		w.held = nil
+	})
+	if _, err := io.WriteString(w.WriteCloser, first+"\n"); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// TestInterruptWithinAFrame: without a terminal, an interrupt throws nothing away that the shell is
+// yet to read. It runs none of that: neither what only quotes make data, nor a command that
+// was interrupted.
+func TestInterruptWithinAFrame(t *testing.T) {
+	t.Parallel()
+	for _, name := range shells {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := piecemeal{local.New(local.Config{})}
+			t.Cleanup(func() { tr.Close() })
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: name, NoTerminal: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			shell := pidOf(t, s)
+			ran := filepath.Join(t.TempDir(), "ran")
+			deep := "/" + strings.Repeat("./", 200) + "tmp"
+			for _, command := range []session.Command{
+				{Text: "sleep 30; if false; then\n touch " + ran + "\nfi\n"},
+				{Text: "touch " + ran + "; sleep 30", Cwd: deep},
+				{Text: "touch " + ran + "; sleep 30; : " + strings.Repeat("x", 900)},
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				command.Started = func() { // as a keeper does that finds it running
+					_ = syscall.Kill(shell, syscall.SIGINT)
+					_ = s.Interrupt(session.Int)
+				}
+				r, err := s.Run(ctx, command)
+				cancel()
+				if !errors.Is(err, session.ErrInterrupted) || r.Ended {
+					t.Fatalf("%.40q: %s, ended %v, %v", command.Text, r.Verdict, r.Ended, err)
+				}
+				want(t, run(t, s, "echo fine"), 0, "fine\n", "")
+				if _, err := os.Stat(ran); err == nil && strings.HasPrefix(command.Text, "sleep") {
+					t.Errorf("%.40q: what is not to be run has been", command.Text)
+				}
+				os.Remove(ran)
+			}
+		})
+	}
+}
