@@ -2,9 +2,6 @@ from fabric import Config, Connection
 
 from driver import ADDR, KEY, PORT, USER, serve
 
-kept = []  # what must stay open
-fresh = []  # what cold has made, until done
-
 
 def connect():
     # The peer's own defaults, which take any host key.
@@ -15,18 +12,4 @@ def connect():
     return c
 
 
-def cold(command):
-    fresh.append(connect())
-    return fresh[0].run(command).stdout
-
-
-def done(_):
-    fresh.pop().close()
-
-
-serve({
-    "open": lambda _: kept.append(connect()),
-    "run": lambda command: kept[0].run(command).stdout,
-    "cold": cold,
-    "done": done,
-})
+serve(connect, lambda c, command: c.run(command).stdout, lambda c: c.close())

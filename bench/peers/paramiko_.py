@@ -2,8 +2,7 @@ import paramiko
 
 from driver import ADDR, KEY, KNOWN, PORT, USER, serve
 
-kept = []  # what must stay open
-fresh = []  # what cold has made, until done
+idling = []  # what must stay open
 
 
 def connect():
@@ -24,23 +23,8 @@ def idle(text):
     connections, each = map(int, text.split())
     for _ in range(connections):
         client = connect()
-        kept.append(client)
-        kept.extend(client.invoke_shell() for _ in range(each))
+        idling.append(client)
+        idling.extend(client.invoke_shell() for _ in range(each))
 
 
-def cold(command):
-    fresh.append(connect())
-    return execute(fresh[0], command)
-
-
-def done(_):
-    fresh.pop().close()
-
-
-serve({
-    "open": lambda _: kept.append(connect()),
-    "run": lambda command: execute(kept[0], command),
-    "cold": cold,
-    "done": done,
-    "idle": idle,
-})
+serve(connect, execute, lambda client: client.close(), idle=idle)

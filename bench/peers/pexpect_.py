@@ -3,8 +3,6 @@ import pexpect
 from driver import CONFIG, NAME, serve
 
 PROMPT = "[PEXPECT]#"
-kept = []  # what must stay open
-fresh = []  # what cold has made, until done
 
 
 def connect():
@@ -21,18 +19,4 @@ def execute(s, command):
     return s.before
 
 
-def cold(command):
-    fresh.append(connect())
-    return execute(fresh[0], command)
-
-
-def done(_):
-    fresh.pop().close(force=True)
-
-
-serve({
-    "open": lambda _: kept.append(connect()),
-    "run": lambda command: execute(kept[0], command),
-    "cold": cold,
-    "done": done,
-})
+serve(connect, execute, lambda s: s.close(force=True))

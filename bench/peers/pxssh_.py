@@ -2,9 +2,6 @@ from pexpect import pxssh
 
 from driver import ADDR, KEY, KNOWN, PORT, USER, serve
 
-kept = []  # what must stay open
-fresh = []  # what cold has made, until done
-
 
 def connect():
     s = pxssh.pxssh(options={"UserKnownHostsFile": KNOWN}, encoding="utf-8", echo=False)
@@ -19,18 +16,4 @@ def execute(s, command):
     return s.before
 
 
-def cold(command):
-    fresh.append(connect())
-    return execute(fresh[0], command)
-
-
-def done(_):
-    fresh.pop().logout()
-
-
-serve({
-    "open": lambda _: kept.append(connect()),
-    "run": lambda command: execute(kept[0], command),
-    "cold": cold,
-    "done": done,
-})
+serve(connect, execute, lambda s: s.logout())
