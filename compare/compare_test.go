@@ -25,34 +25,20 @@ import (
 // patience is how long a client waits for an answer, as short as the stories are.
 const patience = 10 * time.Second
 
-var (
-	buildOnce sync.Once
-	built     string
-	buildErr  error
-)
+// binary is where build puts gateway.
+var binary = filepath.Join(os.TempDir(), fmt.Sprintf("gateway-compare-%d", os.Getpid()))
 
-// binary builds gateway once.
-func binary(t testing.TB) string {
-	t.Helper()
-	buildOnce.Do(func() {
-		built = filepath.Join(os.TempDir(), fmt.Sprintf("gateway-compare-%d", os.Getpid()))
-		var out []byte
-		if out, buildErr = exec.Command("go", "build", "-o", built, "gateway/cmd/gateway").CombinedOutput(); buildErr != nil {
-			buildErr = fmt.Errorf("%w: %s", buildErr, out)
-		}
-	})
-	if buildErr != nil {
-		t.Fatal(buildErr)
+// build builds it once.
+var build = sync.OnceValue(func() error {
+	if out, err := exec.Command("go", "build", "-o", binary, "gateway/cmd/gateway").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
 	}
-	return built
-}
+	return nil
+})
 
 func TestMain(m *testing.M) {
-	status := m.Run()
-	if built != "" {
-		os.Remove(built)
-	}
-	os.Exit(status)
+	m.Run()
+	os.Remove(binary)
 }
 
 // A seat is a client with a server of its own.

@@ -117,7 +117,10 @@ var ours = peer{
 		known := m.write(t, ".ssh/known_hosts", m.knownLine())
 		m.write(t, ".config/gateway/hosts.yaml", fmt.Sprintf("hosts:\n  web1: {addr: %s, port: %d, user: %s, identity: %s, known_hosts: %s, agent: false}\n",
 			m.server.Host, m.port, m.server.User, m.server.KeyFile, known))
-		cmd := exec.Command(binary(t), "mcp")
+		if err := build(); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(binary, "mcp")
 		cmd.Env = []string{"GATEWAY_SSH_CONFIG=off", "GATEWAY_SOCKET=" + filepath.Join(m.home, "run", "s")}
 		return cmd
 	},
