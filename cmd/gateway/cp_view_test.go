@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,19 +15,11 @@ import (
 // said returns what a view of a copy writes in text form.
 func said(t *testing.T, c *copying, show func(cpView)) string {
 	t.Helper()
-	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	c.app = &app{out: newOutput(file, file, &console{}, nil), config: &config.Config{Quiet: true}}
+	out, text := outputFile(t)
+	c.app = &app{out: out, config: &config.Config{Quiet: true}}
 	c.names = []string{"web1"}
 	show(c.app.newCPView(c))
-	text, err := os.ReadFile(file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return text()
 }
 
 // losing is a machine whose link is lost while a file gets its name.

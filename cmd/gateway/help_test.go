@@ -9,15 +9,23 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// commands are gateway and all that is below it.
+func commands() []*cobra.Command {
+	root := newApp(nil).root()
+	root.InitDefaultHelpCmd()
+	all := []*cobra.Command{root}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].Commands()...)
+	}
+	return all
+}
+
 // Every command's help has examples, and its flags stand in one column, with one
 // default at most.
 func TestHelp(t *testing.T) {
-	var (
-		flag     = regexp.MustCompile(`^ +(-\w, )?--\S.*?  +`)
-		defaults = regexp.MustCompile(`\(default.*\(default`)
-		walk     func(cmd *cobra.Command)
-	)
-	walk = func(cmd *cobra.Command) {
+	flag := regexp.MustCompile(`^ +(-\w, )?--\S.*?  +`)
+	defaults := regexp.MustCompile(`\(default.*\(default`)
+	for _, cmd := range commands() {
 		if cmd.Example == "" {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
@@ -34,19 +42,12 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: text in column %d, others in %d: %s", cmd.CommandPath(), at, column, line)
 			}
 		}
-		for _, child := range cmd.Commands() {
-			walk(child)
-		}
 	}
-	root := newApp(nil).root()
-	root.InitDefaultHelpCmd()
-	walk(root)
 }
 
 // Every command's help fits a terminal of 80 columns.
 func TestHelpWidth(t *testing.T) {
-	var walk func(cmd *cobra.Command)
-	walk = func(cmd *cobra.Command) {
+	for _, cmd := range commands() {
 		var help strings.Builder
 		cmd.SetOut(&help)
 		cmd.InitDefaultHelpFlag()
@@ -58,11 +59,5 @@ func TestHelpWidth(t *testing.T) {
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), n, line)
 			}
 		}
-		for _, child := range cmd.Commands() {
-			walk(child)
-		}
 	}
-	root := newApp(nil).root()
-	root.InitDefaultHelpCmd()
-	walk(root)
 }

@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -38,6 +40,24 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// outputFile is an output with both streams in one file, and what is there by now.
+func outputFile(t *testing.T) (out *output, text func() string) {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return newOutput(file, file, &console{}, nil), func() string {
+		t.Helper()
+		said, err := os.ReadFile(file.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(said)
+	}
+}
+
 // call runs gateway where nobody is, and returns what it says.
 func call(t *testing.T, home string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
@@ -64,6 +84,39 @@ func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 	if err := cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// until waits until something is so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for begun := time.Now(); !so(); <-time.After(time.Millisecond) {
+		if time.Since(begun) > 20*time.Second {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// appears waits for a file.
+func appears(t *testing.T, path string) {
+	t.Helper()
+	until(t, path+" is there", func() bool { _, err := os.Stat(path); return err == nil })
+}
+
+// pidIn waits for a process to write its number into a file.
+func pidIn(t *testing.T, path string) (pid int) {
+	t.Helper()
+	until(t, path+" has a number", func() bool {
+		text, _ := os.ReadFile(path) // it is not there at first
+		_, err := fmt.Sscanln(string(text), &pid)
+		return err == nil
+	})
+	return pid
+}
+
+// isGone waits for the end of a process: a hang-up is not at once.
+func isGone(t *testing.T, pid int) {
+	t.Helper()
+	until(t, "the command ends", func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
 // wants checks a status and that the texts are in order.

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -190,22 +189,14 @@ func TestShownAfterTheEnd(t *testing.T) {
 		{"events of a copy", func(out *output) view { return newCopyEvents(out, "web1") }, `"event":"result"`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			file, err := os.Create(filepath.Join(t.TempDir(), "out"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer file.Close()
-			v := test.view(newOutput(file, file, &console{}, nil))
+			out, text := outputFile(t)
+			v := test.view(out)
 			v.started(0)
 			v.output(0, session.Stdout, []byte("in time\n"))
 			v.done(0, gateway.Result{Host: "web1", Result: session.Result{Verdict: session.Exited}})
 			v.started(0)
 			v.output(0, session.Stdout, []byte("late\n"))
-			text, err := os.ReadFile(file.Name())
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines := strings.SplitAfter(string(text), "\n")
+			lines := strings.SplitAfter(text(), "\n")
 			if last := lines[len(lines)-2]; !strings.Contains(last, test.last) {
 				t.Errorf("the last line is %q, want %s", last, test.last)
 			}
@@ -457,13 +448,9 @@ func TestRunOnADiskThatIsFull(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			said, err := os.Create(filepath.Join(state, "said"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer said.Close()
 			a := newApp(nil)
-			a.out = newOutput(said, said, a.console, a.cancel)
+			out, text := outputFile(t)
+			a.out = out
 			all := fleetRun[gateway.Result]{app: a, names: []string{"web01"}}
 			disk(test.full[0])
 			all.begin("exec", "web*", "true", strings.Clone)
@@ -471,8 +458,7 @@ func TestRunOnADiskThatIsFull(t *testing.T) {
 			id := all.close(0)
 			disk(test.full[2])
 			all.correct(130)
-			text, err := os.ReadFile(said.Name())
-			if got := string(text); err != nil || strings.Count(got, "remembered") != strings.Count(test.said, "remembered") || !strings.Contains(got, test.said) || (id == "") != test.full[0] && test.full[1] {
+			if got := text(); strings.Count(got, "remembered") != strings.Count(test.said, "remembered") || !strings.Contains(got, test.said) || (id == "") != test.full[0] && test.full[1] {
 				t.Errorf("it has the id %q, and it is said: %s", id, got)
 			}
 		})
@@ -491,22 +477,10 @@ func TestManyLeft(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var shell int
-	for ; shell == 0; <-time.After(time.Millisecond) {
-		text, _ := os.ReadFile(up) // it is not there at first
-		_, _ = fmt.Sscan(string(text), &shell)
-	}
+	shell := pidIn(t, up)
 	begun := time.Now()
 	send(t, cmd, syscall.SIGINT)
-	for { // two that are sent at once may change places
-		if _, err := os.Stat(interrupted); err == nil {
-			break
-		}
-		if time.Since(begun) > 10*time.Second {
-			t.Fatal("the command was not interrupted")
-		}
-		<-time.After(time.Millisecond)
-	}
+	appears(t, interrupted)       // two that are sent at once may change places
 	send(t, cmd, syscall.SIGTERM) // another kind: two of one may become one
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 130 {
@@ -515,11 +489,7 @@ func TestManyLeft(t *testing.T) {
 	if took := time.Since(begun); took > 3*time.Second { // one, and a machine with other things to do
 		t.Errorf("it took %v to leave", took)
 	}
-	for ; syscall.Kill(shell, 0) == nil; <-time.After(time.Millisecond) { // a hang-up is not at once
-		if time.Since(begun) > 10*time.Second {
-			t.Fatal("the command goes on")
-		}
-	}
+	isGone(t, shell)
 	var results []struct {
 		Host, Verdict, Stdout string
 		Error                 struct{ Message string }

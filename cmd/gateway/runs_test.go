@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -29,14 +28,7 @@ func TestRunIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	var sleep int
-	for begun := time.Now(); sleep == 0; <-time.After(time.Millisecond) {
-		text, _ := os.ReadFile(up) // it is not there at first
-		_, _ = fmt.Sscan(string(text), &sleep)
-		if time.Since(begun) > 20*time.Second {
-			t.Fatal("the command does not come to the third host")
-		}
-	}
+	sleep := pidIn(t, up)
 
 	const started = `"started_at":"`
 	show := func(wants ...string) {
@@ -84,11 +76,7 @@ func TestRunIsKilled(t *testing.T) {
 			t.Errorf("%s: %d, %s%s, want %s", selector, status, stdout, stderr, want)
 		}
 	}
-	for begun := time.Now(); syscall.Kill(sleep, 0) == nil; <-time.After(time.Millisecond) { // a hang-up is not at once
-		if time.Since(begun) > 20*time.Second {
-			t.Fatal("the command goes on")
-		}
-	}
+	isGone(t, sleep)
 }
 
 // A run in which the clock was set back has taken no negative time.

@@ -34,17 +34,12 @@ func TestCloseSessionsThatEnd(t *testing.T) {
 
 // What a signal cuts short takes nothing from what is done.
 func TestCloseCutShort(t *testing.T) {
-	out, err := os.CreateTemp(t.TempDir(), "out")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
+	out, text := outputFile(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(os.ErrDeadlineExceeded)
-	a := &app{out: newOutput(out, out, &console{}, nil)}
-	err = a.tellClosed(ctx, false, []api.Session{{Name: "done"}, {}}, []error{nil, context.Cause(ctx)})
-	text, _ := os.ReadFile(out.Name())
-	if !errors.Is(err, os.ErrDeadlineExceeded) || string(text) != "done closed\n" {
-		t.Errorf("close = %q, %v, want %q and the cause", text, err, "done closed\n")
+	a := &app{out: out}
+	err := a.tellClosed(ctx, false, []api.Session{{Name: "done"}, {}}, []error{nil, context.Cause(ctx)})
+	if got := text(); !errors.Is(err, os.ErrDeadlineExceeded) || got != "done closed\n" {
+		t.Errorf("close = %q, %v, want %q and the cause", got, err, "done closed\n")
 	}
 }

@@ -116,11 +116,7 @@ func TestSessionCommandOfASilentDaemon(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := atHome(t, home, "session", "exec", "work", "-o", "json", "true")
-		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(gatewayIn(t, home, "session", "list"), " running "); {
-			if time.Now().After(deadline) {
-				t.Fatal("the daemon has not got the command")
-			}
-		}
+		until(t, "the daemon has got the command", func() bool { return strings.Contains(gatewayIn(t, home, "session", "list"), " running ") })
 		leaves(t, p, "unknown", "link.lost")
 		disk, err := os.OpenFile(record, os.O_RDWR, 0) // the daemon can end
 		if err != nil {
