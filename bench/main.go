@@ -142,7 +142,7 @@ func prepare(o options) (*work.Bench, error) {
 	}
 	return &work.Bench{
 		Lab: l, Peers: chosen(o.peers), Quick: o.quick, Bytes: o.bytes,
-		Self: func(args ...string) (work.Child, error) { return spawn(child, args...) },
+		Self: func(order string) (work.Child, error) { return spawn(child, order) },
 		Log: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, time.Now().UTC().Format("15:04:05 ")+format+"\n", args...)
 		},
@@ -174,8 +174,8 @@ func copySelf(path string) error {
 
 // spawn starts a copy of this program as a child, which says something and then stays
 // until it is closed.
-func spawn(program string, args ...string) (work.Child, error) {
-	cmd := exec.Command(program, args...)
+func spawn(program, order string) (work.Child, error) {
+	cmd := exec.Command(program, "-child", order)
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

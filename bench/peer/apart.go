@@ -25,19 +25,7 @@ var apart = []Peer{
 		Name: ApartName, Floor: true,
 		How:     "F with a second channel, whose program does nothing: the command writes to its stdout and stderr by name, and a mark with the status behind it. No recovery",
 		Version: module("golang.org/x/crypto"),
-		Warm: func(_ context.Context, s *lab.Site) (Shell, error) {
-			client, err := dial(s)
-			if err != nil {
-				return nil, err
-			}
-			shell, err := liveApart(client)
-			if err != nil {
-				client.Close()
-				return nil, err
-			}
-			shell.close = client.Close
-			return shell, nil
-		},
+		Warm:    warmBare(func(c *gossh.Client) (Shell, error) { return liveApart(c) }),
 	},
 	{
 		Name: LocalApartName, Floor: true,

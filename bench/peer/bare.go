@@ -25,10 +25,7 @@ var bare = []Peer{
 	{
 		Name: ChannelName, InProcess: true,
 		How: "`client.NewSession().Output(…)`; in a fan-out, goroutines", Version: module("golang.org/x/crypto"),
-		Warm: func(_ context.Context, s *lab.Site) (Shell, error) {
-			client, err := dial(s)
-			return channels{client, client}, err
-		},
+		Warm: warmBare(func(c *gossh.Client) (Shell, error) { return channels{c}, nil }),
 		Cold: func(_ context.Context, s *lab.Site, command string) (Cold, error) {
 			client, err := dial(s)
 			if err != nil {
@@ -37,7 +34,7 @@ var bare = []Peer{
 			out, err := channel(client, command)
 			return Cold{out, func() { client.Close() }}, err
 		},
-		Again: againBare(true, func(c *gossh.Client) (Shell, error) { return channels{nil, c}, nil }),
+		Again: againBare(true, func(c *gossh.Client) (Shell, error) { return channels{c}, nil }),
 		Stream: func(_ context.Context, s *lab.Site) (Stream, error) {
 			client, err := dial(s)
 			if err != nil {
@@ -117,19 +114,14 @@ func closeAll(clients []*gossh.Client) {
 	}
 }
 
-// channels is a Shell with a channel for each command. A client that it owns
-// ends with it.
-type channels struct{ own, client *gossh.Client }
+// channels is a Shell with a channel for each command.
+type channels struct{ client *gossh.Client }
 
 func (c channels) Run(_ context.Context, command string) (string, error) {
 	return channel(c.client, command)
 }
 
-func (c channels) Close() {
-	if c.own != nil {
-		c.own.Close()
-	}
-}
+func (channels) Close() {}
 
 func channel(client *gossh.Client, command string) (string, error) {
 	s, err := client.NewSession()
@@ -139,6 +131,30 @@ func channel(client *gossh.Client, command string) (string, error) {
 	defer s.Close()
 	out, err := s.Output(command)
 	return string(out), err
+}
+
+// An owner is a shell that ends with the connection that it is on.
+type owner struct {
+	Shell
+	client *gossh.Client
+}
+
+func (o owner) Close() { o.client.Close() }
+
+// warmBare opens a shell on a connection of x/crypto.
+func warmBare(open func(*gossh.Client) (Shell, error)) func(context.Context, *lab.Site) (Shell, error) {
+	return func(_ context.Context, s *lab.Site) (Shell, error) {
+		client, err := dial(s)
+		if err != nil {
+			return nil, err
+		}
+		shell, err := open(client)
+		if err != nil {
+			client.Close()
+			return nil, err
+		}
+		return owner{shell, client}, nil
+	}
 }
 
 // againBare opens shells on one connection of x/crypto.

@@ -27,20 +27,8 @@ var floors = []Peer{
 		Name: FloorName, Floor: true,
 		How:     "x/crypto/ssh, one live dash on a terminal; a command and a `printf` are typed, the mark is awaited. No status, no streams, no recovery",
 		Version: module("golang.org/x/crypto"),
-		Warm: func(_ context.Context, s *lab.Site) (Shell, error) {
-			client, err := dial(s)
-			if err != nil {
-				return nil, err
-			}
-			shell, err := live(client)
-			if err != nil {
-				client.Close()
-				return nil, err
-			}
-			shell.close = client.Close
-			return shell, nil
-		},
-		Again: againBare(false, func(c *gossh.Client) (Shell, error) { return live(c) }),
+		Warm:    warmBare(func(c *gossh.Client) (Shell, error) { return live(c) }),
+		Again:   againBare(false, func(c *gossh.Client) (Shell, error) { return live(c) }),
 		Many: func(_ context.Context, s *lab.Site, n int) ([]Shell, error) {
 			const each = 8 // of sshd's ten, as gateway leaves two
 			shells := make([]Shell, n)
@@ -53,10 +41,10 @@ var floors = []Peer{
 				if err != nil {
 					return "", err
 				}
-				if i%each == 0 {
-					shell.close = clients[i/each].Close
-				}
 				shells[i] = shell
+				if i%each == 0 {
+					shells[i] = owner{shell, clients[i/each]}
+				}
 				return "open", nil
 			})
 			return shells, err

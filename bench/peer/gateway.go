@@ -28,16 +28,8 @@ var ours = []Peer{
 	{
 		Name: APIName, Ours: true, How: "`POST /v1/sessions/…` over the socket, from one client", Version: program,
 		Warm: func(ctx context.Context, s *lab.Site) (Shell, error) {
-			d, err := startDaemon(ctx, s)
-			if err != nil {
-				return nil, err
-			}
-			opened, err := d.open(ctx, s.First().Name)
-			if err != nil {
-				d.Close()
-				return nil, err
-			}
-			return apiShell{d, opened}, nil
+			d, name, err := daemonWith(ctx, s)
+			return apiShell{d, name}, err
 		},
 	},
 	mcpPeer(MCPName, ourServer),

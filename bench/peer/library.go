@@ -21,22 +21,12 @@ const (
 // engine is the session engine alone, library the door that a program would use.
 var engine = Peer{
 	Name: EngineName, Ours: true, InProcess: true, How: "`session.Open` and `Session.Run`", Version: program,
-	Warm: func(ctx context.Context, s *lab.Site) (Shell, error) {
-		t, err := s.Dial(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return openEngine(ctx, t, t.Close)
-	},
+	Warm: func(ctx context.Context, s *lab.Site) (Shell, error) { return dialEngine(ctx, s) },
 	Local: func(ctx context.Context, _ *lab.Site) (Shell, error) {
 		return openEngine(ctx, local.New(local.Config{}), nil)
 	},
 	Cold: func(ctx context.Context, s *lab.Site, command string) (Cold, error) {
-		t, err := s.Dial(ctx)
-		if err != nil {
-			return Cold{}, err
-		}
-		e, err := openEngine(ctx, t, t.Close)
+		e, err := dialEngine(ctx, s)
 		if err != nil {
 			return Cold{}, err
 		}
@@ -54,11 +44,7 @@ var engine = Peer{
 		}, nil
 	},
 	Stream: func(ctx context.Context, s *lab.Site) (Stream, error) {
-		t, err := s.Dial(ctx)
-		if err != nil {
-			return Stream{}, err
-		}
-		e, err := openEngine(ctx, t, t.Close)
+		e, err := dialEngine(ctx, s)
 		if err != nil {
 			return Stream{}, err
 		}
@@ -115,6 +101,15 @@ var library = Peer{
 type engineShell struct {
 	*session.Session
 	after func() error
+}
+
+// dialEngine opens a session on a connection that ends with it.
+func dialEngine(ctx context.Context, s *lab.Site) (*engineShell, error) {
+	t, err := s.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return openEngine(ctx, t, t.Close)
 }
 
 func openEngine(ctx context.Context, t transport.Transport, after func() error) (*engineShell, error) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"gateway/bench/lab"
 	"gateway/bench/peer"
 	"gateway/bench/rounds"
 )
@@ -144,7 +143,6 @@ func (b *Bench) refused(ctx context.Context) Table {
 	n := b.pick(100, 15)
 	b.Log("  %d at once against a default sshd", n)
 	t := Table{Title: Refused, Unit: "hosts"}
-	var site *lab.Site
 	able, missing := b.able(func(p peer.Peer) bool { return p.Fan != nil })
 	t.Rows = missing
 	site, err := b.Lab.Default("strict", n)

@@ -71,7 +71,7 @@ func memory(ctx context.Context, b *Bench) []Table {
 // this program.
 func (b *Bench) idle(ctx context.Context, p peer.Peer, connections, each int) (int64, error) {
 	if p.InProcess {
-		child, err := b.Self(orderTo(p.Name, b.Lab.Many, jobIdle, connections, each)...)
+		child, err := b.Self(orderTo(p.Name, b.Lab.Many, jobIdle, connections, each))
 		if err != nil {
 			return 0, err
 		}
@@ -111,7 +111,7 @@ type peak struct {
 // fanPeak takes what has been seen, or looks.
 func (b *Bench) fanPeak(ctx context.Context, p peer.Peer, n int) (int64, error) {
 	if p.InProcess {
-		child, err := b.Self(orderTo(p.Name, b.Lab.Many, jobFan, n, peer.Forks)...)
+		child, err := b.Self(orderTo(p.Name, b.Lab.Many, jobFan, n, peer.Forks))
 		if err != nil {
 			return 0, err
 		}
@@ -131,13 +131,13 @@ const (
 	jobFan  = "fan"
 )
 
-// orderTo is the argument that tells a child what to do.
-func orderTo(name string, site *lab.Site, job string, n, m int) []string {
+// orderTo tells a child what to do.
+func orderTo(name string, site *lab.Site, job string, n, m int) string {
 	text, err := json.Marshal(order{name, job, n, m, site.Portable()})
 	if err != nil {
 		panic(err) // it is plain data
 	}
-	return []string{"-child", string(text)}
+	return string(text)
 }
 
 type order struct {

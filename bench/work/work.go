@@ -44,7 +44,7 @@ type Bench struct {
 	// Log is told what is being done.
 	Log func(format string, args ...any)
 	// Self starts this program as a child that holds idle sessions, or fans out.
-	Self func(args ...string) (Child, error)
+	Self func(order string) (Child, error)
 
 	peaks map[peak]int64 // the most memory that fan-outs took
 }
