@@ -71,7 +71,6 @@ func TestLongOutputStaysText(t *testing.T) {
 	}
 }
 
-// Quoted in a message, a secret is no form of itself that a mask knows.
 // What is no text comes in base64, whatever stream it is on.
 func TestBytesThatAreNoText(t *testing.T) {
 	r := runner(t, `steps: [{name: a, run: 'printf "x\\377y"; printf "x\\377y" >&2; printf "x\\377y" >/dev/tty'}]`, nil)
@@ -86,6 +85,7 @@ func TestBytesThatAreNoText(t *testing.T) {
 	}
 }
 
+// Quoted in a message, a secret is no form of itself that a mask knows.
 func TestMessagesShowNoSecret(t *testing.T) {
 	const secret = "eyJh.bGci+x\u00a0\ay"
 	text := `
