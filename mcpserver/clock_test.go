@@ -1,13 +1,10 @@
 package mcpserver_test
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"gateway/daemon/api"
 )
@@ -27,13 +24,9 @@ func TestClockIsSetBack(t *testing.T) {
 		"wait":     {"session": "s", "until": "exit", "wait_ms": 1},
 		"sessions": {"action": "list"},
 	} {
-		r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, err := json.Marshal(r.Content)
-		if err != nil || r.IsError || strings.Contains(string(said), ":-") || strings.Contains(string(said), " -") || !strings.Contains(string(said), "make") {
-			t.Errorf("%s says %s, %v", tool, said, err)
+		said, failed := answered(t, agent, tool, arguments)
+		if failed || strings.Contains(said, ":-") || strings.Contains(said, " -") || !strings.Contains(said, "make") {
+			t.Errorf("%s says %s", tool, said)
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/session"
@@ -33,17 +31,13 @@ func TestWhyOutputIsDropped(t *testing.T) {
 			"run":    {"session": "s", "command": "seq 9999"},
 			"output": {"id": "s-1.1"},
 		} {
-			r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := r.Content[0].(*mcp.TextContent).Text
+			text, failed := answered(t, agent, tool, arguments)
 			for _, want := range []string{`"stdout":"","stdout_bytes":40000,"truncated":true,`, `"notes":["` + says + `"]`} {
 				if tool == "run" && !strings.Contains(text, want) { // once, and of no stream
 					t.Errorf("%s = %s, want %s", tool, text, want)
 				}
 			}
-			if r.IsError || strings.Contains(text, says) != (tool == "run" || why != nil) {
+			if failed || strings.Contains(text, says) != (tool == "run" || why != nil) {
 				t.Errorf("%s = %s, want %q", tool, text, says)
 			}
 		}

@@ -106,17 +106,12 @@ func TestStartIsLost(t *testing.T) {
 			routes := http.NewServeMux()
 			routes.HandleFunc("GET /v1/sessions/s", always(api.Session{ID: "s-1", Name: "s", Host: "web1", State: api.Idle}))
 			routes.HandleFunc("POST /v1/sessions/s-1/commands", func(w http.ResponseWriter, _ *http.Request) { test.answer(w) })
-			agent := agentOn(t, routes)
-			r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: "run", Arguments: map[string]any{"session": "s", "command": "date"}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			text, failed := answered(t, agentOn(t, routes), "run", map[string]any{"session": "s", "command": "date"})
 			var said struct {
 				Verdict string
 				Error   struct{ Code string }
 			}
-			text := r.Content[0].(*mcp.TextContent).Text
-			if err := json.Unmarshal([]byte(text), &said); err != nil || !r.IsError || said.Verdict != test.verdict || said.Error.Code != "daemon.unreachable" {
+			if err := json.Unmarshal([]byte(text), &said); err != nil || !failed || said.Verdict != test.verdict || said.Error.Code != "daemon.unreachable" {
 				t.Errorf("run = %s, %v, want verdict %q", text, err, test.verdict)
 			}
 		})

@@ -61,19 +61,15 @@ func TestSelectHint(t *testing.T) {
 // refused wants a call to end with an error.
 func refused(t *testing.T, agent *mcp.ClientSession, tool, arguments, code, message, hint string) {
 	t.Helper()
-	params := &mcp.CallToolParams{Name: tool}
+	var sent any
 	if arguments != "" {
-		params.Arguments = json.RawMessage(arguments)
+		sent = json.RawMessage(arguments)
 	}
-	r, err := agent.CallTool(t.Context(), params)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text, failed := answered(t, agent, tool, sent)
 	var said struct {
 		Error struct{ Code, Message, Hint string }
 	}
-	text := r.Content[0].(*mcp.TextContent).Text
-	if err := json.Unmarshal([]byte(text), &said); err != nil || !r.IsError || said.Error.Code != code || said.Error.Message != message || said.Error.Hint != hint {
+	if err := json.Unmarshal([]byte(text), &said); err != nil || !failed || said.Error.Code != code || said.Error.Message != message || said.Error.Hint != hint {
 		t.Errorf("%s %s = %s, want %s: %q, hint %q", tool, arguments, text, code, message, hint)
 	}
 }

@@ -15,14 +15,22 @@ import (
 	"gateway/transport"
 )
 
-// text calls a tool, and returns what it answers.
-func text(t *testing.T, agent *mcp.ClientSession, tool string, arguments map[string]any) string {
+// answered calls a tool, and returns what it answers and whether that is an error.
+func answered(t *testing.T, agent *mcp.ClientSession, tool string, arguments any) (said string, failed bool) {
 	t.Helper()
 	r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
 	if err != nil {
-		t.Fatalf("%s = %v", tool, err)
+		t.Errorf("%s = %v", tool, err)
+		return "", true
 	}
-	return r.Content[0].(*mcp.TextContent).Text
+	return r.Content[0].(*mcp.TextContent).Text, r.IsError
+}
+
+// text is what it answers, whatever that is.
+func text(t *testing.T, agent *mcp.ClientSession, tool string, arguments map[string]any) string {
+	t.Helper()
+	said, _ := answered(t, agent, tool, arguments)
+	return said
 }
 
 // A command that is over has the same result by its session, whose answer comes

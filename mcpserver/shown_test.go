@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/session"
@@ -49,17 +47,13 @@ func TestShownOnce(t *testing.T) {
 	})
 	agent := agentOn(t, routes)
 	shown := func(tool string, arguments map[string]any) (stdout string, cursor int) {
-		r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
-		if err != nil {
-			t.Errorf("%s = %v", tool, err)
-			return "", 0
-		}
+		text, failed := answered(t, agent, tool, arguments)
 		var said struct {
 			Stdout string
 			Cursor int
 		}
-		if err := json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &said); err != nil || r.IsError {
-			t.Errorf("%s = %+v, %v", tool, said, err)
+		if err := json.Unmarshal([]byte(text), &said); err != nil || failed {
+			t.Errorf("%s = %s, %v", tool, text, err)
 		}
 		return said.Stdout, said.Cursor
 	}
@@ -111,13 +105,8 @@ func TestShownOver(t *testing.T) {
 	routes.HandleFunc("POST /v1/sessions/s-1/output", always(api.Output{Pieces: []api.Piece{{Stream: "stdout", Data: []byte("hi\n")}}}))
 	agent := agentOn(t, routes)
 	verdict := func(tool string, arguments map[string]any) string {
-		r, err := agent.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
-		if err != nil {
-			t.Error(err)
-			return ""
-		}
 		var said struct{ Verdict string }
-		if err := json.Unmarshal([]byte(r.Content[0].(*mcp.TextContent).Text), &said); err != nil {
+		if err := json.Unmarshal([]byte(text(t, agent, tool, arguments)), &said); err != nil {
 			t.Error(err)
 		}
 		return said.Verdict

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"gateway/daemon/api"
 	"gateway/gateway"
 	"gateway/transport"
@@ -49,16 +47,11 @@ func TestAnswerThatFails(t *testing.T) {
 	})
 	agent := agentOn(t, routes)
 	for n := range 30 { // the streams are asked for in any order
-		ask := &mcp.CallToolParams{Name: "send", Arguments: map[string]any{"id": fmt.Sprintf("s-1.%d", n)}}
-		failed, err := agent.CallTool(t.Context(), ask)
-		if err != nil || !failed.IsError {
-			t.Fatalf("%+v, %v", failed, err)
+		ask := map[string]any{"id": fmt.Sprintf("s-1.%d", n)}
+		if said, failed := answered(t, agent, "send", ask); !failed {
+			t.Fatalf("command %d: %s", n, said)
 		}
-		r, err := agent.CallTool(t.Context(), ask)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if said := r.Content[0].(*mcp.TextContent).Text; !strings.Contains(said, `"stdout":"one\n"`) {
+		if said, failed := answered(t, agent, "send", ask); failed || !strings.Contains(said, `"stdout":"one\n"`) {
 			t.Fatalf("command %d: %s", n, said)
 		}
 	}
