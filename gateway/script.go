@@ -113,7 +113,6 @@ type scriptRun struct {
 	command Command
 	result  Result           // of the statements so far, but for what is kept
 	kept    [2]*ends.Spooled // stdout and stderr
-	begun   bool
 }
 
 func newScriptRun(s *Session, command Command) *scriptRun {
@@ -136,9 +135,10 @@ const pieceLimit = 64 << 10
 func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (over bool) {
 	c := run.command
 	c.Text, c.Spool, c.Limit = piece.Text, false, pieceLimit
-	if c.Timeout > 0 && run.begun {
-		if c.Timeout -= time.Since(run.result.Started); c.Timeout <= 0 {
-			c.Timeout = time.Nanosecond // the next one finds out at once
+	if begun := run.result.Started; !begun.IsZero() {
+		c.Started = nil
+		if c.Timeout > 0 {
+			c.Timeout = max(c.Timeout-time.Since(begun), time.Nanosecond) // the next one finds out at once
 		}
 	}
 	c.Output = func(from session.Stream, b []byte) {
@@ -148,9 +148,6 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 		if run.command.Output != nil {
 			run.command.Output(from, b)
 		}
-	}
-	if run.begun {
-		c.Started = nil
 	}
 	r := run.session.Run(ctx, c)
 	run.add(ctx, r)
@@ -163,7 +160,7 @@ func (run *scriptRun) step(ctx context.Context, piece statements.Statement) (ove
 func (run *scriptRun) add(ctx context.Context, r Result) {
 	before, sum := run.result, r
 	sum.ID, sum.Command = before.ID, before.Command
-	if run.begun {
+	if !before.Started.IsZero() {
 		sum.Started, sum.Connect = before.Started, before.Connect
 		sum.Background, sum.Cut = before.Background || r.Background, before.Cut || r.Cut
 		if r.Verdict == session.NotStarted {
@@ -173,7 +170,6 @@ func (run *scriptRun) add(ctx context.Context, r Result) {
 	room := ends.DefaultLimit - len(before.Terminal)
 	sum.Terminal = append(before.Terminal, r.Terminal[:min(len(r.Terminal), room)]...)
 	if !sum.Started.IsZero() {
-		run.begun = true
 		sum.Duration = time.Since(sum.Started)
 	}
 	if sum.Verdict == session.TimedOut && Code(sum.Err) == "cmd.timeout" && ctx.Err() == nil { // else it is the caller's time
