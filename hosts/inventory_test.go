@@ -144,11 +144,7 @@ func TestHostBelongsToCaller(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			sel, err := hosts.ParseSelector("@staging,&tag:eu")
-			if err != nil {
-				t.Error(err)
-			}
-			if _, err := inv.Select(sel, hosts.Lookup{}); err != nil {
+			if _, err := pick(inv, "@staging,&tag:eu", hosts.Lookup{}); err != nil {
 				t.Error(err)
 			}
 			inv.Names()

@@ -13,19 +13,11 @@ import (
 // expand spells a selector out with the hosts of the names themselves.
 func expand(t testing.TB, text string) []string {
 	t.Helper()
-	sel, err := hosts.ParseSelector(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	picked, err := hosts.New().Select(sel, hosts.Lookup{
+	names, err := pick(hosts.New(), text, hosts.Lookup{
 		Host: func(name string) (hosts.Host, error) { return hosts.Host{Name: name}, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	var names []string
-	for _, h := range picked {
-		names = append(names, h.Name)
 	}
 	return names
 }

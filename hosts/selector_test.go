@@ -99,6 +99,19 @@ hosts:
   db2: {tags: [db]}
 `
 
+// pick returns the names of the hosts that a selector picks.
+func pick(inv *hosts.Inventory, selector string, lookup hosts.Lookup) (names []string, err error) {
+	sel, err := hosts.ParseSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	picked, err := inv.Select(sel, lookup)
+	for _, h := range picked {
+		names = append(names, h.Name)
+	}
+	return names, err
+}
+
 func TestSelect(t *testing.T) {
 	inv := parse(t, fleet)
 	lookup := hosts.Lookup{
@@ -148,16 +161,7 @@ func TestSelect(t *testing.T) {
 		{"tag:x", "", "selector.empty"},
 	}
 	for _, test := range tests {
-		sel, err := hosts.ParseSelector(test.selector)
-		if err != nil {
-			t.Errorf("ParseSelector(%q): %v", test.selector, err)
-			continue
-		}
-		picked, err := inv.Select(sel, lookup)
-		var names []string
-		for _, h := range picked {
-			names = append(names, h.Name)
-		}
+		names, err := pick(inv, test.selector, lookup)
 		code := ""
 		if e, ok := errors.AsType[*hosts.Error](err); ok {
 			code = e.Code
@@ -184,11 +188,7 @@ func TestSelectHints(t *testing.T) {
 		{"local*", "patterns do not match localhost: name it"},
 	}
 	for _, test := range tests {
-		sel, err := hosts.ParseSelector(test.selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = inv.Select(sel, hosts.Lookup{})
+		_, err := pick(inv, test.selector, hosts.Lookup{})
 		if e, ok := errors.AsType[*hosts.Error](err); !ok || e.Hint != test.hint {
 			t.Errorf("Select(%q): %v, hint %q, want %q", test.selector, err, e.ErrorHint(), test.hint)
 		}
@@ -204,11 +204,7 @@ func TestSelectHints(t *testing.T) {
 // Where there is nothing to list, the list is no help.
 func TestSelectWithoutInventory(t *testing.T) {
 	for _, selector := range []string{"all", "web*", "@web", "tag:eu", "web1"} {
-		s, err := hosts.ParseSelector(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = hosts.New().Select(s, hosts.Lookup{})
+		_, err := pick(hosts.New(), selector, hosts.Lookup{})
 		if e, ok := errors.AsType[*hosts.Error](err); !ok || !strings.HasPrefix(e.Hint, "the inventory has only localhost: ") {
 			t.Errorf("Select(%q) = %v, want the hint that there is no inventory", selector, err)
 		}

@@ -34,7 +34,7 @@ func writeFile(t *testing.T, path, text string) string {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { // it may be a program
 		t.Fatal(err)
 	}
 	return path
@@ -285,9 +285,6 @@ func TestSSHConfigAsksOnce(t *testing.T) {
 	dir := t.TempDir()
 	asked := filepath.Join(dir, "asked")
 	program := writeFile(t, filepath.Join(dir, "ssh"), "#!/bin/sh\necho >>"+asked+"\nexec "+sshPath(t)+" \"$@\"\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	c := hosts.NewSSHConfig(writeFile(t, filepath.Join(dir, "config"), "Host b\n HostName a\nHost c\n Port 7\n"), program)
 	for _, test := range []struct {
 		name string
@@ -306,9 +303,6 @@ func TestSSHConfigAsksOnce(t *testing.T) {
 func TestSSHConfigRefusesOptions(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "ran")
 	program := writeFile(t, filepath.Join(t.TempDir(), "ssh"), "#!/bin/sh\n: >"+marker+"\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	for _, name := range []string{"", "-oProxyCommand=x", "--", "a b", "me@a", "a/b", "ssh://a", "a\n"} {
 		if _, err := hosts.NewSSHConfig("", program).Resolve(t.Context(), name, hosts.Given{}); !errors.Is(err, hosts.ErrUnknown) {
 			t.Errorf("Resolve(%q): %v, want ErrUnknown", name, err)
@@ -321,9 +315,6 @@ func TestSSHConfigRefusesOptions(t *testing.T) {
 
 func TestSSHConfigEndsWithItsContext(t *testing.T) {
 	program := writeFile(t, filepath.Join(t.TempDir(), "ssh"), "#!/bin/sh\nexec sleep 60\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := hosts.NewSSHConfig("", program).Resolve(ctx, "a", hosts.Given{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -412,9 +403,6 @@ func TestSSHConfigWithoutSSH(t *testing.T) {
 func TestSSHConfigWithoutAccount(t *testing.T) {
 	dir := t.TempDir()
 	program := writeFile(t, filepath.Join(dir, "ssh"), "#!/bin/sh\necho 'No user exists for uid 1000640000' >&2\nexit 255\n")
-	if err := os.Chmod(program, 0o700); err != nil {
-		t.Fatal(err)
-	}
 	file := writeFile(t, filepath.Join(dir, "config"), "Host a\n User bob\n")
 	if s, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "a", hosts.Given{}); err != nil || s.User != "bob" {
 		t.Errorf("Resolve = %+v, %v, want the parser's answer", s, err)
