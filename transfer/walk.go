@@ -79,16 +79,13 @@ func (w *walk) done() {
 func (w *walk) next(ctx context.Context, from *[]task, last bool) (task, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for len(*from) == 0 {
-		if w.open == 0 || ctx.Err() != nil {
-			return task{}, false
-		}
+	for len(*from) == 0 && w.open > 0 && ctx.Err() == nil {
 		w.changed.Wait()
 	}
-	if ctx.Err() != nil {
+	list := *from
+	if len(list) == 0 || ctx.Err() != nil {
 		return task{}, false
 	}
-	list := *from
 	var t task
 	if last {
 		t, *from = list[len(list)-1], list[:len(list)-1]
@@ -115,21 +112,17 @@ func (w *walk) round(ctx context.Context) {
 		w.changed.Broadcast()
 	})()
 	var all sync.WaitGroup
+	each := func(from *[]task, last bool, do func(context.Context, task)) {
+		for t, ok := w.next(ctx, from, last); ok; t, ok = w.next(ctx, from, last) {
+			do(ctx, t)
+			w.done()
+		}
+	}
 	for range w.listers {
-		all.Go(func() {
-			for t, ok := w.next(ctx, &w.dirs, true); ok; t, ok = w.next(ctx, &w.dirs, true) {
-				w.dir(ctx, t)
-				w.done()
-			}
-		})
+		all.Go(func() { each(&w.dirs, true, w.dir) })
 	}
 	for range w.workers {
-		all.Go(func() {
-			for t, ok := w.next(ctx, &w.files, false); ok; t, ok = w.next(ctx, &w.files, false) {
-				w.entry(ctx, t)
-				w.done()
-			}
-		})
+		all.Go(func() { each(&w.files, false, w.entry) })
 	}
 	all.Wait()
 }
