@@ -14,6 +14,7 @@ import (
 
 	"gateway/daemon/api"
 	"gateway/gateway"
+	"gateway/transport"
 )
 
 // OpenHost opens a session on a host that a gateway knows by name. What o leaves
@@ -78,7 +79,7 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 			defer done()
 			_, _ = c.Close(ending, opened.ID) // it may be over; the daemon closes it also without us
 		}
-		return api.Session{}, context.Cause(ctx)
+		return api.Session{}, transport.Cause(ctx)
 	case err == nil && opened == nil:
 		err = unreachable(errors.New("its answer has no end"))
 	case err == nil:

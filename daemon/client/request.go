@@ -36,9 +36,9 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, method, path stri
 }
 
 // within returns a context for a request whose answer must come in time; arrived
-// says that it has, or reports false. The time counts from the connection on: for
-// that, a daemon may have to be started.
-func (c *Client) within(ctx context.Context, limit time.Duration) (bound context.Context, arrived func() bool, cancel func()) {
+// says that it has. The time counts from the connection on: for that, a daemon may
+// have to be started.
+func (c *Client) within(ctx context.Context, limit time.Duration) (bound context.Context, arrived, cancel func()) {
 	bound, end := context.WithCancelCause(ctx)
 	late := time.AfterFunc(startTime+limit, func() {
 		end(&transport.Error{
@@ -47,7 +47,7 @@ func (c *Client) within(ctx context.Context, limit time.Duration) (bound context
 		})
 	})
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { late.Reset(limit) }}
-	return httptrace.WithClientTrace(bound, trace), late.Stop, func() {
+	return httptrace.WithClientTrace(bound, trace), func() { late.Stop() }, func() {
 		late.Stop()
 		end(nil)
 	}
@@ -87,7 +87,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, answer any
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
+		return cause(ctx)
 	case err != nil:
 		return unreadable(response, c.where, err)
 	}
@@ -118,7 +118,7 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	response, err := c.http.Do(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, cause(ctx)
 		}
 		return nil, unreachable(err)
 	}
@@ -127,6 +127,15 @@ func (c *Client) do(ctx context.Context, method, path string, body any) (*http.R
 	}
 	defer response.Body.Close()
 	return nil, refusal(response, c.where)
+}
+
+// cause says why the context of a request has ended: by the client itself, as it does
+// where no answer comes, or by the caller.
+func cause(ctx context.Context) error {
+	if err := context.Cause(ctx); errors.Is(err, ErrLost) {
+		return err
+	}
+	return transport.Cause(ctx)
 }
 
 // unreadable is the error of an answer that makes no sense. A daemon names its protocol,
@@ -164,9 +173,10 @@ func hold[T any](ctx context.Context, c *Client, path string) (first T, over <-c
 		return first, nil, err
 	}
 	err = json.NewDecoder(response.Body).Decode(&first)
+	arrived()
 	switch {
-	case !arrived() && ctx.Err() != nil:
-		err = context.Cause(ctx)
+	case ctx.Err() != nil:
+		err = cause(ctx)
 	case err != nil:
 		err = unreachable(err)
 	}

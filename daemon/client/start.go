@@ -82,7 +82,10 @@ func Start(ctx context.Context, o StartOptions) (api.Hello, error) {
 		return api.Hello{}, err
 	}
 	lock, err := socket.Take(ctx, o.Path+".start")
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // which says nothing about the lock
+		return api.Hello{}, transport.Cause(ctx)
+	case err != nil:
 		return api.Hello{}, err
 	}
 	defer lock.Release()
@@ -143,7 +146,7 @@ func closed(c <-chan struct{}) bool {
 func (o StartOptions) tooLate(ctx context.Context, started *child) error {
 	switch {
 	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return context.Cause(ctx)
+		return transport.Cause(ctx)
 	case started != nil:
 		return started.failure("does not answer")
 	}

@@ -30,7 +30,7 @@ func stream[T any](ctx context.Context, c *Client, method, path string, body any
 		case errors.Is(err, io.EOF):
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return cause(ctx)
 		case err != nil:
 			return unreachable(err)
 		}

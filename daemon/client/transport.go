@@ -44,7 +44,10 @@ func Borrow(ctx context.Context, dial func(context.Context) (net.Conn, error), a
 	t := &Transport{dial: dial, asking: asking, loans: map[*loan]bool{}, ending: make(chan struct{})}
 	var err error
 	t.spare, err = t.lease(ctx)
-	if err != nil {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.Canceled): // which says nothing about the daemon
+		return nil, fmt.Errorf("client: borrow a connection: %w", transport.Cause(ctx))
+	case err != nil:
 		return nil, err
 	}
 	t.account = t.spare.account
