@@ -170,7 +170,7 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 	case attempt > 1:
 		return s.sudoRejected("the password is wrong", "it is that of the account itself, from the host's sudo.password or typed")
 	}
-	hint := "give the host a sudo.password reference, or run it on this host alone at a terminal"
+	hint := "give the host a sudo.password reference, or use exec on this host alone at a terminal"
 	if known, ok := errors.AsType[*transport.Error](err); ok { // there is one, which could not be read
 		hint = known.Hint
 	}

@@ -196,7 +196,7 @@ func (a *authenticator) ask(q Question) (string, error) {
 }
 
 func (a *authenticator) interaction() error {
-	return a.config.failure(codeInteraction, nil, "run it on this host alone at a terminal, or give the account a key or a password by reference",
+	return a.config.failure(codeInteraction, nil, "use exec on this host alone at a terminal, or give the account a key or a password by reference",
 		"the server wants %s, and nobody is there to answer%s", list(a.allowed, " or "), itSaid(a.said))
 }
 
@@ -208,9 +208,9 @@ func (a *authenticator) unanswered(q Question) error {
 	if q.Instruction != "" {
 		asked += ", saying " + quoted(q.Instruction) + ","
 	}
-	hint := "run it on this host alone at a terminal, or give the account a key or a password by reference"
+	hint := "use exec on this host alone at a terminal, or give the account a key or a password by reference"
 	if a.password {
-		hint = "the configured password was given before: it may be wrong or have expired, or the server wants more than that; run it on this host alone at a terminal, or give the account a key"
+		hint = "the configured password was given before: it may be wrong or have expired, or the server wants more than that; use exec on this host alone at a terminal, or give the account a key"
 	}
 	return a.config.failure(codeInteraction, nil, hint, "the server asks %s and nobody is there to answer", asked)
 }

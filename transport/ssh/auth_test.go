@@ -590,7 +590,7 @@ func TestPassphraseHints(t *testing.T) {
 		passphrase func(context.Context, string) (string, error)
 		hint       string
 	}{
-		{nil, "set passphrase for this host"},
+		{nil, "set passphrase for this host, add the key to an agent, or use exec on this host alone at a terminal"}, // run asks nobody
 		{func(context.Context, string) (string, error) { return "left", nil }, "what passphrase of this host refers to is not that of the key"},
 	} {
 		c := config(s)

@@ -235,7 +235,7 @@ const maxTyped = 3
 func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 	defer k.clock.pause()()
 	name := id.name()
-	hint := "set passphrase for this host, add the key to an agent, or run it on this host alone at a terminal"
+	hint := "set passphrase for this host, add the key to an agent, or use exec on this host alone at a terminal"
 	tries := 1
 	secret := id.Passphrase
 	switch {
