@@ -98,7 +98,7 @@ hosts:
 		}, "", ""},
 		{"lost", []string{"tcp dead"}, "tcp.refused", "ssh: jump of lost: dead (127.0.0.1:1): connection refused"},
 		{"far", []string{"tcp dead"}, "tcp.refused", "ssh: jump of far: jump of lost: dead (127.0.0.1:1): connection refused"},
-		{"shut", []string{"auth locked"}, "secret.unreadable", "ssh: jump of shut: gateway: secret env:GATEWAY_TEST_NO_KEY: the variable is not set"},
+		{"shut", []string{"auth locked"}, "secret.unreadable", "ssh: jump of shut: gateway: identity of locked: gateway: secret env:GATEWAY_TEST_NO_KEY: the variable is not set"},
 		{"loop", []string{"inventory "}, "inventory.invalid", "gateway: jump of loop: localhost: this machine is no bastion"},
 	} {
 		t.Run(test.host, func(t *testing.T) {

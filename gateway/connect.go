@@ -136,7 +136,7 @@ func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, 
 	for _, entry := range target.Identities {
 		identity, err := entry.load(ctx, target.Passphrase, caller)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("gateway: identity of %s: %w", target.Name, err)
 		}
 		config.Identities = append(config.Identities, identity)
 	}
