@@ -255,8 +255,7 @@ func sudo(o api.Open, password func(context.Context) (string, error)) *session.S
 			case password != nil:
 				return password(ctx)
 			case who.interactive:
-				prompt := fmt.Sprintf("sudo password for %s on %s: ", o.Target.Login(), o.Target.Name)
-				return who.ask(ctx, gateway.Question{Kind: gateway.AskPassword, Host: o.Target.Name, User: o.Target.Login(), Prompt: prompt})
+				return who.ask(ctx, gateway.SudoQuestion(o.Target.Login(), o.Target.Name, attempt))
 			}
 			return "", errors.New("nobody to ask")
 		},

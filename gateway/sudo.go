@@ -38,12 +38,21 @@ func (g *Gateway) sudo(host hosts.Host, options Options) *session.Sudo {
 			case options.Password != nil:
 				return options.Password(ctx)
 			case g.config.Ask != nil:
-				prompt := fmt.Sprintf("sudo password for %s on %s: ", Login(host), host.Name)
-				return g.config.Ask(ctx, Question{Kind: AskPassword, Host: host.Name, User: Login(host), Prompt: prompt})
+				return g.config.Ask(ctx, SudoQuestion(Login(host), host.Name, attempt))
 			}
 			return "", errNobody
 		},
 	}
+}
+
+// SudoQuestion asks for the password that sudo wants of an account on a host, for
+// the first time or after a wrong one.
+func SudoQuestion(login, host string, attempt int) Question {
+	q := Question{Kind: AskPassword, Host: host, User: login, Prompt: fmt.Sprintf("sudo password for %s on %s: ", login, host)}
+	if attempt > 1 {
+		q.Instruction = "Sorry, try again."
+	}
+	return q
 }
 
 // secret resolves a reference of the inventory that is about to be typed.

@@ -302,8 +302,10 @@ func TestSudoAsks(t *testing.T) {
 	write(t, filepath.Join(bin, "sudo"), `#!/bin/sh
 while [ "$1" != -- ]; do [ "$1" != -p ] || prompt=$2; shift; done
 shift
-stty -echo </dev/tty; printf %s "$prompt" >/dev/tty; read -r p </dev/tty; stty echo </dev/tty
-[ "$p" = xyzzy ] && exec "$@"
+for i in 1 2; do
+	stty -echo </dev/tty; printf %s "$prompt" >/dev/tty; read -r p </dev/tty; stty echo </dev/tty
+	[ "$p" != xyzzy ] || exec "$@"
+done
 `)
 	if err := os.Chmod(filepath.Join(bin, "sudo"), 0o700); err != nil {
 		t.Fatal(err)
@@ -311,6 +313,9 @@ stty -echo </dev/tty; printf %s "$prompt" >/dev/tty; read -r p </dev/tty; stty e
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	p := atHome(t, home, "exec", "localhost", "--sudo", "--", "echo reached")
 	p.expect("sudo password for ")
+	p.waitNoEcho()
+	p.press("plugh\r")
+	p.expect("Sorry, try again.\r\nsudo password for ")
 	p.waitNoEcho()
 	p.press("xyzzy\r")
 	p.expect("reached\r\n")

@@ -51,6 +51,7 @@ type authenticator struct {
 	troubled  int      // problems with keys up to then
 	gathered  bool     // keys were looked for
 	password  bool     // Config.Password was shown
+	typed     bool     // a person has typed a password, and was told nothing of it
 	said      string   // by the server, with no question, once something was shown to it
 	notice    string   // by the server before that, as to everyone
 	methods   map[string]bool
@@ -142,6 +143,7 @@ func (a *authenticator) answerPassword() (string, error) {
 	if a.config.Password != nil {
 		return a.configured()
 	}
+	a.typed = true
 	return a.ask(Question{Kind: AskPassword, Prompt: fmt.Sprintf("%s@%s's password: ", a.config.User, a.config.Name)})
 }
 
@@ -154,6 +156,11 @@ func (a *authenticator) answerChallenge(_, instruction string, questions []strin
 	instruction, a.said = strings.TrimSpace(a.said+"\n"+instruction), ""
 	if len(questions) == 0 {
 		a.said = cut(instruction) // there may be any number of them
+	} else if a.typed {
+		a.typed = false
+		if !slices.Contains(a.passed, methodPassword) {
+			instruction = strings.TrimSpace("Permission denied, please try again.\n" + instruction)
+		}
 	}
 	answers := make([]string, len(questions))
 	for i, prompt := range questions {

@@ -502,6 +502,21 @@ func TestAuthChallenge(t *testing.T) {
 		}
 		dial(t, c)
 	})
+	t.Run("password refused before", func(t *testing.T) {
+		server := ask("pw", "123456")
+		server.PasswordCallback = func(gossh.ConnMetadata, []byte) (*gossh.Permissions, error) { return nil, errors.New("wrong") }
+		c := serve(t, server)
+		answers := []string{"left", "pw", "123456"}
+		var said []string
+		c.Ask = func(_ context.Context, q ssh.Question) (string, error) {
+			said = append(said, q.Instruction)
+			return answers[len(said)-1], nil
+		}
+		dial(t, c)
+		if want := []string{"", "Permission denied, please try again.\ntwo steps", "two steps"}; !slices.Equal(said, want) {
+			t.Errorf("said %q, want %q", said, want)
+		}
+	})
 	t.Run("code, nobody there", func(t *testing.T) {
 		c := serve(t, ask("pw", "123456"))
 		c.Password = func(context.Context) (string, error) { return "pw", nil }
@@ -598,5 +613,24 @@ func TestPassphraseHints(t *testing.T) {
 		if err := refused(t, c, "auth.passphrase"); !strings.HasPrefix(err.Hint, test.hint) {
 			t.Errorf("hint = %q, want %q", err.Hint, test.hint)
 		}
+	}
+}
+
+// A person who has mistyped a passphrase is told so.
+func TestPassphraseIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	s := sshdtest.Start(t, sshdtest.Options{})
+	c := config(s)
+	file := s.Key.Encrypted(t, "right")
+	c.Identities = []ssh.Identity{{Path: file}}
+	answers := []string{"left", "right"}
+	var prompts []string
+	c.Ask = func(_ context.Context, q ssh.Question) (string, error) {
+		prompts = append(prompts, q.Prompt)
+		return answers[len(prompts)-1], nil
+	}
+	dial(t, c)
+	if want := []string{"Passphrase for " + file + ": ", "Bad passphrase, try again for " + file + ": "}; !slices.Equal(prompts, want) {
+		t.Errorf("asked %q, want %q", prompts, want)
 	}
 }

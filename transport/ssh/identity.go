@@ -236,7 +236,7 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 	defer k.clock.pause()()
 	name := id.name()
 	hint := "set passphrase for this host, add the key to an agent, or use exec on this host alone at a terminal"
-	tries := 1
+	tries, prompt := 1, "Passphrase for "
 	secret := id.Passphrase
 	switch {
 	case secret == nil && k.config.Ask == nil:
@@ -244,7 +244,7 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 	case secret == nil:
 		tries = maxTyped
 		secret = func(context.Context, string) (string, error) {
-			return k.ask(Question{Kind: AskPassphrase, Prompt: fmt.Sprintf("Passphrase for %s: ", name)})
+			return k.ask(Question{Kind: AskPassphrase, Prompt: prompt + name + ": "})
 		}
 	}
 	for range tries {
@@ -263,6 +263,7 @@ func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
 		if !errors.Is(err, x509.IncorrectPasswordError) {
 			return nil, k.problem(codeKeyUnreadable, err, "", "key %s: %s", name, strings.TrimPrefix(err.Error(), "ssh: "))
 		}
+		prompt = "Bad passphrase, try again for "
 	}
 	if id.Passphrase != nil {
 		hint = "what passphrase of this host refers to is not that of the key: see gateway hosts show " + k.config.Name + " --explain"
