@@ -25,7 +25,7 @@ func (a *app) newCPView(c *copying) cpView {
 	case "jsonl":
 		return &cpEvents{newEventLog(a.out), c}
 	}
-	return &cpText{app: a, copying: c, bars: a.newBars(c)}
+	return &cpText{app: a, copying: c, bars: a.newBars(c), hints: hints{}}
 }
 
 // cpArray shows one array at the end.
@@ -41,6 +41,7 @@ type cpText struct {
 	app     *app
 	copying *copying
 	bars    *bars
+	hints   hints
 }
 
 func (v *cpText) watcher(host int) transfer.Watcher {
@@ -62,7 +63,7 @@ func (v *cpText) done(host int, r *cpResult) {
 	label := r.Host + " ! " // also of one: the output of cp is that for many
 	var lines []string
 	say := func(err error) {
-		for _, line := range complaint(err) {
+		for _, line := range complaint(err, v.hints.fresh(err)) {
 			lines = append(lines, label+line)
 		}
 	}

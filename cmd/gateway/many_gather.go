@@ -69,7 +69,7 @@ func mentions(name string) *regexp.Regexp {
 func (o *outcome) add(host int, name string, r gateway.Result) {
 	o.hosts = append(o.hosts, host)
 	if r.Err != nil || r.Line > 0 {
-		text := failure(r)
+		text := failure(r, gateway.Hint(r.Err))
 		cause := digits.ReplaceAllString(mentions(name).ReplaceAllString(text, ""), "")
 		o.failures = append(o.failures, hostFailure{host, text, cause})
 	}

@@ -42,6 +42,7 @@ func (a *app) newView(names []string, f *manyFlags) (v view, limit int) {
 type liveView struct {
 	out   *output
 	hosts []liveHost
+	hints hints
 
 	// writing is held while lines are written: on a terminal both streams are one.
 	writing sync.Mutex
@@ -61,7 +62,7 @@ const maxLabel = 32
 var hues = []string{"36", "33", "35", "34", "32", "96", "93", "95", "94", "92"}
 
 func newLiveView(out *output, names []string) *liveView {
-	v := &liveView{out: out, hosts: make([]liveHost, len(names))}
+	v := &liveView{out: out, hosts: make([]liveHost, len(names)), hints: hints{}}
 	width := 0
 	for _, name := range names {
 		width = max(width, min(runewidth.StringWidth(name), maxLabel))
@@ -119,7 +120,7 @@ func (v *liveView) done(host int, r gateway.Result) {
 	}
 	if outcome := fleet.OutcomeOf(r); outcome != fleet.OK && outcome != fleet.Skipped {
 		why := &lines{label: h.streams[session.Stderr].label}
-		v.write(session.Stderr, why.take([]byte(failure(r)+"\n")))
+		v.write(session.Stderr, why.take([]byte(failure(r, v.hints.fresh(r.Err))+"\n")))
 	}
 	h.streams = [3]*lines{} // only hosts that run take memory
 	h.done = true
@@ -127,8 +128,23 @@ func (v *liveView) done(host int, r gateway.Result) {
 
 func (v *liveView) end(s *summary[gateway.Result]) { sayCommands(s) }
 
+// hints are those that were shown: once is enough, however many hosts it is for. They
+// are not for concurrent use.
+type hints map[string]bool
+
+// fresh returns what an error of its code hints at, unless that was shown before.
+func (h hints) fresh(err error) string {
+	hint := gateway.Hint(err)
+	key := gateway.Code(err) + " " + hint
+	if h[key] {
+		return ""
+	}
+	h[key] = true
+	return hint
+}
+
 // failure says what went wrong on a host, and what can be done about it.
-func failure(r gateway.Result) string {
+func failure(r gateway.Result, hint string) string {
 	where := ""
 	if r.Line > 0 {
 		where = fmt.Sprintf(" on line %d of the script", r.Line)
@@ -137,7 +153,7 @@ func failure(r gateway.Result) string {
 		return "gateway: " + ending(r) + where
 	}
 	text := "gateway: " + gateway.Code(r.Err) + where + ": " + visible(r.Err.Error())
-	if hint := gateway.Hint(r.Err); hint != "" {
+	if hint != "" {
 		text += "\nhint: " + visible(hint)
 	}
 	return text

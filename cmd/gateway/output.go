@@ -292,13 +292,13 @@ func (o *output) printf(format string, args ...any) error {
 }
 
 // fail says why something was not done.
-func (o *output) fail(err error) { o.say(strings.Join(complaint(err), "\n")) }
+func (o *output) fail(err error) { o.say(strings.Join(complaint(err, gateway.Hint(err)), "\n")) }
 
 // complaint is an error for people: one line with its code, and one with the remedy if
 // there is one.
-func complaint(err error) []string {
+func complaint(err error, hint string) []string {
 	lines := []string{"gateway: " + gateway.Code(err) + ": " + indent(visible(err.Error()))}
-	if hint := gateway.Hint(err); hint != "" {
+	if hint != "" {
 		lines = append(lines, "hint: "+indent(visible(hint)))
 	}
 	return lines
