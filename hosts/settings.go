@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"os/user"
 	"reflect"
@@ -238,23 +239,28 @@ func (p *settingsParser) expand(s string) (string, error) {
 // seconds reads a time as ssh_config has it: 90, 1m30s, 2h. Zero and none are
 // zero.
 func (p *settingsParser) seconds(key string) time.Duration {
-	var total, number time.Duration
-	for _, c := range strings.ToLower(p.first(key)) {
+	text := p.first(key)
+	if text == "none" {
+		return 0
+	}
+	var total, number int64
+	for _, c := range strings.ToLower(text) {
 		unit, isUnit := sshUnits[c]
 		switch {
-		case '0' <= c && c <= '9' && number < 1<<24:
-			number = number*10 + time.Duration(c-'0')
-		case isUnit && number < 1<<24:
-			total += number * unit
+		case '0' <= c && c <= '9':
+			number = number*10 + int64(c-'0')
+		case isUnit:
+			total += number * int64(unit/time.Second)
 			number = 0
 		default:
-			if p.first(key) != "none" {
-				p.warn("%s %s is not a time", key, brief(p.first(key)))
-			}
+			total = -1
+		}
+		if total < 0 || total+number > math.MaxInt32 { // which is as much as ssh takes (misc.c, convtime)
+			p.warn("%s %s is not a time", key, brief(text))
 			return 0
 		}
 	}
-	return total + number*time.Second
+	return time.Duration(total+number) * time.Second
 }
 
 var sshUnits = map[rune]time.Duration{

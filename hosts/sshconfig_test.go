@@ -77,7 +77,7 @@ func TestSSHConfigLikeSSH(t *testing.T) {
 		{"files with a percent", "Host a\n IdentityAgent /%%h/%n\n RevokedHostKeys /%%h/%n\nHost b\n IdentityAgent ~/%%s\n RevokedHostKeys ~/%%\nHost c\n IdentityAgent \"/x y/${GWTEST_KEYS}%%\"\n", "a b c"},
 		{"alias", "Host a\n HostKeyAlias Farm\n UserKnownHostsFile /%k\n", "a"},
 		{"revoked host keys", "Host a\n RevokedHostKeys ~/revoked\nHost b\n RevokedHostKeys none\n", "a b c"},
-		{"times", "Host a\n ConnectTimeout 90\n ServerAliveInterval 1m30s\nHost b\n ConnectTimeout 1h1m\n ServerAliveInterval 0\nHost c\n ConnectTimeout none\n", "a b c"},
+		{"times", "Host a\n ConnectTimeout 90\n ServerAliveInterval 1m30s\nHost b\n ConnectTimeout 1h1m\n ServerAliveInterval 0\nHost c\n ConnectTimeout none\nHost d\n ConnectTimeout 2147483647\n ServerAliveInterval 3550w\n", "a b c d"},
 		{"match all", "Match all\n User one\nHost a\n Port 7\nMatch all # x\n Port 8\n", "a b"},
 		{"match host", "Host a\n HostName Target.example\nMatch host target.*,b\n User one\nMatch host a\n Port 7\nMatch originalhost a,c\n Port 8\nMatch host *,!b\n ConnectTimeout 3\n", "a b c d"},
 		{"match negated", "Match !host a\n User one\nMatch host a !user root\n Port 7\nMatch !originalhost b,c user *\n Port 9\n", "a b c"},
@@ -205,6 +205,17 @@ func TestSSHConfigErrors(t *testing.T) {
 	for _, program := range []string{ssh, ""} {
 		if _, err := hosts.NewSSHConfig(filepath.Join(dir, "none"), program).Resolve(t.Context(), "a", hosts.Given{}); err == nil {
 			t.Errorf("ssh %q: a file that does not exist was read", program)
+		}
+	}
+}
+
+// A time that ssh does not take is none.
+func TestSSHConfigBadTimes(t *testing.T) {
+	for _, text := range []string{"30000w", "3551w", "2147483648", "1w2147483647", "99999999999999999999", "-1", "5x", "1.5", "5w-1"} {
+		file := writeFile(t, filepath.Join(t.TempDir(), "config"), "ConnectTimeout "+text+"\n")
+		s, err := hosts.NewSSHConfig(file, "").Resolve(t.Context(), "a", hosts.Given{})
+		if err != nil || s.ConnectTimeout != 0 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], text+" is not a time") {
+			t.Errorf("%s: %v, %q, %v", text, s.ConnectTimeout, s.Warnings, err)
 		}
 	}
 }
