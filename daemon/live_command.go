@@ -19,7 +19,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	if err := checkSize(transport.Size{Cols: r.Cols, Rows: r.Rows}); err != nil {
 		return nil, err
 	}
-	c, ctx, err := s.accept(ctx, r)
+	c, ctx, err := s.accept(ctx, r, !s.shell().Split())
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 }
 
 // accept has a command be the one that runs. Nothing changes it before its work begins.
-func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Context, error) {
+func (s *live) accept(ctx context.Context, r api.Run, onTerminal bool) (*api.Command, context.Context, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.awaitEndLocked(ctx); err != nil {
@@ -43,7 +43,7 @@ func (s *live) accept(ctx context.Context, r api.Run) (*api.Command, context.Con
 	s.use()
 	end := int64(s.log.End())
 	c := &api.Command{
-		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo, Merge: r.Merge,
+		ID: fmt.Sprintf("%s.%d", s.session.ID, s.count), Session: s.session.ID, Host: s.session.Host, Text: r.Text, TTY: r.TTY, Echo: r.Echo, Merge: r.Merge, OnTerminal: onTerminal,
 		State: string(api.Running), StartedAt: s.session.UsedAt, From: end, To: end,
 	}
 	ctx, stop := context.WithCancel(s.ctx) // the caller's end is not the command's

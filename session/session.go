@@ -159,6 +159,14 @@ var errHungUp = &transport.Error{Code: codeLost, Message: "nothing answered, and
 // Terminal reports whether the account got a terminal.
 func (s *Session) Terminal() bool { return s.tty != "" }
 
+// Split reports whether stdout and stderr of what is run next come apart: on a machine that has
+// no other way, the terminal carries them.
+func (s *Session) Split() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.merged
+}
+
 // Resize tells the terminal its new size.
 func (s *Session) Resize(size transport.Size) error {
 	s.mu.Lock()

@@ -17,6 +17,8 @@ type Command struct {
 	TTY   bool `json:"tty,omitempty"`
 	Echo  bool `json:"echo,omitempty"`
 	Merge bool `json:"merge,omitempty"`
+	// OnTerminal: its machine has no other way for its output than the terminal.
+	OnTerminal bool `json:"on_terminal,omitempty"`
 	// State is running, waiting_input, or the verdict.
 	State     string    `json:"state"`
 	StartedAt time.Time `json:"started_at"`
@@ -41,7 +43,7 @@ func (c Command) Over() bool { return c.State != string(Running) && c.State != s
 // Streams returns where its output goes, for a result without an end to tell it.
 func (c Command) Streams() session.Streams {
 	switch {
-	case c.TTY:
+	case c.TTY || c.OnTerminal:
 		return session.OnTerminal
 	case c.Merge:
 		return session.Merged
