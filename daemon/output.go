@@ -65,7 +65,7 @@ func (s *live) past(id string) (api.Command, bool) {
 }
 
 // recorded finds a command in a record. One whose result is not there was over
-// where the next one begins.
+// where the next one begins, if that is there.
 func recorded(dir, id string) (found api.Command, ok bool) {
 	var next bool
 	_ = loadCommands(dir, func(c api.Command) { // what can be read counts
@@ -73,7 +73,11 @@ func recorded(dir, id string) (found api.Command, ok bool) {
 		case c.ID == id:
 			found, ok = c, true
 		case ok && !next && !found.Over():
-			found.To, next = c.From, true
+			if next = true; number(c.ID) == number(id)+1 {
+				found.To = c.From
+			} else { // what follows may be another's
+				found.Why = &gateway.JSONError{Code: "transcript.disk", Message: "daemon: where its output ends could not be recorded"}
+			}
 		}
 	})
 	return found, ok

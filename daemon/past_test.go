@@ -265,6 +265,35 @@ func TestResultThatIsNotThere(t *testing.T) {
 	}
 }
 
+// What a command has said of which nothing was recorded is not told of the one before.
+func TestNeitherResultNorNext(t *testing.T) {
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state})("")
+	s := open(t, c, api.Open{})
+	for _, text := range []string{"echo first", "echo second", "echo third"} {
+		run(t, c, s.ID, text)
+	}
+	if _, err := c.Close(t.Context(), s.ID); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(data), "\n") // each command has two
+	if err := os.WriteFile(file, []byte(lines[0]+lines[4]+lines[5]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Command(t.Context(), s.ID+".1", 0)
+	if err != nil || got.State != "unknown" || got.Result == nil {
+		t.Fatalf("it is %+v, %v, want unknown", got, err)
+	}
+	if r := got.Result; len(r.Stdout) > 0 || !r.Truncated || got.Why == nil {
+		t.Errorf("its result is %+v, output is missing: %v, want that some is", r, got.Why)
+	}
+}
+
 // Where only the session knows how its last command ended, the result has what the
 // contract wants of such a verdict: a beginning if it began, an error if it did not
 // end by itself.

@@ -179,7 +179,7 @@ func unknown(s api.Session, c api.Command, reason string, log *transcript.Log) a
 	c.State, c.Prompt, c.Host = string(session.Unknown), nil, s.Host
 	c.Result = &gateway.Result{
 		ID: c.ID, Host: c.Host, User: s.User, Transport: s.Transport, Session: c.Session, Shell: s.Shell, Command: c.Text,
-		Result: session.Result{Verdict: session.Unknown, ExitCode: -1, Started: c.StartedAt, Cwd: s.Cwd, Streams: c.Streams(), Ended: true},
+		Result: session.Result{Verdict: session.Unknown, ExitCode: -1, Started: c.StartedAt, Cwd: s.Cwd, Streams: c.Streams(), Ended: true, Truncated: c.Why != nil},
 		Err: &transport.Error{
 			Code: "link.lost", Message: "daemon: " + reason, Err: session.ErrLost,
 			Hint: "it may have run, or still run: look before running it again",
