@@ -12,6 +12,8 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/ends"
+	"gateway/internal/phrase"
 	"gateway/session"
 	"gateway/transport"
 )
@@ -304,13 +306,28 @@ func (h *hostRun) unexpected(s *Step, r *StepResult, result gateway.Result) erro
 		}
 		return wrong("%sexit status %d%s", at, result.ExitCode, want)
 	}
-	if what := h.mismatch(s.Expect.Stdout, result.Stdout, result.Truncated); what != "" {
-		return wrong("stdout %s", what)
-	}
-	if what := h.mismatch(s.Expect.Stderr, result.Stderr, result.Truncated); what != "" {
-		return wrong("stderr %s", what)
+	for _, stream := range []struct {
+		name  string
+		want  Match
+		got   []byte
+		total int64
+	}{{"stdout", s.Expect.Stdout, result.Stdout, result.StdoutBytes}, {"stderr", s.Expect.Stderr, result.Stderr, result.StderrBytes}} {
+		got, whole := apart(stream.got, stream.total)
+		if what := h.mismatch(stream.want, got, !whole || result.Cut); what != "" {
+			return wrong("%s %s", stream.name, what)
+		}
 	}
 	return nil
+}
+
+// apart returns what is kept of a stream, and whether that is all of it. Where it is not, the
+// end does not follow on the beginning: what separates them is in no text that is wanted.
+func apart(got []byte, total int64) (text []byte, whole bool) {
+	if int64(len(got)) >= total {
+		return got, true
+	}
+	const cut = ends.DefaultLimit - ends.DefaultLimit/2 // the beginning may be a part of a character shorter
+	return slices.Concat(got[:cut-phrase.Margin], []byte("\ufffd\n\ufffd"), got[cut:]), false
 }
 
 func numbers(list []int) string {
