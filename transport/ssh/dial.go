@@ -74,9 +74,7 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		}
 		h := &handshake{config: &config, clock: clock, wire: newWire(raw), pins: pins}
 		c, err := h.run(ctx, func() {
-			if proxy, ok := raw.(*proxyConn); ok {
-				<-proxy.exited
-			}
+			bury(raw)
 			leave()
 		})
 		if err == nil {
@@ -215,7 +213,9 @@ func (h *handshake) run(ctx context.Context, under func()) (*conn, error) {
 	}
 	if err != nil {
 		h.wire.Close()
-		return nil, h.failure(ctx, err)
+		err = h.failure(ctx, err)
+		bury(h.wire.byteStream)
+		return nil, err
 	}
 	h.auth.settle()
 	c.trace("banner", "%s", mux.ServerVersion())

@@ -7,11 +7,13 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -139,6 +141,62 @@ func TestJumpShared(t *testing.T) {
 	dial(t, c)
 	if p.Conns() != before+1 {
 		t.Errorf("the bastion's connection outlived its last user")
+	}
+}
+
+// TestProxyCommandThatGoesOn: what a proxy command has started is gone with the connection,
+// whatever it ignores.
+func TestProxyCommandThatGoesOn(t *testing.T) {
+	t.Parallel()
+	s := sshdtest.Start(t, sshdtest.Options{})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay := "GWTEST_RELAY=%h:%p '" + self + "' 3>&-"
+	for name, command := range map[string]string{
+		"it ignores all":         "trap '' TERM HUP; " + relay + "; exec sleep 1000",
+		"what it started does":   "(trap '' TERM HUP; exec sleep 1000) 2>/dev/null & " + relay,
+		"and the link never was": "trap '' TERM HUP; exec sleep 1000",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fifo := filepath.Join(t.TempDir(), "held")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			held, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer held.Close()
+			c := config(s)
+			c.ProxyCommand = "exec 3>'" + fifo + "'; " + command
+			if name == "and the link never was" {
+				c.ConnectTimeout = 500 * time.Millisecond
+				refused(t, c, "ssh.handshake")
+			} else {
+				tr := dial(t, c)
+				within(t, patience, "Close", func() { tr.Close() })
+			}
+			if name == "what it started does" { // it is nobody's child here, and ends a moment later
+				within(t, patience, "its end", func() { _, err = held.Read(make([]byte, 1)) })
+			} else {
+				raw, _ := held.SyscallConn() // its error is that of the reading
+				err = io.EOF
+				if failed := raw.Read(func(fd uintptr) bool {
+					if n, failed := syscall.Read(int(fd), make([]byte, 1)); n != 0 {
+						err = failed
+					}
+					return true
+				}); failed != nil {
+					err = failed
+				}
+			}
+			if err != io.EOF {
+				t.Errorf("it goes on: %v", err)
+			}
+		})
 	}
 }
 

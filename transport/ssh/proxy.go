@@ -27,7 +27,8 @@ type proxyConn struct {
 	in, out *os.File
 	stderr  tail
 
-	exited    chan struct{}
+	exited    chan struct{} // closed when the command has ended
+	gone      chan struct{} // closed behind Close, when nothing of it is left
 	closeOnce sync.Once
 }
 
@@ -50,7 +51,7 @@ func startProxy(c *Config) (byteStream, error) {
 		ourOut.Close()
 		return nil, failed(err)
 	}
-	p := &proxyConn{command: exec.Command("sh", "-c", line), in: ourIn, out: ourOut, exited: make(chan struct{})}
+	p := &proxyConn{command: exec.Command("sh", "-c", line), in: ourIn, out: ourOut, exited: make(chan struct{}), gone: make(chan struct{})}
 	p.command.Stdin, p.command.Stdout, p.command.Stderr = theirIn, theirOut, &p.stderr
 	// A group of its own: a ^C at the terminal is for the program at the far
 	// end, and Close has to end everything that the command started.
@@ -100,31 +101,44 @@ func (c *Config) expand(line string) (string, error) {
 // said waits for the command's end, or a moment, and returns what it wrote to
 // its standard error.
 func (p *proxyConn) said() string {
+	p.await()
+	return p.stderr.String()
+}
+
+// await waits for the command's end, or a moment.
+func (p *proxyConn) await() {
 	select {
 	case <-p.exited:
 	case <-time.After(killAfter):
 	}
-	return p.stderr.String()
 }
 
 func (p *proxyConn) Read(b []byte) (int, error) { return p.in.Read(b) }
 
 func (p *proxyConn) Write(b []byte) (int, error) { return p.out.Write(b) }
 
-// Close implements [byteStream]. It does not wait for the command's end.
+// Close implements [byteStream]. It does not wait for the command's end: gone tells.
 func (p *proxyConn) Close() error {
 	p.closeOnce.Do(func() {
 		p.in.Close()
 		p.out.Close()
 		group := -p.command.Process.Pid
 		_ = syscall.Kill(group, syscall.SIGTERM) // it may be gone
-		timer := time.AfterFunc(killAfter, func() { _ = syscall.Kill(group, syscall.SIGKILL) })
-		go func() { // ends with the command
-			<-p.exited
-			timer.Stop()
+		go func() {                              // ends a moment later
+			defer close(p.gone)
+			p.await()
+			_ = syscall.Kill(group, syscall.SIGKILL) // what has ignored the other one, which may not be the command itself
+			p.await()
 		}()
 	})
 	return nil
+}
+
+// bury waits until nothing is left of a proxy command whose stream is closed.
+func bury(carrier byteStream) {
+	if p, ok := carrier.(*proxyConn); ok {
+		<-p.gone
+	}
 }
 
 // LocalAddr implements [byteStream].

@@ -83,6 +83,7 @@ func (c *Config) shownKey(ctx context.Context, bastion *conn, algorithms []strin
 		c.at = raw.RemoteAddr().String() // the name may be another machine's in a moment
 	}
 	h := &handshake{config: c, clock: clock, wire: newWire(raw)}
+	defer bury(raw)
 	defer h.wire.Close()
 	stop := context.AfterFunc(ctx, func() { h.wire.Close() })
 	defer stop()
