@@ -143,10 +143,10 @@ func TestTrustThenExec(t *testing.T) {
 	status, out, errs := call(t, home, "exec", "web1", "true")
 	wants(t, "exec", status, statusNotStarted, out+errs, "gateway: hostkey.unknown: ", "\nhint: ")
 	status, out, errs = call(t, home, "hosts", "check", "web1")
-	wants(t, "check", status, statusSomeNotBegun, out+errs, "  tcp       ok", "  hostkey   failed  hostkey.unknown: ", "web1  failed  hostkey  hostkey.unknown\n")
+	wants(t, "check", status, statusSomeNotBegun, out+errs, "  tcp       ok", "  hostkey   failed  hostkey.unknown: ", fingerprint, "web1  failed  hostkey  hostkey.unknown\n")
 
 	status, out, errs = call(t, home, "hosts", "trust", "web1")
-	wants(t, "trust unasked", status, statusUsage, out+errs, "--fingerprint")
+	wants(t, "trust unasked", status, statusUsage, out+errs, "--fingerprint", "gateway hosts check web1")
 	status, out, errs = call(t, home, "hosts", "trust", "web1", "--yes")
 	wants(t, "trust --yes unasked", status, statusUsage, out+errs, "--fingerprint")
 	status, out, errs = call(t, home, "hosts", "trust", "web1", "--fingerprint", "SHA256:other")

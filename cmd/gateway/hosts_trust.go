@@ -79,7 +79,7 @@ func (a *app) trust(cmd *cobra.Command, host string, f trustFlags) error {
 	if known, err := g.Resolve(ctx, host); err != nil {
 		return err
 	} else if f.fingerprint == "" && ask == nil && !known.Local() {
-		return usage(cmd, "name the key with --fingerprint SHA256:… (--yes counts only at a terminal)", "nobody can be asked whether the key is the right one")
+		return usage(cmd, "name the host's own key with --fingerprint SHA256:… (--yes counts only at a terminal); gateway hosts check "+host+" says which one it shows", "nobody can be asked whether the key is the right one")
 	}
 	shown, err := g.HostKeys(ctx, host)
 	if err != nil {
