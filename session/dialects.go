@@ -12,8 +12,8 @@ var dialects = map[string]dialect{
 		// After one interrupt in fifteen it takes its input for ended (ignoreeof).
 		options: "--noprofile --norc --noediting -i +H -o ignoreeof",
 		// Run before the first prompt: without it bash would write the frames to
-		// ~/.bash_history when it ends.
-		environment: `PROMPT_COMMAND="unset HISTFILE PROMPT_COMMAND; set +o history"`,
+		// ~/.bash_history when it ends. It would also say before a prompt that there is mail.
+		environment: `PROMPT_COMMAND="unset HISTFILE MAILCHECK PROMPT_COMMAND; set +o history"`,
 		eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 		stored: `\command . %s`, unexport: `\export -n _gwn _gw`,
 		// With job control, a child that was interrupted while it is being forked
@@ -70,7 +70,7 @@ var dialects = map[string]dialect{
 		options: "-i --noprofile --norcfile +o vi -o ignoreeof -o histspace",
 		// It takes a PS1 of its own, but not of this name.
 		environment: `YASH_PS1="$PS1" YASH_PS2=`,
-		setup:       "unset YASH_PS1 YASH_PS2;" + wakes,
+		setup:       "unset YASH_PS1 YASH_PS2 MAILCHECK;" + wakes,
 		// Either would hide the prompt.
 		frame:  `\unset YASH_PS1 PROMPT_COMMAND;`,
 		forget: `\command history -c;`,
@@ -94,7 +94,7 @@ var dialects = map[string]dialect{
 		// There is always one; and in the clothes of ksh ${!-} is a variable whose name - has.
 		job: "$!",
 		// The line that runs is in the history as long as nothing else is.
-		setup: `\builtin print -s "";\builtin typeset +x PS1 PS2;` + wakesAmid,
+		setup: `\builtin print -s "";\builtin typeset +x PS1 PS2;MAILCHECK=0;` + wakesAmid,
 		// A hook that sets PS1, as themes have, would hide the prompt.
 		frame: `[[ ${(t)precmd_functions} = *readonly* ]]||precmd_functions=();` +
 			`case ${+functions[precmd]} in 1)\builtin unfunction precmd;;esac;`,
@@ -117,6 +117,8 @@ var posix = dialect{
 	options: "-i -o ignoreeof",
 	eval:    `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	stored: `\command . %s`, unexport: unexport,
+	// A place for mail that is empty has none, whatever MAIL says.
+	setup:   "MAILPATH=;",
 	anew:    `{ \command [ -t 0 ]&&\command exec <%s;} 2>/dev/null||:;`,
 	returns: true,
 	speaks:  true,
@@ -132,7 +134,7 @@ var ksh = dialect{
 	eval:        `\command eval`, dot: `\command .`, printf: `\command printf`, cd: `\command cd`,
 	// VISUAL or EDITOR, once set, switch line editing on, and vi mode ends it at the next line.
 	frame: `\command set +o vi +o emacs +o gmacs;`,
-	setup: "unset ENV;set +m;" + regains(`\command read`, "am", `\command set -m;/bin/sh -c :;\command set +m`),
+	setup: "unset ENV;MAILPATH=;set +m;" + regains(`\command read`, "am", `\command set -m;/bin/sh -c :;\command set +m`),
 	// A pipeline that is interrupted leaves it in the belief that it is within
 	// one: of what follows, it waits for no last program. The next one ends that.
 	// An interrupt may also leave SIGINT blocked, until it starts a program.
@@ -162,7 +164,7 @@ var ash = func() dialect {
 	d := posix
 	d.frame = "_gwi=;"
 	const trap = "trap '_gwi=$?;case $_gwi in 0)_gwi=130;;esac;{ : ${_gwx?};} 2>/dev/null' INT"
-	d.setup = trap + ";"
+	d.setup += trap + ";"
 	// A text may have taken it away. No other spelling of $(trap) tells what is set here.
 	d.retrap = `case $(trap) in *"' INT"*);;*)` + trap + ";;esac;"
 	// An error in a subshell of the text goes to the nearest handler, which is a
