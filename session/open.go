@@ -210,14 +210,15 @@ func (s *Session) said() string {
 	if len(s.noise) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; it said %.512q", bytes.TrimSpace(repeated.ReplaceAll(s.noise, []byte("$1…"))))
+	return fmt.Sprintf("; it said %.512q", bytes.TrimSpace(repeated.ReplaceAll(s.noise, []byte("$1…$2"))))
 }
 
 // maxNoise is how much of it is kept: what refuses a command may repeat it first.
 const maxNoise = 8 << 10
 
-// repeated matches an exec request of ours; see [inSh].
-var repeated = regexp.MustCompile(`(exec /bin/sh -c ')[^'\n]*`)
+// repeated matches an exec request of ours, see [inSh]: to its end, which may be some lines
+// further where an echo made newlines of what is escaped in it, or as far as it was repeated.
+var repeated = regexp.MustCompile(`(exec /bin/sh -c ')(?:[^']*('\W|'$)|[^'\n]*)`)
 
 // setUp brings the session where its Config wants it.
 func (s *Session) setUp(ctx context.Context) error {

@@ -57,15 +57,24 @@ func TestOpeningEnds(t *testing.T) {
 
 // What refuses a command often repeats it first: of what it says, that is not what counts.
 func TestRefusedWithItsOwnWords(t *testing.T) {
-	shell := filepath.Join(t.TempDir(), "git-shell")
-	if err := os.WriteFile(shell, []byte("#!/bin/sh\nprintf '%s\\n' \"fatal: unrecognized command '$2'\"; echo Only git is served here.; exit 128\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	tr := local.New(local.Config{Shell: shell})
-	defer tr.Close()
-	_, err := session.Open(t.Context(), tr, session.Config{})
-	if gateway.Code(err) != "shell.no_sync" || !strings.Contains(err.Error(), "Only git is served here.") || strings.Contains(err.Error(), "mkdir") || len(err.Error()) > 700 {
-		t.Errorf("Open = %s, %v", gateway.Code(err), err)
+	const words = "You can't: only git is served here."
+	for name, says := range map[string]string{
+		"as it came":     `printf "fatal: unrecognized command '%s'\n" "$2"; echo "` + words + `"`,
+		"as echo has it": `printf "` + words + ` Not %b\n" "$2"`, // dash's echo makes newlines, and ends at \c
+		"cut short":      `printf 'Rejected: %.40s\n' "$2"; echo "` + words + `"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			shell := filepath.Join(t.TempDir(), "git-shell")
+			if err := os.WriteFile(shell, []byte("#!/bin/sh\n"+says+"; exit 128\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			tr := local.New(local.Config{Shell: shell})
+			defer tr.Close()
+			_, err := session.Open(t.Context(), tr, session.Config{})
+			if gateway.Code(err) != "shell.no_sync" || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "$d") || len(err.Error()) > 700 {
+				t.Errorf("Open = %s, %v", gateway.Code(err), err)
+			}
+		})
 	}
 }
 
