@@ -175,7 +175,7 @@ func (c *conn) lostError() error {
 // closedError is for a channel that could not be opened because the
 // connection had ended: nothing ran.
 func (c *conn) closedError() error {
-	return c.gone(codeClosed, "", "the connection ended before a channel was open: %s", "closed by the server")
+	return c.gone(codeClosed, "look into the server's log; where a ChrootDirectory can be written to by others, every login ends like this", "the connection ended before a channel was open: %s", "closed by the server")
 }
 
 // gone says why the connection ended, in its owner's terms if that was close;

@@ -2,6 +2,7 @@ package ssh_test
 
 import (
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -72,6 +73,21 @@ func TestForcedCommand(t *testing.T) {
 	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{Config: []string{"ForceCommand echo forced"}})))
 	if got := output(t, tr, "echo mine"); got != "forced\n" {
 		t.Errorf("output = %q", got)
+	}
+}
+
+// A login that ends behind the authentication is one that the server's log says more of.
+func TestClosedBehindTheLogin(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil { // which sshd does not accept
+		t.Fatal(err)
+	}
+	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{
+		Account: &sshdtest.Account{Name: "gwtest"}, Config: []string{"ChrootDirectory " + dir},
+	})))
+	_, err := tr.Pipe(t.Context(), "true")
+	if hint := wantCode(t, err, "ssh.closed").Hint; !strings.Contains(hint, "ChrootDirectory") {
+		t.Errorf("hint = %q", hint)
 	}
 }
 
