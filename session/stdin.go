@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"gateway/internal/ends"
 	"gateway/transport"
 )
 
@@ -57,17 +58,30 @@ func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder
 	if err != nil {
 		return nil, err
 	}
+	said, read := &ends.Ends{Tail: 200}, make(chan struct{})
+	go func() { // ends with the pipe
+		defer close(read)
+		for b, err := make([]byte, 512), error(nil); err == nil; {
+			var n int
+			n, err = pipe.Stderr.Read(b)
+			said.Add(b[:n])
+		}
+	}()
 	stop := context.AfterFunc(ctx, func() { pipe.Close() })
 	if err := awaitLine(pipe.Stdout, fifo); err != nil || !stop() {
+		within(wordsGrace, read)
 		pipe.Close()
 		if errors.Is(err, transport.ErrLost) {
 			return nil, fmt.Errorf("session: stdin: %w", err)
 		}
-		said := ""
+		why := ""
 		if ctx.Err() != nil {
-			said = ": " + context.Cause(ctx).Error()
+			why = ": " + context.Cause(ctx).Error()
 		}
-		return nil, failure(codeInternal, context.Cause(ctx), "", "stdin: no FIFO for it at %s%s", fifo, said)
+		if closed(read) && said.Total() > 0 {
+			why += fmt.Sprintf("; it said %q", bytes.TrimSpace(said.Bytes()))
+		}
+		return nil, failure(codeInternal, context.Cause(ctx), "", "stdin: no FIFO for it at %s%s", fifo, why)
 	}
 	return &feeder{pipe: pipe, fifo: fifo, unread: make(chan error, 1)}, nil
 }

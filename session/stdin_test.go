@@ -57,12 +57,12 @@ func fifoOf(command string) string {
 	return ""
 }
 
-// talking is a machine whose login shell says something, and takes its time, before it runs
-// what it is told to.
+// talking is a machine whose login shell says something, much of it on stderr, and takes its
+// time, before it runs what it is told to.
 type talking struct{ transport.Transport }
 
 func (t talking) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	return t.Transport.Pipe(ctx, "echo welcome; printf 'you have mail '; sleep 0.2; "+command)
+	return t.Transport.Pipe(ctx, "echo welcome; head -c 1000000 /dev/zero >&2; printf 'you have mail '; sleep 0.2; "+command)
 }
 
 func TestStdinBehindALoginShellThatTalks(t *testing.T) {
@@ -75,6 +75,33 @@ func TestStdinBehindALoginShellThatTalks(t *testing.T) {
 	}
 	t.Cleanup(func() { s.Close() })
 	want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("in")}), 0, "in", "")
+}
+
+// crowded is a machine that has no process for one more program that fills a stdin.
+type crowded struct{ transport.Transport }
+
+func (c crowded) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
+	if fifoOf(command) != "" {
+		command = "echo sh: Cannot fork >&2; exit 2"
+	}
+	return c.Transport.Pipe(ctx, command)
+}
+
+// TestStdinThatCanNotBeFilled: the error has what the machine says.
+func TestStdinThatCanNotBeFilled(t *testing.T) {
+	t.Parallel()
+	tr := local.New(local.Config{})
+	defer tr.Close()
+	s, err := session.Open(t.Context(), crowded{tr}, session.Config{Shell: "bash"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Run(t.Context(), session.Command{Text: "cat", Stdin: strings.NewReader("in")})
+	if r.Verdict != session.NotStarted || err == nil || !strings.Contains(err.Error(), "Cannot fork") {
+		t.Errorf("got %s, %v, want not_started and the reason", r.Verdict, err)
+	}
+	want(t, run(t, s, "echo on"), 0, "on\n", "")
 }
 
 type discard struct{ io.Writer }
