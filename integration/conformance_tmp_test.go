@@ -117,6 +117,20 @@ func TestC70NoRoom(t *testing.T) {
 	}
 }
 
+// TestNoProc: without /proc, as in many a chroot, the streams are FIFOs and stay apart. The
+// mkfifo of GNU can't give one a mode there.
+func TestNoProc(t *testing.T) {
+	tr := mounted(t, "mount -t tmpfs none /proc")
+	eachConformantOn(t, func(*testing.T) transport.Transport { return tr }, func(t *testing.T, s *session.Session) {
+		r, err := s.Run(t.Context(), session.Command{Text: "echo out; echo err >&2; (exit 3)"})
+		if err != nil || r.ExitCode != 3 || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" || r.Streams != session.Split {
+			t.Errorf("got %d %q %q on %s, %v", r.ExitCode, r.Stdout, r.Stderr, r.Streams, err)
+		}
+		repliesBig(t, s)
+		repliesToStdin(t, s, "echo err >&2", "", "err\n")
+	})
+}
+
 // C70: nor is it where another account could put one of its own in the place of the
 // session's directory.
 func TestC70NoStickyBit(t *testing.T) {

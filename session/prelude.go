@@ -181,7 +181,7 @@ func keeperScript(nonce string) string {
 	return `TMOUT=0; exec 9</dev/null; exec 9<&-; ` + keeperBegin(nonce, "z=1; exec </dev/null", `printf "`+octal(runnerLine)+`" >$d/r`) +
 		`if [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 5<$w/1 6<$w/2 7>$w/1 8>$w/2; } 2>/dev/null; then ` +
 		`exec 3>&1 4>&2 5<$w/1 6<$w/2; o=$w/3; e=$w/4; ` +
-		`elif [ "$d" ] && mkfifo -m 600 $d/o $d/e 2>/dev/null; then ` +
+		`elif [ "$d" ] && mkfifo $d/o $d/e 2>/dev/null; then ` +
 		// Opened for reading and writing: such an open never blocks. The readers
 		// do not inherit what would keep them from their end.
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +

@@ -53,7 +53,7 @@ func (s *Session) openFeeder(ctx context.Context, k *keeper) (f *feeder, err err
 
 func tryFeeder(ctx context.Context, t transport.Transport, fifo string) (*feeder, error) {
 	// A hang-up must not keep it from removing the FIFO.
-	script := `trap "" HUP; f=` + fifo + `; rm -f $f; mkfifo -m 600 $f && exec 3<>$f 4>$f && echo $f && read -r x && rm -f $f && trap - HUP && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
+	script := `trap "" HUP; umask 077; f=` + fifo + `; rm -f $f; mkfifo $f && exec 3<>$f 4>$f && echo $f && read -r x && rm -f $f && trap - HUP && exec cat >&4 3>&- 4>&- 2>/dev/null; rm -f $f`
 	pipe, err := t.Pipe(ctx, inSh(script))
 	if err != nil {
 		return nil, err

@@ -110,7 +110,7 @@ func (s *Session) endWith(relay *keeper) {
 // relayPrelude returns the exec request for a relay: it passes control lines on
 // to a FIFO, which sudo has for its stdin, and holds the streams.
 func relayPrelude(nonce string) string {
-	return inSh(keeperBegin(nonce, "z=1", `mkfifo -m 600 $d/c $d/o $d/e && : >$d/r`) +
+	return inSh(keeperBegin(nonce, "z=1", `mkfifo $d/c $d/o $d/e && : >$d/r`) +
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +
