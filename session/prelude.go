@@ -26,7 +26,7 @@ func shellScript(config Config, nonce string) string {
 	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
+		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ] && [ "$5$6" != 0-1 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
 		`become() { printf ` + controlMark('S', nonce, "%s:%s:%s:%s:%s:%s") + ` "$t" "$i" "$q" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
@@ -53,7 +53,9 @@ func found(words string) string {
 }
 
 // statFields makes the fields of proc_pid_stat(5) from the third on the
-// parameters, or none where there is no /proc.
+// parameters, or none where there is no /proc. A tty_nr of 0 and a tpgid of -1 say that a
+// terminal on stdin is another session's, as that is whose account is changed by su -c: a ^C
+// would end what is in between, and not reach what the shell has started.
 const statFields = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*\) }; `
 
 // ownSession has setsid(1) start the shell where a server gives it none of its own, as
