@@ -154,7 +154,7 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			reported = true
 		case <-s.ended:
 			if s.config.Sudo != nil && s.shell == "" {
-				return s.sudoRejected("no shell", "sudo -l on the machine lists what the account may do")
+				return s.sudoRejected("no shell", "see whether the machine has sudo, and what sudo -l lists there for the account")
 			}
 			return s.noShell()
 		case <-ctx.Done():
@@ -173,7 +173,7 @@ func unanswered(ctx context.Context, what, said string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("session: open: %w", transport.Cause(ctx))
 	}
-	return failure(codeNoSync, context.Cause(ctx), "the link may have gone silent, or a login shell or forced command is in the way; try ssh by hand",
+	return failure(codeNoSync, context.Cause(ctx), "the link may have gone silent, or a login shell, a file that it reads or a forced command is in the way; try ssh by hand",
 		"%s: %v%s", what, context.Cause(ctx), said)
 }
 
@@ -185,7 +185,7 @@ func (s *Session) parseReady(payload string) error {
 	d, ok := dialects[r.family]
 	switch {
 	case !ok && s.config.Shell == "":
-		return failure(codeUnsupported, nil, "something sets the PATH of the account there, such as environment in authorized_keys, ~/.ssh/environment or /etc/environment", "no shell found on the machine: neither bash nor sh is in the PATH")
+		return failure(codeUnsupported, nil, "something sets the PATH of the account there, such as a startup file, environment in authorized_keys, ~/.ssh/environment, /etc/environment or secure_path of sudo", "no shell found on the machine: neither bash nor sh is in the PATH")
 	case !ok:
 		return failure(codeUnsupported, nil, "set the host's shell to one that is installed there", "shell %q not found on the machine", s.config.Shell)
 	}

@@ -168,7 +168,7 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 	case errors.Is(ctx.Err(), context.Canceled): // which says nothing about it
 		return unanswered(ctx, "", "")
 	case attempt > 1:
-		return s.sudoRejected("the password is wrong", "it is that of the account itself, from the host's sudo.password or typed")
+		return s.sudoRejected("the password is wrong", "it is that of the account itself, unless sudoers has rootpw or targetpw; it comes from the host's sudo.password or is typed")
 	}
 	hint := "give the host a sudo.password reference, or use exec on this host alone at a terminal"
 	if known, ok := errors.AsType[*transport.Error](err); ok { // there is one, which could not be read
