@@ -48,40 +48,34 @@ func (s sockets) Pipe(_ context.Context, command string) (*transport.Pipe, error
 	if err != nil {
 		return nil, err
 	}
-	p := &socketProgram{cmd: cmd, near: near, ended: make(chan struct{})}
+	p := &socketProgram{transport.NewEnding(), cmd, near}
 	go func() { // ends with the process, which Close kills
 		cmd.Wait()
-		close(p.ended)
+		exit := transport.Exit{}
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+			exit = transport.Exit{Code: 128 + int(status.Signal()), Signal: "KILL"}
+		}
+		p.Finish(exit, nil)
 	}()
 	return &transport.Pipe{Stdin: near[0], Stdout: near[1], Stderr: near[2], Program: p}, nil
 }
 
 type socketProgram struct {
-	cmd   *exec.Cmd
-	near  [3]*os.File
-	ended chan struct{}
+	*transport.Ending
+	cmd  *exec.Cmd
+	near [3]*os.File
 }
-
-func (p *socketProgram) Wait() (exit transport.Exit, err error) {
-	<-p.ended
-	if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
-		exit = transport.Exit{Code: 128 + int(status.Signal()), Signal: "KILL"}
-	}
-	return exit, nil
-}
-
-func (p *socketProgram) Done() <-chan struct{} { return p.ended }
 
 func (p *socketProgram) Close() error {
 	for _, f := range p.near {
 		f.Close()
 	}
 	select {
-	case <-p.ended:
+	case <-p.Done():
 	case <-time.After(time.Second):
 		p.cmd.Process.Kill()
 	}
-	<-p.ended
+	<-p.Done()
 	return nil
 }
 

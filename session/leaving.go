@@ -1,10 +1,6 @@
 package session
 
-import (
-	"time"
-
-	"gateway/transport"
-)
+import "time"
 
 // A leaving notices that the shell is gone where its terminal is not. A subshell
 // that it left behind holds the terminal, or the pipes in its place, for as long
@@ -56,19 +52,6 @@ func (l *leaving) look() {
 	}
 	l.quiet = nil
 	s.terminal.Close()
-}
-
-// endWithShell ends the session once its shell is gone, where its terminal is not and no
-// command runs that would notice.
-func (s *Session) endWithShell() {
-	if a, ok := s.terminal.(transport.Announcer); ok {
-		a.AfterDone(s.endIdle)
-		return
-	}
-	s.spawn(func() {
-		<-s.terminal.Done()
-		s.endIdle()
-	})
 }
 
 // endIdle ends the session once no command runs.

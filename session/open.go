@@ -58,7 +58,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		return nil, err
 	}
 	s.origin, s.status = s.cwd, 0
-	s.endWithShell()
+	s.terminal.AfterDone(s.endIdle) // where the terminal is not gone, and no command runs that would notice
 	return s, nil
 }
 

@@ -63,6 +63,7 @@ type program struct{ net.Conn }
 
 func (program) Wait() (transport.Exit, error) { return transport.Exit{}, nil }
 func (program) Done() <-chan struct{}         { return nil }
+func (program) AfterDone(func())              {}
 
 // A server that runs no programs has what it stored read back.
 func TestReadBack(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An Ending is how a [Program] ends, for who implements one: that has its Wait and Done,
-// and is an [Announcer].
+// An Ending is how a [Program] ends, for who implements one: that has its Wait, Done and
+// AfterDone.
 type Ending struct {
 	over context.Context // ends once exit and err are final
 	end  func()
@@ -38,5 +38,5 @@ func (e *Ending) Wait() (Exit, error) {
 // Done implements [Program].
 func (e *Ending) Done() <-chan struct{} { return e.over.Done() }
 
-// AfterDone implements [Announcer].
+// AfterDone implements [Program].
 func (e *Ending) AfterDone(f func()) { context.AfterFunc(e.over, f) }

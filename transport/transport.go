@@ -57,6 +57,10 @@ type Program interface {
 	// Done is closed once Wait does not block any more.
 	Done() <-chan struct{}
 
+	// AfterDone has f called in a goroutine of its own once Done is closed. Who would
+	// only wait for that saves a goroutine.
+	AfterDone(f func())
+
 	// Close hangs up: it unblocks pending reads and writes and ends the program
 	// as far as the machine lets it. It may be called more than once, and
 	// concurrently with everything else.
@@ -96,13 +100,6 @@ type Deliverer interface {
 	// an error, end is called with that, once, and to no more. Either may be called
 	// before Deliver returns. No Close waits for a call to return.
 	Deliver(to func([]byte), end func(error))
-}
-
-// An Announcer is a [Program] that can also call who would only wait for its end,
-// which saves a goroutine. Programs may be ones.
-type Announcer interface {
-	// AfterDone has f called in a goroutine of its own once Done is closed.
-	AfterDone(f func())
 }
 
 // Size is a terminal's size in character cells. The zero value stands for
