@@ -202,8 +202,7 @@ func (s *Session) install(k *keeper) {
 	if k.arm(s.pid, s.sid) != nil || k.dir == "" || s.dialect.stored == "" {
 		return // a keeper that is gone is noticed elsewhere
 	}
-	nonce := newNonce()
-	stored := s.expect(nonce, "A")
+	nonce, stored := s.expectLate(k, "A", 1)
 	parts := strings.SplitN(frameFile(s.dialect, k, "\x00", "\x00", s.config.Reopen), "\x00", 3)
 	frames := `frame() { printf "` + octal(parts[0]) + `%s` + octal(parts[1]) + `%s` + octal(parts[2]) + `" "$1" "$2"; }; ` +
 		`frame "&&unset _gwn" "" >` + k.dir + `/f && command exec 7<` + k.dir + `/f && ` +
@@ -219,7 +218,6 @@ func (s *Session) install(k *keeper) {
 			close(k.stored)
 		case <-k.ended:
 		}
-		s.forget(nonce)
 	})
 }
 

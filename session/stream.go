@@ -180,9 +180,9 @@ type reply struct {
 	of    *keeper
 }
 
-// expectLate announces so many marks of a background job of a keeper. It may be late,
-// and commands may have come and gone: the marks are known until they are there, whoever
-// still waits for them.
+// expectLate announces so many marks that a keeper is told to write. They may be late, and
+// commands may have come and gone: they are known until they are there, whoever still waits
+// for them.
 func (s *Session) expectLate(k *keeper, kind string, due int) (nonce string, marks <-chan mark) {
 	nonce, to := newNonce(), make(chan mark, due)
 	s.mu.Lock()

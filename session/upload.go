@@ -22,9 +22,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	limit := s.config.OpenTimeout + time.Duration(len(text))*time.Second/slowestUpload
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	nonce := newNonce()
-	marks := s.expect(nonce, "A")
-	defer s.forget(nonce)
+	nonce, stored := s.expectLate(k, "A", 1)
 	written := make(chan struct{})
 	stop := context.AfterFunc(bounded, func() {
 		if within(keeperGrace, written); !closed(written) {
@@ -36,7 +34,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 	stop()
 	if err == nil {
 		select {
-		case m := <-marks:
+		case m := <-stored:
 			switch {
 			case ctx.Err() != nil: // it is there for nobody
 				return fmt.Errorf("session: %w", transport.Cause(ctx))
@@ -49,7 +47,7 @@ func (s *Session) upload(ctx context.Context, k *keeper, text string) error {
 			err = io.ErrUnexpectedEOF
 		case <-bounded.Done():
 			select {
-			case <-marks:
+			case <-stored:
 				return fmt.Errorf("session: %w", transport.Cause(bounded))
 			case <-k.ended:
 			case <-time.After(keeperGrace + s.trip):
