@@ -14,9 +14,6 @@ import (
 // [ErrClosed].
 func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	defer s.Close()
-	gone := func(format string, args ...any) error {
-		return failure(codeClosed, nil, hintClosed, "reopen: "+format, args...)
-	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
@@ -29,7 +26,7 @@ func (s *Session) Reopen(ctx context.Context) (*Session, error) {
 	s.leaveShell(ctx)
 	k := s.keeper
 	if !s.config.Reopen || k == nil || k.dir == "" || k.isGone() {
-		return nil, gone("what was exported is not known")
+		return nil, failure(codeClosed, nil, hintClosed, "reopen: what was exported is not known")
 	}
 	s.mu.Lock()
 	config := s.config

@@ -98,12 +98,12 @@ type Session struct {
 	modes   bool          // the terminal has modes that are not the session's
 	asked   string        // the unfinished line of the last command, if it is a part of a script
 	lost    bool          // no further command is possible
-	retired []*keeper
 
 	// mu guards what follows, and config.Size. The holder of the turn alone changes keeper,
 	// merged and script, and reads them without it.
 	mu      sync.Mutex
 	keeper  *keeper          // where commands write; nil if the terminal carries everything
+	retired []*keeper        // earlier ones, which still carry background output
 	merged  bool             // there is no keeper, and will be none any more
 	parted  bool             // Close waits for the pumps
 	run     *run             // the command in progress
