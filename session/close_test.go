@@ -175,27 +175,14 @@ func TestCloseWithoutFractionsOfASecond(t *testing.T) {
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }
 
-// muted is a machine from whose pipes no stdout comes once hold is closed.
+// muted is the stdout of a pipe from which nothing comes once hold is closed.
 type muted struct {
-	transport.Transport
-	hold chan struct{}
-}
-
-func (m muted) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err == nil {
-		pipe.Stdout = mutedStdout{pipe.Stdout, pipe.Program, m.hold}
-	}
-	return pipe, err
-}
-
-type mutedStdout struct {
 	io.Reader
 	program transport.Program
 	hold    chan struct{}
 }
 
-func (s mutedStdout) Read(b []byte) (int, error) {
+func (s muted) Read(b []byte) (int, error) {
 	n, err := s.Reader.Read(b)
 	select {
 	case <-s.hold:
@@ -210,13 +197,16 @@ func (s mutedStdout) Read(b []byte) (int, error) {
 // does not wait for what it has said. That this is not all is told.
 func TestCloseWhileOutputIsUnderWay(t *testing.T) {
 	t.Parallel()
-	m := muted{local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}), make(chan struct{})}
-	defer m.Close()
-	s, err := session.Open(t.Context(), m, session.Config{})
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+	defer tr.Close()
+	hold := make(chan struct{})
+	s, err := session.Open(t.Context(), altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
+		p.Stdout = muted{p.Stdout, p.Program, hold}
+	}}, session.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(m.hold)
+	close(hold)
 	ran := make(chan session.Result)
 	go func() {
 		r, err := s.Run(t.Context(), session.Command{Text: "echo lost; exit 3"})

@@ -210,22 +210,12 @@ func TestCloseBeforeTheCommandIsHanded(t *testing.T) {
 	eventually(t, "no process left", func() bool { return len(processes(s.ID())) == 0 })
 }
 
-// halting is a machine on which a frame halts until an interrupt comes, which brings the
+// halted is a terminal where a frame halts until an interrupt comes, which brings the
 // prompt, and behind that the frame. That stands for a bash that is only about to run what
 // it has read.
-type halting struct {
-	transport.Transport
-	halts atomic.Bool
-}
-
-func (m *halting) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	t, err := m.Transport.Terminal(ctx, command, options)
-	return &halted{Terminal: t, machine: m}, err
-}
-
 type halted struct {
 	transport.Terminal
-	machine *halting
+	halts *atomic.Bool
 
 	mu    sync.Mutex // guards what follows
 	frame []byte     // that halts
@@ -242,7 +232,7 @@ func (h *halted) Write(b []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case !h.machine.halts.Load() || h.asked:
+	case !h.halts.Load() || h.asked:
 	case h.frame == nil:
 		h.frame = bytes.Clone(b)
 		return len(b), nil
@@ -258,9 +248,9 @@ func (h *halted) Read(b []byte) (int, error) {
 	n, err := h.Terminal.Read(b)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.asked && h.machine.halts.Load() {
+	if h.asked && h.halts.Load() {
 		if h.seen = append(h.seen, b[:n]...); prompt.Match(h.seen) {
-			h.machine.halts.Store(false)
+			h.halts.Store(false)
 			_, _ = h.Terminal.Write(h.frame) // the shell is there
 		}
 	}
@@ -270,14 +260,16 @@ func (h *halted) Read(b []byte) (int, error) {
 // TestInterruptBeforeItIsRead: a command that begins behind the prompt that an interrupt
 // has brought is interrupted like any other.
 func TestInterruptBeforeItIsRead(t *testing.T) {
-	m := &halting{Transport: local.New(local.Config{})}
-	s, err := session.Open(t.Context(), m, session.Config{Shell: "bash"})
+	var halts atomic.Bool
+	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal {
+		return &halted{Terminal: t, halts: &halts}
+	}}, session.Config{Shell: "bash"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	want(t, run(t, s, "echo first"), 0, "first\n", "")
-	m.halts.Store(true)
+	halts.Store(true)
 	begun := time.Now()
 	var refused error
 	file := filepath.Join(t.TempDir(), "pid") // of what is detached, and no ^C meets
@@ -286,7 +278,7 @@ func TestInterruptBeforeItIsRead(t *testing.T) {
 	if took := time.Since(begun); r.Verdict != session.Interrupted || took > 2*time.Second || refused != nil || r.Ended {
 		t.Errorf("%s after %v, ended %v: %v; Interrupt = %v", r.Verdict, took, r.Ended, err, refused)
 	}
-	if m.halts.Load() {
+	if halts.Load() {
 		t.Error("nothing was left unread: this test tests nothing")
 	}
 	want(t, run(t, s, "kill $(cat "+file+") && echo fine"), 0, "fine\n", "")

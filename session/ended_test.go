@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -179,38 +178,29 @@ func TestHangUpIsNoExit(t *testing.T) {
 // goes away when it is asked where it is. The status at its prompt is that of the marks
 // where these could not be written.
 func TestShellThatEndsWhileItIsAsked(t *testing.T) {
-	m := &leaver{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})}
-	defer m.Close()
-	s, err := session.Open(t.Context(), m, session.Config{Shell: "dash"})
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+	defer tr.Close()
+	var leaves atomic.Bool
+	s, err := session.Open(t.Context(), altered{Transport: tr, terminal: func(t transport.Terminal) transport.Terminal { return leaving{t, &leaves} }}, session.Config{Shell: "dash"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	command := session.Command{Text: "echo up; kill -INT $$", Output: func(session.Stream, []byte) { m.leaves.Store(true) }}
+	command := session.Command{Text: "echo up; kill -INT $$", Output: func(session.Stream, []byte) { leaves.Store(true) }}
 	r, err := s.Run(t.Context(), command)
 	if r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || !r.Ended {
 		t.Errorf("got %s %d, ended %v, %v; want unknown", r.Verdict, r.ExitCode, r.Ended, err)
 	}
 }
 
-// leaver is a machine whose terminals are gone when something is typed, once it leaves.
-type leaver struct {
-	transport.Transport
-	leaves atomic.Bool
-}
-
-func (m *leaver) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	terminal, err := m.Transport.Terminal(ctx, command, options)
-	return leaving{terminal, m}, err
-}
-
+// leaving is a terminal that is gone when something is typed, once it leaves.
 type leaving struct {
 	transport.Terminal
-	machine *leaver
+	leaves *atomic.Bool
 }
 
 func (l leaving) Write(b []byte) (int, error) {
-	if l.machine.leaves.Load() {
+	if l.leaves.Load() {
 		l.Close()
 	}
 	return l.Terminal.Write(b)

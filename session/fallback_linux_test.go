@@ -17,16 +17,9 @@ import (
 )
 
 // sockets is a machine whose pipes are sockets, which nobody can open by name.
-// With poor, it has no FIFOs either.
-type sockets struct {
-	*local.Transport
-	poor bool
-}
+type sockets struct{ transport.Transport }
 
 func (s sockets) Pipe(_ context.Context, command string) (*transport.Pipe, error) {
-	if s.poor {
-		command = strings.ReplaceAll(command, "mkfifo", "false")
-	}
 	var far, near [3]*os.File
 	for i := range far {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
@@ -79,11 +72,14 @@ func (p *socketProgram) Close() error {
 	return nil
 }
 
-func eachFallback(t *testing.T, poor bool, test func(*testing.T, *session.Session)) {
+// withoutFIFOs is what a machine starts that has none.
+func withoutFIFOs(command string) string { return strings.ReplaceAll(command, "mkfifo", "false") }
+
+func eachFallback(t *testing.T, onPipe func(string) string, test func(*testing.T, *session.Session)) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			runtime := t.TempDir()
-			tr := sockets{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}}), poor}
+			tr := altered{Transport: sockets{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}, onPipe: onPipe}
 			defer tr.Close()
 			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
 			if err != nil {
@@ -97,7 +93,7 @@ func eachFallback(t *testing.T, poor bool, test func(*testing.T, *session.Sessio
 
 func TestFIFOsWhereStreamsHaveNoName(t *testing.T) {
 	t.Parallel()
-	eachFallback(t, false, func(t *testing.T, s *session.Session) {
+	eachFallback(t, nil, func(t *testing.T, s *session.Session) {
 		want(t, run(t, s, `printf 'out\000\377'; printf err >&2; cd /tmp; (exit 4)`), 4, "out\x00\xff", "err")
 		want(t, runCommand(t, s, session.Command{Text: "wc -c | tr -d ' '; pwd", Stdin: strings.NewReader(strings.Repeat("x", 100_000))}), 0, "100000\n/tmp\n", "")
 		want(t, run(t, s, "v='"+strings.Repeat("x", 50_000)+"'; echo ${#v}"), 0, "50000\n", "")
@@ -121,7 +117,7 @@ func TestFIFOsWhereStreamsHaveNoName(t *testing.T) {
 // TestKeeperOfFIFOsIsKilled: the shell waits for who reads its marks.
 func TestKeeperOfFIFOsIsKilled(t *testing.T) {
 	t.Parallel()
-	eachFallback(t, false, func(t *testing.T, s *session.Session) {
+	eachFallback(t, nil, func(t *testing.T, s *session.Session) {
 		for range 2 { // a typed frame, and a stored one
 			r, err := s.Run(t.Context(), session.Command{
 				Text:    `e=$(readlink /proc/$$/fd/2); read k <"${e%/*}/p"; set -- $k $(cat /proc/$k/task/$k/children); kill -9 "$@"; while [ -e /proc/$1/fd/0 -o -e /proc/$2/fd/0 -o -e /proc/$3/fd/0 ]; do :; done`,
@@ -139,14 +135,14 @@ func TestKeeperOfFIFOsIsKilled(t *testing.T) {
 }
 
 // impoverished is a machine that has no FIFO any more once a session is open.
-type impoverished struct {
-	sockets
-	opened *atomic.Bool
-}
-
-func (m impoverished) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	m.poor = m.opened.Swap(true)
-	return m.sockets.Pipe(ctx, command)
+func impoverished(tr transport.Transport) altered {
+	var opened atomic.Bool
+	return altered{Transport: sockets{tr}, onPipe: func(command string) string {
+		if opened.Swap(true) {
+			return withoutFIFOs(command)
+		}
+		return command
+	}}
 }
 
 // TestTerminalCarriesAllFromNowOn: the streams of a session are to be replaced, and
@@ -154,7 +150,7 @@ func (m impoverished) Pipe(ctx context.Context, command string) (*transport.Pipe
 func TestTerminalCarriesAllFromNowOn(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
-			tr := impoverished{sockets{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}})}, new(atomic.Bool)}
+			tr := impoverished(local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}}))
 			defer tr.Close()
 			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
 			if err != nil {
@@ -180,7 +176,7 @@ func TestTerminalCarriesAllFromNowOn(t *testing.T) {
 func TestTerminalCarriesAllBehindAHolder(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	tr := impoverished{sockets{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}, new(atomic.Bool)}
+	tr := impoverished(local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}}))
 	defer tr.Close()
 	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
 	if err != nil {
@@ -200,7 +196,7 @@ func TestTerminalCarriesAllBehindAHolder(t *testing.T) {
 }
 
 func TestTerminalCarriesAllWhereThereIsNoPlace(t *testing.T) {
-	eachFallback(t, true, func(t *testing.T, s *session.Session) {
+	eachFallback(t, withoutFIFOs, func(t *testing.T, s *session.Session) {
 		r := run(t, s, "echo out; echo err >&2; cd /tmp; (exit 4)")
 		if string(r.Stdout) != "out\nerr\n" || r.ExitCode != 4 || r.Streams != session.OnTerminal || r.Cwd != "/tmp" {
 			t.Errorf("got %d %q, %s, in %s", r.ExitCode, r.Stdout, r.Streams, r.Cwd)

@@ -12,21 +12,8 @@ import (
 	"gateway/transport/local"
 )
 
-// busy is a machine that, once it is told to, takes its time for the next flush that
-// a session asks for.
-type busy struct {
-	transport.Transport
-	slow *atomic.Bool
-}
-
-func (m busy) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err == nil {
-		pipe.Stdin = slowing{pipe.Stdin, m.slow}
-	}
-	return pipe, err
-}
-
+// slowing is what a keeper is told by, which takes its time for the next flush that a
+// session asks for, once it is told to.
 type slowing struct {
 	io.WriteCloser
 	slow *atomic.Bool
@@ -45,7 +32,7 @@ func (w slowing) Write(b []byte) (int, error) {
 func TestFlushThatIsLate(t *testing.T) {
 	t.Parallel()
 	slow := new(atomic.Bool)
-	s, err := session.Open(t.Context(), busy{local.New(local.Config{}), slow}, session.Config{Shell: "sh"})
+	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), pipe: func(_ string, p *transport.Pipe) { p.Stdin = slowing{p.Stdin, slow} }}, session.Config{Shell: "sh"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,28 +1,20 @@
 package session_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"gateway/session"
-	"gateway/transport"
 	"gateway/transport/local"
 )
-
-// groups is a server that makes each program the leader of a process group and of no
-// session, as those in Go do with Setpgid.
-type groups struct{ *local.Transport }
-
-func (g groups) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	return g.Transport.Pipe(ctx, "set -m; ( "+command+" ); exit")
-}
 
 // TestLeaderOfAGroupAlone: a session of a server's own is that of all its clients. What a
 // command has started could not be told from what theirs have.
 func TestLeaderOfAGroupAlone(t *testing.T) {
-	server := groups{local.New(local.Config{Shell: "/bin/bash"})}
-	t.Cleanup(func() { server.Close() })
+	tr := local.New(local.Config{Shell: "/bin/bash"})
+	t.Cleanup(func() { tr.Close() })
+	// As servers in Go do with Setpgid, it makes each program the leader of a group and of no session.
+	server := altered{Transport: tr, onPipe: func(command string) string { return "set -m; ( " + command + " ); exit" }}
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			s, err := session.Open(t.Context(), server, session.Config{Shell: shell, NoTerminal: true})

@@ -351,13 +351,6 @@ func TestInterruptWithDigitsInIFS(t *testing.T) {
 	})
 }
 
-// lateShell has shells that take two seconds to start.
-type lateShell struct{ transport.Transport }
-
-func (l lateShell) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	return l.Transport.Terminal(ctx, "sleep 2; "+command, options)
-}
-
 // TestDeadlineAfterASlowStart: how long a shell took to start says nothing of how long
 // one has to wait for an answer. It was waited for twice at each step, before what
 // ignores the first ones was killed.
@@ -365,7 +358,7 @@ func TestDeadlineAfterASlowStart(t *testing.T) {
 	t.Parallel()
 	tr := local.New(local.Config{})
 	t.Cleanup(func() { tr.Close() })
-	s, err := session.Open(t.Context(), lateShell{tr}, session.Config{Shell: "sh"})
+	s, err := session.Open(t.Context(), altered{Transport: tr, onTerminal: func(command string) string { return "sleep 2; " + command }}, session.Config{Shell: "sh"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,17 +103,8 @@ func TestKeeperThatIsKilled(t *testing.T) {
 }
 
 // watched is a machine where somebody sees what a keeper is about to be told.
-type watched struct {
-	transport.Transport
-	see func([]byte)
-}
-
-func (m watched) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err == nil {
-		pipe.Stdin = seen{pipe.Stdin, m.see}
-	}
-	return pipe, err
+func watched(tr transport.Transport, see func([]byte)) altered {
+	return altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) { p.Stdin = seen{p.Stdin, see} }}
 }
 
 type seen struct {
@@ -136,11 +127,11 @@ func TestKeeperThatDiesOfADeadline(t *testing.T) {
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
 			defer tr.Close()
 			kill := sync.OnceFunc(func() { killKeepers(t, runtime) })
-			s, err := session.Open(t.Context(), watched{tr, func(b []byte) {
+			s, err := session.Open(t.Context(), watched(tr, func(b []byte) {
 				if bytes.Contains(b, []byte("kill -KILL")) { // the line that is to end the command
 					kill()
 				}
-			}}, session.Config{Shell: shell})
+			}), session.Config{Shell: shell})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,20 +265,6 @@ func TestNothingIsLeftOfAKilledKeeper(t *testing.T) {
 	}
 }
 
-// told is a machine where somebody else tells a keeper what to do, too.
-type told struct {
-	transport.Transport
-	keeper io.Writer
-}
-
-func (m *told) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err == nil && m.keeper == nil {
-		m.keeper = pipe.Stdin
-	}
-	return pipe, err
-}
-
 // TestNothingIsLeftOfAKeeperThatCannotFork: where the account may have no more processes,
 // dash ends with status 2.
 func TestNothingIsLeftOfAKeeperThatCannotFork(t *testing.T) {
@@ -295,12 +272,16 @@ func TestNothingIsLeftOfAKeeperThatCannotFork(t *testing.T) {
 	runtime := t.TempDir()
 	tr := local.New(local.Config{Env: []string{"XDG_RUNTIME_DIR=" + runtime}})
 	defer tr.Close()
-	machine := &told{Transport: tr}
-	s, err := session.Open(t.Context(), machine, session.Config{})
+	var keeper io.Writer
+	s, err := session.Open(t.Context(), altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
+		if keeper == nil {
+			keeper = p.Stdin
+		}
+	}}, session.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(machine.keeper, "exit 2\n"); err != nil {
+	if _, err := io.WriteString(keeper, "exit 2\n"); err != nil {
 		t.Error(err)
 	}
 	s.Close()
@@ -318,11 +299,11 @@ func TestGivenUpWhileItIsTaken(t *testing.T) {
 		defer tr.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s, err := session.Open(t.Context(), watched{tr, func(b []byte) {
+		s, err := session.Open(t.Context(), watched(tr, func(b []byte) {
 			if bytes.HasPrefix(b, []byte("head -c")) {
 				cancel()
 			}
-		}}, session.Config{Shell: "bash"})
+		}), session.Config{Shell: "bash"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,13 +317,6 @@ func TestGivenUpWhileItIsTaken(t *testing.T) {
 	}
 }
 
-// dumb is a machine where a keeper lives, and its streams have no end that is here.
-type dumb struct{ transport.Transport }
-
-func (m dumb) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
-	return m.Transport.Pipe(ctx, "exec >/dev/null 2>&1; read x")
-}
-
 // TestKeeperWithoutStreams: what carries them may end at its beginning, where the account
 // may open few files.
 func TestKeeperWithoutStreams(t *testing.T) {
@@ -351,7 +325,8 @@ func TestKeeperWithoutStreams(t *testing.T) {
 	defer tr.Close()
 	opened := make(chan error, 1)
 	go func() {
-		s, err := session.Open(t.Context(), dumb{tr}, session.Config{})
+		// A keeper lives, and its streams have no end that is here.
+		s, err := session.Open(t.Context(), altered{Transport: tr, onPipe: instead("exec >/dev/null 2>&1; read x")}, session.Config{})
 		if err == nil {
 			s.Close()
 		}

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,7 +14,7 @@ import (
 )
 
 // beyond is this machine as one whose programs outlive the link to them.
-type beyond struct{ *local.Transport }
+type beyond struct{ transport.Transport }
 
 func (beyond) Account() string { return "somebody@somewhere" }
 
@@ -57,17 +56,6 @@ func TestLookOfAShortSession(t *testing.T) {
 	}
 }
 
-// killing is a machine where what a session starts is killed before it says anything.
-type killing struct{ beyond }
-
-func (m killing) Terminal(ctx context.Context, _ string, o transport.TerminalOptions) (transport.Terminal, error) {
-	return m.beyond.Terminal(ctx, "kill -9 $$", o)
-}
-
-func (m killing) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
-	return m.beyond.Pipe(ctx, "kill -9 $$")
-}
-
 // entered is a ledger that tells whether the end of its one session was seen.
 type entered struct{ given }
 
@@ -80,7 +68,8 @@ func TestEndOfAKilledKeeperIsNotSeen(t *testing.T) {
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}})
 	defer tr.Close()
 	ledger := entered{given{make(chan bool, 1)}}
-	if s, err := session.Open(t.Context(), killing{beyond{tr}}, session.Config{Ledger: ledger}); err == nil {
+	killing := altered{Transport: tr, onTerminal: instead("kill -9 $$"), onPipe: instead("kill -9 $$")}
+	if s, err := session.Open(t.Context(), beyond{killing}, session.Config{Ledger: ledger}); err == nil {
 		s.Close()
 		t.Fatal("there is a session")
 	}

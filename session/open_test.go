@@ -11,27 +11,14 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
-	"gateway/transport"
 	"gateway/transport/local"
 )
-
-// mute is a machine on which nothing that is started says a word.
-type mute struct{ transport.Transport }
-
-const saysNothing = "exec sleep 60"
-
-func (m mute) Terminal(ctx context.Context, _ string, options transport.TerminalOptions) (transport.Terminal, error) {
-	return m.Transport.Terminal(ctx, saysNothing, options)
-}
-
-func (m mute) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
-	return m.Transport.Pipe(ctx, saysNothing)
-}
 
 // A caller that gives up is not told of a machine that does not answer.
 func TestOpeningEnds(t *testing.T) {
 	tr := local.New(local.Config{})
 	defer tr.Close()
+	mute := altered{Transport: tr, onTerminal: instead("exec sleep 60"), onPipe: instead("exec sleep 60")}
 	gaveUp := errors.New("gave up")
 	for name, test := range map[string]struct {
 		after func(context.Context) (context.Context, context.CancelFunc)
@@ -47,7 +34,7 @@ func TestOpeningEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := test.after(t.Context())
 			defer cancel()
-			_, err := session.Open(ctx, mute{tr}, session.Config{Shell: "bash", OpenTimeout: time.Second})
+			_, err := session.Open(ctx, mute, session.Config{Shell: "bash", OpenTimeout: time.Second})
 			if gateway.Code(err) != test.code || errors.Is(err, gaveUp) != (name == "by the caller") {
 				t.Errorf("Open = %s, %v, want %s", gateway.Code(err), err, test.code)
 			}
@@ -78,22 +65,13 @@ func TestRefusedWithItsOwnWords(t *testing.T) {
 	}
 }
 
-// expired is a machine that wants a new password first, as sshd does where it has expired.
-type expired struct{ transport.Transport }
-
-func (e expired) Terminal(ctx context.Context, _ string, options transport.TerminalOptions) (transport.Terminal, error) {
-	return e.Transport.Terminal(ctx, "echo Current password:; exec sleep 60", options)
-}
-
-func (e expired) Pipe(ctx context.Context, _ string) (*transport.Pipe, error) {
-	return e.Transport.Pipe(ctx, "echo no terminal >&2; exit 1")
-}
-
 // A shell that waits for something else is not waited for where there is no side channel.
 func TestOpeningWithoutASideChannel(t *testing.T) {
 	tr := local.New(local.Config{})
 	defer tr.Close()
-	_, err := session.Open(t.Context(), expired{tr}, session.Config{Shell: "bash", OpenTimeout: time.Minute})
+	// It wants a new password first, as sshd does.
+	expired := altered{Transport: tr, onTerminal: instead("echo Current password:; exec sleep 60"), onPipe: instead("echo no terminal >&2; exit 1")}
+	_, err := session.Open(t.Context(), expired, session.Config{Shell: "bash", OpenTimeout: time.Minute})
 	if gateway.Code(err) != "shell.no_sync" || errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("Open = %s, %v", gateway.Code(err), err)
 	}

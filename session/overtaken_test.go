@@ -2,7 +2,6 @@ package session_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"strings"
 	"testing"
@@ -12,18 +11,7 @@ import (
 	"gateway/transport/local"
 )
 
-// overtaken is a machine whose shell shows its first prompt before its report comes.
-type overtaken struct{ transport.Transport }
-
-func (o overtaken) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	term, err := o.Transport.Terminal(ctx, command, options)
-	if err != nil {
-		return nil, err
-	}
-	return &overtaking{Terminal: term}, nil
-}
-
-// overtaking has what comes before the first prompt behind it.
+// overtaking is a terminal whose shell shows its first prompt before what came in front of it.
 type overtaking struct {
 	transport.Terminal
 	text io.Reader
@@ -50,9 +38,10 @@ func TestPromptOvertakesReport(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			tr := overtaken{local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})}
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
 			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			overtaken := func(t transport.Terminal) transport.Terminal { return &overtaking{Terminal: t} }
+			s, err := session.Open(t.Context(), altered{Transport: tr, terminal: overtaken}, session.Config{Shell: shell})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -145,26 +145,13 @@ func TestWriterIsNoReader(t *testing.T) {
 	})
 }
 
-// stalling is a machine whose terminal can be kept from being read.
+// stalling is a terminal that can be kept from being read.
 type stalling struct {
-	transport.Transport
+	transport.Terminal
 	free chan chan struct{} // has what to wait for
 }
 
-func (m stalling) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	t, err := m.Transport.Terminal(ctx, command, options)
-	if err != nil {
-		return nil, err
-	}
-	return stallingTerminal{t, m.free}, nil
-}
-
-type stallingTerminal struct {
-	transport.Terminal
-	free chan chan struct{}
-}
-
-func (t stallingTerminal) Read(b []byte) (int, error) {
+func (t stalling) Read(b []byte) (int, error) {
 	n, err := t.Terminal.Read(b)
 	select {
 	case free := <-t.free:
@@ -180,15 +167,17 @@ func TestWriterOnALinkThatStalls(t *testing.T) {
 	if scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && os.Geteuid() != 0 && string(scope) != "0\n" {
 		sshdtest.Skip(t, "it does not, to this user")
 	}
-	m := stalling{local.New(local.Config{}), make(chan chan struct{}, 1)}
-	s, err := session.Open(t.Context(), m, session.Config{})
+	stall := make(chan chan struct{}, 1)
+	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal {
+		return stalling{t, stall}
+	}}, session.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	free := make(chan struct{})
 	time.AfterFunc(1500*time.Millisecond, func() { close(free) })
-	m.free <- free
+	stall <- free
 	left(t, s, session.Command{Text: "seq 1 20000 >/dev/tty"}, func(p session.Prompt) { t.Errorf("asked %+v", p) })
 }
 

@@ -10,22 +10,10 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
-	"gateway/transport"
 	"gateway/transport/local"
 )
 
-// recorded is a machine that starts whatever it is asked for on a terminal of its own, as a
-// forced command with script(1) does.
-type recorded struct{ transport.Transport }
-
-func (r recorded) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	return r.Transport.Terminal(ctx, recording(command), options)
-}
-
-func (r recorded) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	return r.Transport.Pipe(ctx, recording(command))
-}
-
+// recording starts a command on a terminal of its own, as a forced command with script(1) does.
 func recording(command string) string {
 	return "exec script -qec '" + strings.ReplaceAll(command, "'", `'\''`) + "' /dev/null"
 }
@@ -40,9 +28,9 @@ func TestRecorded(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			tr := recorded{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir(), "SSH_TTY=/dev/pts/another"}})}
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir(), "SSH_TTY=/dev/pts/another"}})
 			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
+			s, err := session.Open(t.Context(), altered{Transport: tr, onTerminal: recording, onPipe: recording}, session.Config{Shell: shell})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,6 @@
 package session_test
 
 import (
-	"context"
 	"regexp"
 	"sync/atomic"
 	"testing"
@@ -30,18 +29,9 @@ func TestShellsDoNotDraw(t *testing.T) {
 	}
 }
 
-// laggard is a machine whose terminal is slower than its pipes.
-type laggard struct {
-	transport.Transport
-	by *atomic.Int64 // time.Duration
-}
-
-func (m laggard) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	t, err := m.Transport.Terminal(ctx, command, options)
-	if err != nil {
-		return nil, err
-	}
-	return lagging{t, m.by}, nil
+// laggard returns a machine whose terminal is slower than its pipes.
+func laggard(by *atomic.Int64) transport.Transport {
+	return altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal { return lagging{t, by} }}
 }
 
 type lagging struct {
@@ -59,7 +49,7 @@ func (t lagging) Read(b []byte) (int, error) {
 func TestDrawnLate(t *testing.T) {
 	var lag atomic.Int64
 	lag.Store(int64(20 * time.Millisecond))
-	s, err := session.Open(t.Context(), laggard{local.New(local.Config{}), &lag}, session.Config{Shell: "yash", Term: "xterm"})
+	s, err := session.Open(t.Context(), laggard(&lag), session.Config{Shell: "yash", Term: "xterm"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +66,7 @@ func TestDrawnLate(t *testing.T) {
 func TestTerminalThatIsLate(t *testing.T) {
 	t.Parallel()
 	var lag atomic.Int64
-	s, err := session.Open(t.Context(), laggard{local.New(local.Config{}), &lag}, session.Config{})
+	s, err := session.Open(t.Context(), laggard(&lag), session.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,28 +96,15 @@ func TestNoticesOnTheTerminal(t *testing.T) {
 	})
 }
 
-// promptless is a machine whose terminal loses prompts while lose is set.
+// promptless is a terminal that loses prompts while lose is set.
 type promptless struct {
-	transport.Transport
-	lose *atomic.Bool
-}
-
-func (m promptless) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	t, err := m.Transport.Terminal(ctx, command, options)
-	if err != nil {
-		return nil, err
-	}
-	return promptlessTerminal{t, m.lose}, nil
-}
-
-type promptlessTerminal struct {
 	transport.Terminal
 	lose *atomic.Bool
 }
 
 var promptMark = regexp.MustCompile("\x1eP[0-9a-f]{16}:0:#\x1e[0-9a-f]{16};")
 
-func (t promptlessTerminal) Read(b []byte) (int, error) {
+func (t promptless) Read(b []byte) (int, error) {
 	n, err := t.Terminal.Read(b)
 	if !t.lose.Load() {
 		return n, err
@@ -139,7 +116,7 @@ func (t promptlessTerminal) Read(b []byte) (int, error) {
 // command writes to the terminal is its own all the same.
 func TestPromptThatIsLost(t *testing.T) {
 	var lose atomic.Bool
-	s, err := session.Open(t.Context(), promptless{local.New(local.Config{}), &lose}, session.Config{Shell: "dash"})
+	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal { return promptless{t, &lose} }}, session.Config{Shell: "dash"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,19 +57,14 @@ func fifoOf(command string) string {
 	return ""
 }
 
-// talking is a machine whose login shell says something, much of it on stderr, and takes its
-// time, before it runs what it is told to.
-type talking struct{ transport.Transport }
-
-func (t talking) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	return t.Transport.Pipe(ctx, "echo welcome; head -c 1000000 /dev/zero >&2; printf 'you have mail '; sleep 0.2; "+command)
-}
-
+// TestStdinBehindALoginShellThatTalks: much of it on stderr. It takes its time, too, before it runs
+// what it is told to.
 func TestStdinBehindALoginShellThatTalks(t *testing.T) {
 	t.Parallel()
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
 	t.Cleanup(func() { tr.Close() })
-	s, err := session.Open(t.Context(), talking{tr}, session.Config{Shell: "bash"})
+	talks := func(command string) string { return "echo welcome; head -c 1000000 /dev/zero >&2; printf 'you have mail '; sleep 0.2; " + command }
+	s, err := session.Open(t.Context(), altered{Transport: tr, onPipe: talks}, session.Config{Shell: "bash"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,23 +123,7 @@ func TestStdinBesideALostFeeder(t *testing.T) {
 	}
 }
 
-// tidy is a machine where somebody empties the directory for temporary files
-// once a feeder is ready.
-type tidy struct {
-	transport.Transport
-	t *testing.T
-}
-
-func (m tidy) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	fifo := fifoOf(command)
-	if err != nil || fifo == "" {
-		return pipe, err
-	}
-	eventually(m.t, "the FIFO is there", func() bool { _, err := os.Stat(fifo); return err == nil })
-	return &transport.Pipe{Stdin: pipe.Stdin, Stdout: removing{pipe.Stdout, fifo}, Stderr: pipe.Stderr, Program: pipe.Program}, nil
-}
-
+// removing is the output of a feeder whose FIFO somebody removes once it is ready.
 type removing struct {
 	io.Reader
 	fifo string
@@ -162,7 +141,12 @@ func TestStdinThatIsGone(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			s, err := session.Open(t.Context(), tidy{local.New(local.Config{}), t}, session.Config{Shell: shell})
+			s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), pipe: func(command string, p *transport.Pipe) {
+				if fifo := fifoOf(command); fifo != "" {
+					eventually(t, "the FIFO is there", func() bool { _, err := os.Stat(fifo); return err == nil })
+					p.Stdout = removing{p.Stdout, fifo}
+				}
+			}}, session.Config{Shell: shell})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -303,27 +287,26 @@ func TestStdinWhoseFeederDies(t *testing.T) {
 	}
 }
 
-// hesitant is a machine whose feeders never say that they are ready.
-type hesitant struct {
-	transport.Transport
-	asked func()
-}
-
-func (m hesitant) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	if fifoOf(command) == "" {
-		return m.Transport.Pipe(ctx, command)
-	}
-	defer m.asked()
-	return m.Transport.Pipe(ctx, "cat")
-}
-
 // TestStdinThatIsGivenUp: a command that its caller gives up while its stdin is made says
 // so, and not what was missing.
 func TestStdinThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	why := errors.New("told to stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s, err := session.Open(t.Context(), hesitant{local.New(local.Config{}), func() { cancel(why) }}, session.Config{})
+	s, err := session.Open(t.Context(), altered{
+		Transport: local.New(local.Config{}),
+		onPipe: func(command string) string {
+			if fifoOf(command) != "" {
+				return "cat" // which never says that it is ready
+			}
+			return command
+		},
+		pipe: func(command string, _ *transport.Pipe) {
+			if fifoOf(command) != "" {
+				cancel(why)
+			}
+		},
+	}, session.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

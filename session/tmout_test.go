@@ -1,32 +1,12 @@
 package session_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"gateway/session"
-	"gateway/transport"
 	"gateway/transport/local"
 )
-
-// othersSh is a machine where sh is another shell.
-type othersSh struct {
-	transport.Transport
-	sh string
-}
-
-func (o othersSh) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	return o.Transport.Terminal(ctx, o.by(command), options)
-}
-
-func (o othersSh) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	return o.Transport.Pipe(ctx, o.by(command))
-}
-
-func (o othersSh) by(command string) string {
-	return strings.Replace(command, "exec /bin/sh -c", "exec "+o.sh+" -c", 1)
-}
 
 // TestIdleLogout: a machine that logs out who is idle for some seconds (TMOUT) leaves a
 // command the time that it takes. bash and ksh93 heed that in any read.
@@ -37,7 +17,8 @@ func TestIdleLogout(t *testing.T) {
 			t.Parallel()
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "TMOUT=1"}})
 			defer tr.Close()
-			s, err := session.Open(t.Context(), othersSh{tr, sh}, session.Config{Shell: "dash", NoTerminal: true})
+			by := func(command string) string { return strings.Replace(command, "exec /bin/sh -c", "exec "+sh+" -c", 1) }
+			s, err := session.Open(t.Context(), altered{Transport: tr, onTerminal: by, onPipe: by}, session.Config{Shell: "dash", NoTerminal: true})
 			if err != nil {
 				t.Fatal(err)
 			}

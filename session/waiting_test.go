@@ -368,18 +368,8 @@ func TestOneOutputAtATime(t *testing.T) {
 	}
 }
 
-// lateTerminal is a machine where what is typed takes its time, once: it is busy, or a
+// lateKeys is a terminal where what is typed takes its time, once: the machine is busy, or a
 // packet was lost.
-type lateTerminal struct {
-	transport.Transport
-	late *atomic.Bool
-}
-
-func (m lateTerminal) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	t, err := m.Transport.Terminal(ctx, command, options)
-	return lateKeys{t, m.late}, err
-}
-
 type lateKeys struct {
 	transport.Terminal
 	late *atomic.Bool
@@ -404,7 +394,7 @@ func TestShellThatReadsItsCommandIsNoPrompt(t *testing.T) {
 				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
 				defer tr.Close()
 				var late atomic.Bool
-				s, err := session.Open(t.Context(), lateTerminal{tr, &late}, session.Config{Shell: shell})
+				s, err := session.Open(t.Context(), altered{Transport: tr, terminal: func(t transport.Terminal) transport.Terminal { return lateKeys{t, &late} }}, session.Config{Shell: shell})
 				if err != nil {
 					t.Fatal(err)
 				}
