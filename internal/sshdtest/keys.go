@@ -1,6 +1,7 @@
 package sshdtest
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -186,9 +187,7 @@ func ServeAgent(t testing.TB, a agent.Agent) string {
 		os.RemoveAll(dir)
 		t.Fatal(err)
 	}
-	var mu sync.Mutex // guards conns and closed
-	conns := map[net.Conn]bool{}
-	closed := false
+	over, end := context.WithCancel(context.Background())
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -196,23 +195,13 @@ func ServeAgent(t testing.TB, a agent.Agent) string {
 			if err != nil {
 				return
 			}
-			mu.Lock()
-			if closed {
-				conn.Close()
-			}
-			conns[conn] = true
-			mu.Unlock()
+			context.AfterFunc(over, func() { conn.Close() })
 			serving.Go(func() { agent.ServeAgent(a, conn); conn.Close() })
 		}
 	})
 	t.Cleanup(func() {
 		l.Close()
-		mu.Lock()
-		closed = true
-		for conn := range conns {
-			conn.Close()
-		}
-		mu.Unlock()
+		end()
 		serving.Wait()
 		os.RemoveAll(dir)
 	})
