@@ -186,7 +186,7 @@ func TestAgentIsBusy(t *testing.T) {
 		}
 		failed <- err
 	}
-	within(t, patience, "both", func() {
+	within(t, "both", func() {
 		go reach()
 		<-busy.called
 		<-busy.asked

@@ -6,23 +6,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"gateway/internal/sshdtest"
 	"gateway/transport/ssh"
 )
-
-// inTime fails the test where f waits for the end of a file that has none.
-func inTime(t *testing.T, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	select {
-	case <-done:
-	case <-time.After(20 * time.Second):
-		t.Fatal("still reading")
-	}
-}
 
 // endless returns a FIFO that nobody writes into, and a link to a device.
 func endless(t *testing.T) map[string]string {
@@ -43,7 +30,7 @@ func endless(t *testing.T) map[string]string {
 func TestHostKeysOfNoRegularFile(t *testing.T) {
 	known := signerOf(1).PublicKey()
 	for path, what := range endless(t) {
-		inTime(t, func() {
+		within(t, "reading to its end", func() {
 			var warned []string
 			h := &ssh.HostKeys{
 				Name: "web1", Files: []string{path, knownFile(t, "web1 "+keyLine(known))},
@@ -72,7 +59,7 @@ func TestHostKeysOfHugeFile(t *testing.T) {
 	if err := os.Truncate(huge, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	inTime(t, func() {
+	within(t, "reading to its end", func() {
 		h := &ssh.HostKeys{Name: "web1", Files: []string{huge}}
 		if err := check(h, known); codeOf(err) != "hostkey.unknown" {
 			t.Errorf("known_hosts: %v", err)
@@ -102,7 +89,7 @@ func TestCertificateOfNoRegularFile(t *testing.T) {
 		}
 		beside.Identities = []ssh.Identity{{Path: key}}
 		for file, c := range map[string]ssh.Config{path: named, key + "-cert.pub": beside} {
-			inTime(t, func() {
+			within(t, "reading to its end", func() {
 				err := refused(t, c, "auth.key_unreadable", "certificate "+file+": "+what+", and no regular file")
 				if !strings.Contains(err.Hint, "certificate") {
 					t.Errorf("hint %q", err.Hint)

@@ -163,7 +163,7 @@ func TestNotReached(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := listen(t, func(conn net.Conn) { cancel(); hold(conn) })
 		c.ConnectTimeout = time.Hour
-		within(t, patience, "Dial", func() {
+		within(t, "Dial", func() {
 			if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
 				t.Errorf("Dial = %v, want %v", err, context.Canceled)
 			}
@@ -194,7 +194,7 @@ func TestCancelledBeforeTheNextTry(t *testing.T) {
 		_, err := ssh.Dial(ctx, c)
 		failed <- err
 	}()
-	within(t, patience, "Dial", func() {
+	within(t, "Dial", func() {
 		for !waitsForNextTry.MatchString(stacks()) {
 			runtime.Gosched()
 		}
@@ -240,7 +240,7 @@ func TestWriteUnderWay(t *testing.T) {
 			t.Errorf("Write = %d, %v, want what was under way and %v", n, err, transport.ErrClosed)
 		}
 	}()
-	within(t, patience, "Close", func() {
+	within(t, "Close", func() {
 		for !isWriting() {
 			runtime.Gosched()
 		}
@@ -280,7 +280,7 @@ func TestWriteCutOff(t *testing.T) {
 			t.Errorf("Write = %d, %v, want %d and an error", n, err, window-before)
 		}
 	}()
-	within(t, patience, "Write", func() {
+	within(t, "Write", func() {
 		for !windowIsFull() {
 			runtime.Gosched()
 		}
@@ -326,7 +326,7 @@ func TestEndWithoutClose(t *testing.T) {
 	}
 	read, ended := make(chan error, 1), make(chan error, 1)
 	go func() { _, err := term.Read(make([]byte, 1)); read <- err }()
-	within(t, patience, "Deliver", func() {
+	within(t, "Deliver", func() {
 		for !isIn("(*program).over(") { // Read has met the end
 			runtime.Gosched()
 		}
@@ -364,7 +364,7 @@ func TestSilentChannel(t *testing.T) {
 		}
 	})
 	t.Run("read, write and close", func(t *testing.T) {
-		within(t, patience, "Close", func() {
+		within(t, "Close", func() {
 			done := make(chan error, 2)
 			go func() { _, err := pipe.Stdout.Read(make([]byte, 1)); done <- err }()
 			go func() {
@@ -382,5 +382,5 @@ func TestSilentChannel(t *testing.T) {
 			}
 		})
 	})
-	within(t, patience, "closing the transport", func() { tr.Close() })
+	within(t, "closing the transport", func() { tr.Close() })
 }

@@ -177,10 +177,10 @@ func TestProxyCommandThatGoesOn(t *testing.T) {
 				refused(t, c, "ssh.handshake")
 			} else {
 				tr := dial(t, c)
-				within(t, patience, "Close", func() { tr.Close() })
+				within(t, "Close", func() { tr.Close() })
 			}
 			if name == "what it started does" { // it is nobody's child here, and ends a moment later
-				within(t, patience, "its end", func() { _, err = held.Read(make([]byte, 1)) })
+				within(t, "its end", func() { _, err = held.Read(make([]byte, 1)) })
 			} else {
 				raw, _ := held.SyscallConn() // its error is that of the reading
 				err = io.EOF
@@ -212,7 +212,7 @@ func TestProxyCommand(t *testing.T) {
 	if got := output(t, tr, "echo in"); got != "in\n" {
 		t.Errorf("output = %q", got)
 	}
-	within(t, patience, "Close", func() { tr.Close() })
+	within(t, "Close", func() { tr.Close() })
 
 	t.Run("fails", func(t *testing.T) {
 		c.ProxyCommand = "echo no such tunnel >&2; exit 1"
@@ -280,7 +280,7 @@ func TestJumpCancelled(t *testing.T) {
 	c.Jump = &silent
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
-	within(t, patience, "Dial", func() {
+	within(t, "Dial", func() {
 		if _, err := ssh.Dial(ctx, c); !errors.Is(err, context.Canceled) {
 			t.Errorf("Dial = %v, want %v", err, context.Canceled)
 		}
@@ -310,7 +310,7 @@ func TestManyBehindOneBastion(t *testing.T) {
 	}
 	dialling.Wait()
 	t.Logf("%d turned away, and tried again", strings.Count(s.Log(), "drop connection"))
-	within(t, patience, "the log of all logins", func() {
+	within(t, "the log of all logins", func() {
 		for strings.Count(s.Log(), "Accepted publickey") < hosts {
 			runtime.Gosched()
 		}
@@ -354,7 +354,7 @@ func TestJumpWhilePersonless(t *testing.T) {
 	defer person.Wait()
 	defer personless.Wait()
 	defer close(held)
-	within(t, patience, "the question", func() { <-asked })
+	within(t, "the question", func() { <-asked })
 }
 
 // TestSilentBastion: a flow to the bastion that a router has forgotten is no reason to

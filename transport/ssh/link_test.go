@@ -39,8 +39,8 @@ func TestCloseUnread(t *testing.T) {
 			t.Errorf("what came before the cut: %v", err)
 		}
 	}
-	terminal(t, tr, "yes", transport.TerminalOptions{})
-	within(t, patience, "Close", func() { tr.Close() })
+	terminal(t, tr, "yes")
+	within(t, "Close", func() { tr.Close() })
 }
 
 // TestCloseWhileDelivering: whoever takes what a program says may take as long as
@@ -56,7 +56,7 @@ func TestCloseWhileDelivering(t *testing.T) {
 			return pipe.Stdout
 		},
 		"terminal": func(tr *ssh.Transport) io.Reader {
-			return terminal(t, tr, "yes", transport.TerminalOptions{})
+			return terminal(t, tr, "yes")
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestCloseWhileDelivering(t *testing.T) {
 				<-held
 			}, func(err error) { ended <- err })
 			<-begun
-			within(t, patience, "Close", func() { tr.Close() })
+			within(t, "Close", func() { tr.Close() })
 			release()
-			within(t, patience, "Deliver", func() {
+			within(t, "Deliver", func() {
 				if err := <-ended; !errors.Is(err, transport.ErrClosed) {
 					t.Errorf("Deliver = %v, want %v", err, transport.ErrClosed)
 				}
@@ -110,7 +110,7 @@ func TestLinkLost(t *testing.T) {
 	for _, how := range []netsim.How{netsim.RST, netsim.FIN} {
 		p := netsim.Start(t, s.Addr, 0)
 		tr := dial(t, behind(p, s))
-		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		term := terminal(t, tr, "echo up; exec cat")
 		pipe, err := tr.Pipe(t.Context(), "echo up; exec cat")
 		if err != nil {
 			t.Fatal(err)
@@ -168,7 +168,7 @@ func TestKeepalive(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Stall()
-	within(t, patience, "the end of a silent link", func() {
+	within(t, "the end of a silent link", func() {
 		_, err := pipe.Wait()
 		wantCode(t, err, "link.lost", "no sign of life for 150ms")
 	})

@@ -28,7 +28,7 @@ func TestSecondConnection(t *testing.T) {
 	p := netsim.Start(t, s.Addr, 0)
 	tr := dial(t, behind(p, s))
 	for range 5 { // nobody told the client about MaxSessions
-		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		term := terminal(t, tr, "echo up; exec cat")
 		if _, err := io.ReadFull(term, make([]byte, 3)); err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestFullConnectionsAreKnown(t *testing.T) {
 	tr := dial(t, behind(p, s))
 	open := func() {
 		t.Helper()
-		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		term := terminal(t, tr, "echo up; exec cat")
 		if _, err := io.ReadFull(term, make([]byte, 3)); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestSilentConnection(t *testing.T) {
 	tr := dial(t, c)
 	var terminals []transport.Terminal
 	for range 3 { // all have said something: nothing of theirs is under way
-		term := terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})
+		term := terminal(t, tr, "echo up; exec cat")
 		if _, err := io.ReadFull(term, make([]byte, 3)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestOneMachineOfSeveral(t *testing.T) {
 		c.Addr, c.ConnectTimeout = "several.example", 4*time.Second
 		bothKeys(&c)
 		tr := dial(t, c)
-		terminal(t, tr, "exec cat", transport.TerminalOptions{})
+		terminal(t, tr, "exec cat")
 		if got := output(t, tr, "echo in"); got != "in\n" {
 			t.Errorf("output = %q", got)
 		}
@@ -156,7 +156,7 @@ func TestOneMachineOfSeveral(t *testing.T) {
 		}).Port
 		bothKeys(&c)
 		tr := dial(t, c)
-		term := terminal(t, tr, "exec cat", transport.TerminalOptions{})
+		term := terminal(t, tr, "exec cat")
 		_, err := tr.Pipe(t.Context(), "true")
 		wantCode(t, err, "session.limit", "another host key")
 		term.Close()
@@ -173,7 +173,7 @@ func TestMoreHostKeysKnown(t *testing.T) {
 	c := config(s)
 	c.MaxSessions, c.HostKeys.Files = 1, []string{file}
 	tr := dial(t, c)
-	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	terminal(t, tr, "exec cat")
 	if err := os.WriteFile(file, []byte(line(s.HostKeys[0])+line(s.HostKeys[1])), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -197,20 +197,20 @@ func TestUnreadConnectionStays(t *testing.T) {
 		gone <- n
 	}).Port
 	tr := dial(t, c)
-	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	terminal(t, tr, "exec cat")
 	unread, err := tr.Pipe(t.Context(), "read x; head -c 1000000 /dev/zero")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unread.Close()
-	later := terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	later := terminal(t, tr, "exec cat")
 	unread.Stdin.Close() // its connection had no room
 	if _, err := unread.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	wantGone := func(want int32) {
 		t.Helper()
-		within(t, patience, "the end of a connection that nobody uses", func() {
+		within(t, "the end of a connection that nobody uses", func() {
 			if n := <-gone; n != want {
 				t.Errorf("connection %d is closed first, want %d", n, want)
 			}
@@ -230,7 +230,7 @@ func TestSpareChannels(t *testing.T) {
 	tr := dial(t, behind(p, s))
 	var opening sync.WaitGroup
 	for range 8 {
-		opening.Go(func() { terminal(t, tr, "exec cat", transport.TerminalOptions{}) })
+		opening.Go(func() { terminal(t, tr, "exec cat") })
 	}
 	opening.Wait()
 	for _, open := range []func() (*transport.Pipe, error){
@@ -246,7 +246,7 @@ func TestSpareChannels(t *testing.T) {
 	if p.Conns() != 1 {
 		t.Errorf("%d connections, want 1", p.Conns())
 	}
-	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	terminal(t, tr, "exec cat")
 	if p.Conns() != 2 {
 		t.Errorf("%d connections, want 2", p.Conns())
 	}
@@ -269,7 +269,7 @@ func TestSecondConnectionRefused(t *testing.T) {
 		}
 	}).Port
 	tr := dial(t, c)
-	terminal(t, tr, "exec cat", transport.TerminalOptions{})
+	terminal(t, tr, "exec cat")
 	_, err := tr.Pipe(t.Context(), "true")
 	wantCode(t, err, "session.limit", "closed by the server")
 	tr.Close()
@@ -474,7 +474,7 @@ func TestHandshakesAtOnce(t *testing.T) {
 		t.Errorf("Dial = %v beside %d handshakes, want none beside %d", err, seen.Load(), most)
 	}
 	cancel()
-	within(t, patience, "Dial", dialling.Wait)
+	within(t, "Dial", dialling.Wait)
 }
 
 // TestRefusedBesideAnOpening: that the machine allows no second channel is not that it
@@ -511,7 +511,7 @@ func TestRefusedBesideAnOpening(t *testing.T) {
 			pipe.Close()
 		})
 	}
-	within(t, patience, "opening", opening.Wait)
+	within(t, "opening", opening.Wait)
 }
 
 // TestManyOpeningsAtOnce: a machine that allows few channels on a connection gets as
@@ -531,5 +531,5 @@ func TestManyOpeningsAtOnce(t *testing.T) {
 			t.Cleanup(func() { pipe.Close() })
 		})
 	}
-	within(t, patience, "opening", opening.Wait)
+	within(t, "opening", opening.Wait)
 }

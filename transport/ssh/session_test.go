@@ -12,9 +12,9 @@ import (
 	"gateway/transport/ssh"
 )
 
-func terminal(t testing.TB, tr *ssh.Transport, command string, options transport.TerminalOptions) transport.Terminal {
+func terminal(t testing.TB, tr *ssh.Transport, command string) transport.Terminal {
 	t.Helper()
-	term, err := tr.Terminal(t.Context(), command, options)
+	term, err := tr.Terminal(t.Context(), command, transport.TerminalOptions{})
 	if err != nil {
 		t.Fatalf("Terminal(%q) = %v", command, err)
 	}
@@ -29,14 +29,14 @@ func TestNoTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tr := dial(t, config(sshdtest.Start(t, options)))
-			term := terminal(t, tr, "test -t 0 || echo none; echo err >&2; exit 4", transport.TerminalOptions{})
+			term := terminal(t, tr, "test -t 0 || echo none; echo err >&2; exit 4")
 			if got := read(t, term); !strings.Contains(got, "none\n") || !strings.Contains(got, "err\n") {
 				t.Errorf("output = %q, want none and err", got)
 			}
 			if exit, err := term.Wait(); exit.Code != 4 || err != nil {
 				t.Errorf("Wait = %+v, %v", exit, err)
 			}
-			loud := terminal(t, tr, "head -c 8000000 /dev/zero >&2; echo done", transport.TerminalOptions{})
+			loud := terminal(t, tr, "head -c 8000000 /dev/zero >&2; echo done")
 			if got := len(read(t, loud)); got != 8000005 {
 				t.Errorf("%d bytes, want 8000005", got)
 			}
@@ -54,7 +54,7 @@ func TestDrivenShells(t *testing.T) {
 			if _, err := exec.LookPath(program); err != nil {
 				sshdtest.Skip(t, "no %s here: %v", program, err)
 			}
-			term := terminal(t, tr, "PS1= ENV= exec "+shell, transport.TerminalOptions{})
+			term := terminal(t, tr, "PS1= ENV= exec "+shell)
 			if _, err := io.WriteString(term, "echo 'a\tb'; echo \"$TERM\"; exit 3\n"); err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestDropbear(t *testing.T) {
 	if exit, err := pipe.Wait(); exit.Code != 3 || err != nil {
 		t.Errorf("Wait = %+v, %v", exit, err)
 	}
-	term := terminal(t, tr, "tty >/dev/null && echo yes", transport.TerminalOptions{})
+	term := terminal(t, tr, "tty >/dev/null && echo yes")
 	if got := read(t, term); got != "yes\n" {
 		t.Errorf("output = %q", got)
 	}

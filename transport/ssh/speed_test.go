@@ -8,7 +8,6 @@ import (
 
 	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
-	"gateway/transport"
 )
 
 // TestRoundTrips counts what opening costs: one round trip for the channel, one
@@ -38,14 +37,14 @@ func TestRoundTrips(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	got := trips(func() { first(terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})) })
+	got := trips(func() { first(terminal(t, tr, "echo up; exec cat")) })
 	if got > 2.8 {
 		t.Errorf("terminal: %.1f round trips to the first output, want 2", got)
 	}
 	t.Logf("terminal: %.2f round trips", got)
 	got = trips(func() {
 		var both sync.WaitGroup
-		both.Go(func() { first(terminal(t, tr, "echo up; exec cat", transport.TerminalOptions{})) })
+		both.Go(func() { first(terminal(t, tr, "echo up; exec cat")) })
 		both.Go(func() {
 			pipe, err := tr.Pipe(t.Context(), "echo up; exec cat")
 			if err != nil {

@@ -78,15 +78,15 @@ func read(t testing.TB, r io.Reader) string {
 	return string(b)
 }
 
-// within fails the test when f takes longer than d.
-func within(t testing.TB, d time.Duration, what string, f func()) {
+// within fails the test when f takes longer than patience.
+func within(t testing.TB, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(d):
-		t.Fatalf("%s took longer than %v", what, d)
+	case <-time.After(patience):
+		t.Fatalf("%s took longer than %v", what, patience)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestUnansweredRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	within(t, patience, "a program that nobody has confirmed", func() {
+	within(t, "a program that nobody has confirmed", func() {
 		if _, err := io.WriteString(pipe.Stdin, "in\n"); err != nil {
 			t.Error(err)
 		}
