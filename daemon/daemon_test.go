@@ -5,8 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,11 +28,7 @@ func start(t *testing.T, config daemon.Config) func(scope string) *client.Client
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "gw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "s")
+	path := socketPath(t)
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +42,6 @@ func start(t *testing.T, config daemon.Config) func(scope string) *client.Client
 		}
 		d.Drain(ended())
 		server.Close()
-		os.RemoveAll(dir)
 	})
 	return func(scope string) *client.Client {
 		c := client.New(func(ctx context.Context) (net.Conn, error) {

@@ -68,16 +68,7 @@ func serveLoans(tb testing.TB, t transport.Transport) (path string, stop func())
 	return path, stop
 }
 
-// socketPath returns a path for a socket, which must be shorter than TempDir's.
-func socketPath(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("", "lend")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
-}
+func socketPath(tb testing.TB) string { return filepath.Join(sshdtest.ShortDir(tb), "s") }
 
 // dialer reaches a socket.
 func dialer(path string) func(context.Context) (net.Conn, error) {

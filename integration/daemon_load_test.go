@@ -32,15 +32,11 @@ func target(server *sshdtest.Server, name string) gateway.Target {
 // plainDaemon is a daemon as people have it, whose memory can be measured.
 func plainDaemon(t *testing.T) (socket string, pid int) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gw")
-	if err != nil {
-		t.Fatal(err)
-	}
 	path, err := plainBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket = filepath.Join(dir, "run", "s")
+	socket = filepath.Join(sshdtest.ShortDir(t), "run", "s")
 	cmd := exec.Command(path, "serve", "--foreground")
 	cmd.Env = append(newUser(t, "hosts: {}\n").env, "GATEWAY_SOCKET="+socket)
 	cmd.Stderr = os.Stderr
@@ -50,7 +46,6 @@ func plainDaemon(t *testing.T) (socket string, pid int) {
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it has nothing to lose
 		_ = cmd.Wait()
-		os.RemoveAll(dir)
 	})
 	c := client.At(socket, "")
 	defer c.Release()

@@ -14,6 +14,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/internal/sshdtest"
 )
 
 // A house is an account with a daemon of its own.
@@ -24,16 +25,9 @@ type house struct {
 
 func newHouse(t *testing.T) *house {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "gw") // short: it is a socket's
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &house{newUser(t, "hosts: {}\n"), filepath.Join(dir, "run", "s")}
+	h := &house{newUser(t, "hosts: {}\n"), filepath.Join(sshdtest.ShortDir(t), "run", "s")}
 	h.env = append(h.env, "GATEWAY_SOCKET="+h.socket)
-	t.Cleanup(func() {
-		h.gateway(t, "serve", "--stop", "--force")
-		os.RemoveAll(dir)
-	})
+	t.Cleanup(func() { h.gateway(t, "serve", "--stop", "--force") })
 	return h
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -41,12 +40,7 @@ func lent(t testing.TB, tr transport.Transport) transport.Transport {
 // serveSocket answers in a daemon's place, and returns where.
 func serveSocket(t testing.TB, handler http.Handler) (path string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "lent") // a socket needs a path shorter than that of TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	path = filepath.Join(dir, "s")
+	path = filepath.Join(sshdtest.ShortDir(t), "s")
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

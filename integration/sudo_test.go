@@ -45,11 +45,7 @@ func newAccount(t *testing.T, sudoers string) *account {
 			sshdtest.Skip(t, "%v", err)
 		}
 	}
-	dir, err := os.MkdirTemp("", "gwsudo") // t.TempDir is root's alone
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := sshdtest.SharedDir(t)
 	hash := exec.Command("openssl", "passwd", "-6", "-stdin")
 	hash.Stdin = strings.NewReader(sudoPassword + "\n")
 	hashed, err := hash.Output()
@@ -70,7 +66,7 @@ func newAccount(t *testing.T, sudoers string) *account {
 		return string(text)
 	}
 	home := filepath.Join(dir, "home")
-	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, sudoUID, sudoUID), os.Chmod(dir, 0o755)); err != nil {
+	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, sudoUID, sudoUID)); err != nil {
 		t.Fatal(err)
 	}
 	file("passwd", system("passwd")+fmt.Sprintf("gwtest:x:%d:%d::%s:/bin/sh\n", sudoUID, sudoUID, home), 0o644)

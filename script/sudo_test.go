@@ -23,14 +23,7 @@ func TestSudoFromAPrivateHome(t *testing.T) {
 	if _, err := exec.LookPath("sudo"); err != nil {
 		sshdtest.Skip(t, "%v", err)
 	}
-	dir, err := os.MkdirTemp("", "gwsudo") // t.TempDir is root's alone, with all above it
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := sshdtest.SharedDir(t)
 	home, other := filepath.Join(dir, "home"), filepath.Join(dir, "other")
 	for _, private := range []string{home, other} {
 		if err := os.Mkdir(private, 0o700); err != nil {

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"gateway/internal/sshdtest"
 )
 
 // A socketHome is a home whose name is short enough for the daemon's socket in it.
 func socketHome(t *testing.T) string {
 	t.Helper()
-	home, err := os.MkdirTemp("", "gw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(home) })
+	home := sshdtest.ShortDir(t)
 	write(t, filepath.Join(home, ".config/gateway/config.yaml"), "socket: "+home+"/run/s\n")
 	return home
 }

@@ -13,17 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gateway/internal/fdpass"
+	"gateway/internal/sshdtest"
 )
 
 // pair returns the two ends of a connection.
 func pair(t *testing.T) (a, b *net.UnixConn) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "fdpass")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(sshdtest.ShortDir(t), "s"), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
 	}

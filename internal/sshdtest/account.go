@@ -46,14 +46,23 @@ func (s *Server) namespace(t testing.TB, account *Account) []string {
 // otherUID is the id of an account that the machine does not have.
 const otherUID = 61235
 
-// sharedDir returns a temporary directory that other accounts can enter.
-func sharedDir(t testing.TB) string {
+// ShortDir returns a temporary directory in which sockets have room: with the name of a
+// test in it, a path is longer than the 104 bytes of sun_path (unix(4), unix(7)).
+func ShortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sshdtest")
+	dir, err := os.MkdirTemp("", "gw")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// SharedDir returns one that other accounts can enter; [testing.T.TempDir] is in one that they
+// can't.
+func SharedDir(t testing.TB) string {
+	t.Helper()
+	dir := ShortDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -176,15 +176,8 @@ func newRing(t testing.TB, keys []*Key) agent.Agent {
 // ServeAgent is [Agent] for an agent of the test's own.
 func ServeAgent(t testing.TB, a agent.Agent) string {
 	t.Helper()
-	// Not t.TempDir: a long test name breaks the 104 bytes of sun_path (unix(4), unix(7)).
-	dir, err := os.MkdirTemp("", "agent")
+	l, err := net.Listen("unix", filepath.Join(ShortDir(t), "s"))
 	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		os.RemoveAll(dir)
 		t.Fatal(err)
 	}
 	over, end := context.WithCancel(context.Background())
@@ -203,7 +196,6 @@ func ServeAgent(t testing.TB, a agent.Agent) string {
 		l.Close()
 		end()
 		serving.Wait()
-		os.RemoveAll(dir)
 	})
-	return socket
+	return l.Addr().String()
 }

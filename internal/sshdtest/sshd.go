@@ -229,7 +229,7 @@ func newServer(t testing.TB, opts *Options) *Server {
 	s := &Server{Host: "127.0.0.1", User: u.Username, Dir: t.TempDir(), log: &logBuffer{}}
 	other := opts.Account != nil && opts.Account.Name != ""
 	if other {
-		s.User, s.Dir = opts.Account.Name, sharedDir(t)
+		s.User, s.Dir = opts.Account.Name, SharedDir(t)
 	}
 	s.Home = filepath.Join(s.Dir, "home")
 	if err := os.Mkdir(s.Home, 0o700); err != nil {

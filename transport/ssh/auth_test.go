@@ -130,15 +130,11 @@ func TestAuthKeyWithoutFile(t *testing.T) {
 // silentAgent accepts connections and says nothing.
 func silentAgent(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "agent") // t.TempDir may be too long for a socket
+	l, err := net.Listen("unix", filepath.Join(sshdtest.ShortDir(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close(); os.RemoveAll(dir) })
+	t.Cleanup(func() { l.Close() })
 	return l.Addr().String()
 }
 
