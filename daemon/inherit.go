@@ -90,15 +90,10 @@ const knownTime = 4 * time.Second
 
 // known waits until the sessions are known that an earlier daemon has left.
 func (d *Daemon) known() error {
-	if isClosed(d.inherited) {
-		return nil
-	}
-	timer := time.NewTimer(knownTime)
-	defer timer.Stop()
 	select {
 	case <-d.inherited:
 		return nil
-	case <-timer.C:
+	case <-time.After(knownTime):
 		return &transport.Error{
 			Code: "daemon.unreachable", Message: "daemon: it still reads the records of earlier sessions",
 			Hint: "try again in a moment",

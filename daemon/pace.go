@@ -69,15 +69,13 @@ func (p *pace) hold(ctx context.Context, end int64) {
 		}
 		moved, patience := p.moved.next(), p.patience()
 		p.mu.Unlock()
-		stall := time.NewTimer(patience)
 		select {
 		case <-moved:
-		case <-stall.C:
+		case <-time.After(patience):
 			p.giveUp(moved)
 		case <-ctx.Done():
 			return
 		}
-		stall.Stop()
 	}
 }
 

@@ -137,11 +137,9 @@ func (s *Session) spawn(f func()) {
 
 // within waits for done, but not for longer than d.
 func within(d time.Duration, done <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-done:
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

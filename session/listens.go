@@ -26,14 +26,12 @@ func (s *Session) listens(r *run) bool {
 	}
 	nonce, told := s.expectLate(r.keeper, "I", 1)
 	r.keeper.tell(listensLine(nonce, s.pid, tty))
-	timeout := time.NewTimer(heedGrace + s.lag(r))
-	defer timeout.Stop()
 	select {
 	case m := <-told:
 		return m.payload == metPrompt || m.payload == metHidden && s.lacksPrompt(r)
 	case <-r.keeper.ended:
 	case <-r.keeper.exited:
-	case <-timeout.C:
+	case <-time.After(heedGrace + s.lag(r)):
 	}
 	return s.lacksPrompt(r)
 }

@@ -77,8 +77,6 @@ func (s *Session) prompts(r *run) bool {
 	marks := s.expect(nonce, "P")
 	defer s.outlive(nonce, "P")
 	s.typeBehind(r, r.endOfRest()+" PS2=;"+prompt(nonce)+"\n")
-	timeout := time.NewTimer(time.Second + s.trip)
-	defer timeout.Stop()
 	select {
 	case <-marks:
 		s.mu.Lock()
@@ -86,7 +84,7 @@ func (s *Session) prompts(r *run) bool {
 		s.mu.Unlock()
 		return true
 	case <-s.ended:
-	case <-timeout.C:
+	case <-time.After(time.Second + s.trip):
 	}
 	return false
 }
@@ -105,8 +103,7 @@ func (s *Session) locate(r *run) bool {
 	marks := s.expect(nonce, "PE")
 	defer s.outlive(nonce, "PE")
 	s.typeBehind(r, r.endOfRest()+s.whereFrame(r, nonce).encode())
-	timeout := time.NewTimer(time.Second + s.trip)
-	defer timeout.Stop()
+	timeout := time.After(time.Second + s.trip)
 	pause := arrival
 	chase := time.NewTimer(pause + s.trip)
 	defer chase.Stop()
@@ -133,7 +130,7 @@ func (s *Session) locate(r *run) bool {
 			chase.Reset(pause + s.trip)
 		case <-s.ended:
 			return false
-		case <-timeout.C:
+		case <-timeout:
 			r.unmarked = ends == 0
 			return ends == 2
 		}

@@ -287,8 +287,7 @@ func (s *Session) signalShell(r *run, name string) {
 
 // ends waits until the shell reads commands again, or is gone.
 func (s *Session) ends(r *run, grace time.Duration) bool {
-	timeout := time.NewTimer(grace)
-	defer timeout.Stop()
+	timeout := time.After(grace)
 	for {
 		if p := s.progress(r); p.prompted || r.complete(p) {
 			return true
@@ -297,7 +296,7 @@ func (s *Session) ends(r *run, grace time.Duration) bool {
 		case <-r.wake:
 		case <-s.ended:
 			return true
-		case <-timeout.C:
+		case <-timeout:
 			return false
 		}
 	}

@@ -81,8 +81,6 @@ func (s *Session) awaitTyped(ctx context.Context) error {
 	if s.typed == nil {
 		return nil
 	}
-	timeout := time.NewTimer(drainGrace)
-	defer timeout.Stop()
 	select {
 	case <-s.typed:
 		s.typed = nil
@@ -91,7 +89,7 @@ func (s *Session) awaitTyped(ctx context.Context) error {
 		return fmt.Errorf("session: %w", transport.Cause(ctx))
 	case <-s.ended:
 		return hasEnded()
-	case <-timeout.C:
+	case <-time.After(drainGrace):
 		return s.terminalGone(errors.New("nobody reads it"))
 	}
 }

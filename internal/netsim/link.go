@@ -138,10 +138,8 @@ func (p *Proxy) write(l *link, d Direction, queue <-chan chunk) error {
 // link is still whole.
 func (p *Proxy) wait(l *link, d Direction, due time.Time) bool {
 	if left := time.Until(due); left > 0 {
-		timer := time.NewTimer(left)
-		defer timer.Stop()
 		select {
-		case <-timer.C:
+		case <-time.After(left):
 		case <-l.done:
 			return false
 		}

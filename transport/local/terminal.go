@@ -189,9 +189,7 @@ func (t *terminal) Settle(limit time.Duration) bool {
 		back := t.back
 		t.mu.Unlock()
 		if timeout == nil {
-			timer := time.NewTimer(limit)
-			defer timer.Stop()
-			timeout = timer.C
+			timeout = time.After(limit)
 		}
 		select {
 		case <-back:

@@ -156,11 +156,9 @@ func (ch *channel) awaitEnd() {
 		_ = ch.remote.CloseWrite() // an error means that it is over
 		w.sending.Unlock()
 	}
-	timer := time.NewTimer(endsWithin)
-	defer timer.Stop()
 	select {
 	case <-ch.gone:
-	case <-timer.C:
+	case <-time.After(endsWithin):
 	}
 }
 
