@@ -38,8 +38,7 @@ type keeper struct {
 // openKeeper starts a keeper and waits for its report. It returns nil, and no
 // error, on a machine where nothing can be written to by name.
 func (s *Session) openKeeper(ctx context.Context) (*keeper, error) {
-	nonce := newNonce()
-	marks := s.expect(nonce, "K")
+	nonce, marks := s.expect("K")
 	defer s.forget(nonce)
 	s.note(nonce)
 	pipe, err := s.transport.Pipe(s.together(ctx), keeperPrelude(nonce))

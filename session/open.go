@@ -70,8 +70,7 @@ func (s *Session) start(ctx context.Context) error {
 	if s.config.Sudo != nil {
 		return s.startSudo(ctx)
 	}
-	nonce := newNonce()
-	ready := s.expect(nonce, "SP")
+	nonce, ready := s.expect("SP")
 	defer s.outlive(nonce, "P") // bash repeats an old prompt after some syntax errors
 	s.note(nonce)
 

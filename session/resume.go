@@ -73,8 +73,7 @@ func (s *Session) whereFrame(r *run, nonce string) frame {
 // prompts reports whether the shell shows its prompt when it is asked to. It is what it can
 // say without a keeper.
 func (s *Session) prompts(r *run) bool {
-	nonce := newNonce()
-	marks := s.expect(nonce, "P")
+	nonce, marks := s.expect("P")
 	defer s.outlive(nonce, "P")
 	s.typeBehind(r, r.endOfRest()+" PS2=;"+prompt(nonce)+"\n")
 	select {
@@ -99,8 +98,7 @@ func (s *Session) locate(r *run) bool {
 		r.progress.closed = [3]bool{Stdout: true, Stderr: true}
 	}
 	s.mu.Unlock()
-	nonce := newNonce()
-	marks := s.expect(nonce, "PE")
+	nonce, marks := s.expect("PE")
 	defer s.outlive(nonce, "PE")
 	s.typeBehind(r, r.endOfRest()+s.whereFrame(r, nonce).encode())
 	timeout := time.After(time.Second + s.trip)

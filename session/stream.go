@@ -201,10 +201,10 @@ func (s *Session) dropLate(k *keeper) {
 }
 
 // expect announces a nonce and returns where its marks will come.
-func (s *Session) expect(nonce, kinds string) <-chan mark {
-	marks := make(chan mark, 8)
-	s.announce(nonce, reply{kinds: kinds, marks: marks})
-	return marks
+func (s *Session) expect(kinds string) (nonce string, marks <-chan mark) {
+	nonce, to := newNonce(), make(chan mark, 8)
+	s.announce(nonce, reply{kinds: kinds, marks: to})
+	return nonce, to
 }
 
 func (s *Session) announce(nonce string, r reply) {

@@ -53,9 +53,10 @@ func (u *Sudo) check() error {
 // startSudo starts the relay, and then, on the terminal, sudo with the shell
 // and its keeper.
 func (s *Session) startSudo(ctx context.Context) error {
-	relayed, kept, asked, nonce := newNonce(), newNonce(), newNonce(), newNonce()
-	relay, keeper, questions := s.expect(relayed, "K"), s.expect(kept, "K"), s.expect(asked, "Q")
-	ready := s.expect(nonce, "SP")
+	relayed, relay := s.expect("K")
+	kept, keeper := s.expect("K")
+	asked, questions := s.expect("Q")
+	nonce, ready := s.expect("SP")
 	defer s.forget(relayed)
 	defer s.forget(kept)
 	defer s.forget(asked)
