@@ -23,13 +23,7 @@ func TestBusyMachine(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\n/bin/sleep 0.35\nPATH=${PATH#*:} exec grep \"$@\"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, NoTerminal: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}}), session.Config{Shell: shell, NoTerminal: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			time.AfterFunc(300*time.Millisecond, cancel)

@@ -160,12 +160,7 @@ func TestCloseWithoutFractionsOfASecond(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\ncase $1 in *.*) exit 1;; esac\nexec /bin/sleep \"$1\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
-	defer tr.Close()
-	s, err := session.Open(t.Context(), tr, session.Config{Shell: "dash"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}}), session.Config{Shell: "dash"})
 	run(t, s, "cd "+dir+"; { : >up; while [ -e up ]; do /bin/sleep 0.05; done; : >done; } & while ! [ -e up ]; do /bin/sleep 0.01; done; trap '/bin/sleep 0.5; : >trapped' EXIT")
 	s.Close()
 	os.Remove(filepath.Join(dir, "up"))
@@ -198,14 +193,10 @@ func (s muted) Read(b []byte) (int, error) {
 func TestCloseWhileOutputIsUnderWay(t *testing.T) {
 	t.Parallel()
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-	defer tr.Close()
 	hold := make(chan struct{})
-	s, err := session.Open(t.Context(), altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
+	s := openOn(t, altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
 		p.Stdout = muted{p.Stdout, p.Program, hold}
 	}}, session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	close(hold)
 	ran := make(chan session.Result)
 	go func() {

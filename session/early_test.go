@@ -117,12 +117,7 @@ func (m *late) Pipe(ctx context.Context, command string) (*transport.Pipe, error
 // takes what came on the terminal.
 func TestCloseTwice(t *testing.T) {
 	t.Parallel()
-	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-	defer tr.Close()
-	s, err := session.Open(t.Context(), tr, session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}), session.Config{})
 	begun, held, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	go func() {
@@ -157,12 +152,7 @@ func TestCloseOfASilentCommand(t *testing.T) {
 	if err := syscall.Mkfifo(begun, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	tr := local.New(local.Config{})
-	defer tr.Close()
-	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openOn(t, local.New(local.Config{}), session.Config{Shell: "bash"})
 	ended := make(chan error, 1)
 	go func() {
 		_, err := s.Run(context.Background(), session.Command{Text: ": >" + begun + "; sleep 1000"})
@@ -261,13 +251,9 @@ func (h *halted) Read(b []byte) (int, error) {
 // has brought is interrupted like any other.
 func TestInterruptBeforeItIsRead(t *testing.T) {
 	var halts atomic.Bool
-	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal {
+	s := openOn(t, altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal {
 		return &halted{Terminal: t, halts: &halts}
 	}}, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	want(t, run(t, s, "echo first"), 0, "first\n", "")
 	halts.Store(true)
 	begun := time.Now()

@@ -150,11 +150,7 @@ func TestHangUpIsNoExit(t *testing.T) {
 			t.Run(shell+", "+what, func(t *testing.T) {
 				t.Parallel()
 				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-				defer tr.Close()
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := openOn(t, tr, session.Config{Shell: shell})
 				hangUp := s.Close
 				if whole {
 					hangUp = tr.Close
@@ -179,13 +175,8 @@ func TestHangUpIsNoExit(t *testing.T) {
 // where these could not be written.
 func TestShellThatEndsWhileItIsAsked(t *testing.T) {
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-	defer tr.Close()
 	var leaves atomic.Bool
-	s, err := session.Open(t.Context(), altered{Transport: tr, terminal: func(t transport.Terminal) transport.Terminal { return leaving{t, &leaves} }}, session.Config{Shell: "dash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, altered{Transport: tr, terminal: func(t transport.Terminal) transport.Terminal { return leaving{t, &leaves} }}, session.Config{Shell: "dash"})
 	command := session.Command{Text: "echo up; kill -INT $$", Output: func(session.Stream, []byte) { leaves.Store(true) }}
 	r, err := s.Run(t.Context(), command)
 	if r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || !r.Ended {

@@ -38,13 +38,7 @@ func TestNoexecOfAProfile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			tr := local.New(local.Config{Env: []string{"HOME=" + home}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Login: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + home}}), session.Config{Shell: shell, Login: true})
 			for range 2 { // typed, and from the frame file
 				want(t, run(t, s, "echo ran; (exit 3)"), 3, "ran\n", "")
 			}

@@ -79,13 +79,7 @@ func eachFallback(t *testing.T, onPipe func(string) string, test func(*testing.T
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			runtime := t.TempDir()
-			tr := altered{Transport: sockets{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}, onPipe: onPipe}
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, altered{Transport: sockets{local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}, onPipe: onPipe}, session.Config{Shell: shell})
 			test(t, s)
 		})
 	}
@@ -150,13 +144,7 @@ func impoverished(tr transport.Transport) altered {
 func TestTerminalCarriesAllFromNowOn(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
-			tr := impoverished(local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}}))
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, impoverished(local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir()}})), session.Config{Shell: shell})
 			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 1000", Timeout: 200 * time.Millisecond})
 			if r.Verdict != session.TimedOut || r.Streams != session.Split || string(r.Stdout) != "part\n" {
 				t.Errorf("got %s %s %q, %v", r.Verdict, r.Streams, r.Stdout, err)
@@ -176,13 +164,7 @@ func TestTerminalCarriesAllFromNowOn(t *testing.T) {
 func TestTerminalCarriesAllBehindAHolder(t *testing.T) {
 	runtime := t.TempDir()
 	t.Setenv("XDG_RUNTIME_DIR", runtime)
-	tr := impoverished(local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}}))
-	defer tr.Close()
-	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, impoverished(local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})), session.Config{Shell: "bash"})
 	run(t, s, "cd '"+t.TempDir()+"'; sh -c '(until [ -e go ]; do sleep 0.02; done) &'")
 	<-time.After(500 * time.Millisecond) // it has been looked for by then
 	killKeepers(t, runtime)

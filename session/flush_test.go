@@ -32,11 +32,7 @@ func (w slowing) Write(b []byte) (int, error) {
 func TestFlushThatIsLate(t *testing.T) {
 	t.Parallel()
 	slow := new(atomic.Bool)
-	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), pipe: func(_ string, p *transport.Pipe) { p.Stdin = slowing{p.Stdin, slow} }}, session.Config{Shell: "sh"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, altered{Transport: local.New(local.Config{}), pipe: func(_ string, p *transport.Pipe) { p.Stdin = slowing{p.Stdin, slow} }}, session.Config{Shell: "sh"})
 	for range 1000 {
 		slow.Store(true)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -357,12 +357,7 @@ func TestInterruptWithDigitsInIFS(t *testing.T) {
 func TestDeadlineAfterASlowStart(t *testing.T) {
 	t.Parallel()
 	tr := local.New(local.Config{})
-	t.Cleanup(func() { tr.Close() })
-	s, err := session.Open(t.Context(), altered{Transport: tr, onTerminal: func(command string) string { return "sleep 2; " + command }}, session.Config{Shell: "sh"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := openOn(t, altered{Transport: tr, onTerminal: func(command string) string { return "sleep 2; " + command }}, session.Config{Shell: "sh"})
 	r, err := s.Run(t.Context(), session.Command{Text: `sh -c 'trap "" INT QUIT TERM; while :; do sleep 0.05; done'`, Timeout: 100 * time.Millisecond})
 	if r.Verdict != session.TimedOut || r.Ended || r.Duration > 5*time.Second { // it was 16 s
 		t.Errorf("got %s, ended %v, after %v, %v; want timed_out within seconds", r.Verdict, r.Ended, r.Duration, err)

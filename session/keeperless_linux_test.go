@@ -125,17 +125,12 @@ func TestKeeperThatDiesOfADeadline(t *testing.T) {
 			t.Parallel()
 			runtime := t.TempDir()
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-			defer tr.Close()
 			kill := sync.OnceFunc(func() { killKeepers(t, runtime) })
-			s, err := session.Open(t.Context(), watched(tr, func(b []byte) {
+			s := openOn(t, watched(tr, func(b []byte) {
 				if bytes.Contains(b, []byte("kill -KILL")) { // the line that is to end the command
 					kill()
 				}
 			}), session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
 			run(t, s, "cd /usr; V=kept")
 			r, err := s.Run(t.Context(), session.Command{Text: "echo part; sleep 60", Timeout: 200 * time.Millisecond})
 			if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" || len(r.Terminal) > 0 || r.Ended {
@@ -271,16 +266,12 @@ func TestNothingIsLeftOfAKeeperThatCannotFork(t *testing.T) {
 	t.Parallel()
 	runtime := t.TempDir()
 	tr := local.New(local.Config{Env: []string{"XDG_RUNTIME_DIR=" + runtime}})
-	defer tr.Close()
 	var keeper io.Writer
-	s, err := session.Open(t.Context(), altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
+	s := openOn(t, altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
 		if keeper == nil {
 			keeper = p.Stdin
 		}
 	}}, session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if _, err := io.WriteString(keeper, "exit 2\n"); err != nil {
 		t.Error(err)
 	}
@@ -296,18 +287,13 @@ func TestGivenUpWhileItIsTaken(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{5_000, 3_000_000} {
 		tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-		defer tr.Close()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		s, err := session.Open(t.Context(), watched(tr, func(b []byte) {
+		s := openOn(t, watched(tr, func(b []byte) {
 			if bytes.HasPrefix(b, []byte("head -c")) {
 				cancel()
 			}
 		}), session.Config{Shell: "bash"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
 		run(t, s, "cd /usr; V=kept")
 		r, err := s.Run(ctx, session.Command{Text: "V=changed; : " + strings.Repeat("x", size)})
 		if r.Verdict != session.NotStarted || !errors.Is(err, context.Canceled) || r.Ended {

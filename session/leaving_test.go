@@ -19,13 +19,7 @@ func TestShellEndsWhileIdle(t *testing.T) {
 		for _, shell := range shells {
 			t.Run(shell+map[bool]string{true: " without a terminal"}[plain], func(t *testing.T) {
 				t.Parallel()
-				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-				defer tr.Close()
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, NoTerminal: plain})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}), session.Config{Shell: shell, NoTerminal: plain})
 				r := run(t, s, `{ trap "" HUP; while :; do sleep 0.1; done; } >/dev/null 2>&1 & echo $$ $!`)
 				var pid, job int
 				if _, err := fmt.Sscan(string(r.Stdout), &pid, &job); err != nil {

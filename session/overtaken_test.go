@@ -39,13 +39,8 @@ func TestPromptOvertakesReport(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-			defer tr.Close()
 			overtaken := func(t transport.Terminal) transport.Terminal { return &overtaking{Terminal: t} }
-			s, err := session.Open(t.Context(), altered{Transport: tr, terminal: overtaken}, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, altered{Transport: tr, terminal: overtaken}, session.Config{Shell: shell})
 			want(t, run(t, s, "echo out; echo err >&2; (exit 3)"), 3, "out\n", "err\n")
 		})
 	}

@@ -168,13 +168,9 @@ func TestWriterOnALinkThatStalls(t *testing.T) {
 		sshdtest.Skip(t, "it does not, to this user")
 	}
 	stall := make(chan chan struct{}, 1)
-	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal {
+	s := openOn(t, altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal {
 		return stalling{t, stall}
 	}}, session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	free := make(chan struct{})
 	time.AfterFunc(1500*time.Millisecond, func() { close(free) })
 	stall <- free

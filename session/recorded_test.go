@@ -29,12 +29,7 @@ func TestRecorded(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + t.TempDir(), "SSH_TTY=/dev/pts/another"}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), altered{Transport: tr, onTerminal: recording, onPipe: recording}, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, altered{Transport: tr, onTerminal: recording, onPipe: recording}, session.Config{Shell: shell})
 			for range 3 {
 				r := run(t, s, "echo out; echo err >&2; (exit 3)")
 				if string(r.Stdout) != "out\nerr\n" || r.ExitCode != 3 || r.Streams != session.OnTerminal {

@@ -129,11 +129,7 @@ func TestReopenBehindASlowDisk(t *testing.T) {
 			t.Parallel()
 			runtime := t.TempDir()
 			tr := &opener{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Reopen: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := openOn(t, tr, session.Config{Shell: shell, Reopen: true})
 			run(t, s, "export A=old")
 			var files []string
 			eventually(t, "what is exported has been written down", func() bool {
@@ -216,12 +212,7 @@ func TestReopenWhereItBegan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := local.New(local.Config{})
-	defer tr.Close()
-	s, err := session.Open(t.Context(), tr, session.Config{Cwd: dir, Reopen: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := openOn(t, local.New(local.Config{}), session.Config{Cwd: dir, Reopen: true})
 	run(t, s, "export K=kept; cd /; rmdir "+dir)
 	if r, _ := s.Run(t.Context(), session.Command{Text: "exit 3"}); !r.Ended {
 		t.Fatalf("got %+v", r)

@@ -16,6 +16,7 @@ import (
 
 	"gateway/internal/sshdtest"
 	"gateway/session"
+	"gateway/transport"
 	"gateway/transport/local"
 )
 
@@ -66,19 +67,24 @@ func open(t *testing.T, config session.Config) *session.Session {
 	return s
 }
 
+// openOn opens a session on a machine of its own. Both end with the test.
+func openOn(t *testing.T, machine transport.Transport, config session.Config) *session.Session {
+	t.Helper()
+	t.Cleanup(func() { machine.Close() })
+	s, err := session.Open(t.Context(), machine, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // openIn opens a session on this machine whose directory is in one of the test's. It may
 // leave processes.
 func openIn(t *testing.T, config session.Config) (s *session.Session, runtime string) {
 	t.Helper()
 	runtime = t.TempDir()
-	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
-	t.Cleanup(func() { tr.Close() })
-	s, err := session.Open(t.Context(), tr, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s, runtime
+	return openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}}), config), runtime
 }
 
 // processes returns the pids of what carries the session's name.

@@ -49,11 +49,7 @@ func (t lagging) Read(b []byte) (int, error) {
 func TestDrawnLate(t *testing.T) {
 	var lag atomic.Int64
 	lag.Store(int64(20 * time.Millisecond))
-	s, err := session.Open(t.Context(), laggard(&lag), session.Config{Shell: "yash", Term: "xterm"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, laggard(&lag), session.Config{Shell: "yash", Term: "xterm"})
 	for range 5 {
 		runCommand(t, s, session.Command{Text: "echo on", TTY: true})
 		want(t, run(t, s, "echo on"), 0, "on\n", "")
@@ -66,11 +62,7 @@ func TestDrawnLate(t *testing.T) {
 func TestTerminalThatIsLate(t *testing.T) {
 	t.Parallel()
 	var lag atomic.Int64
-	s, err := session.Open(t.Context(), laggard(&lag), session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, laggard(&lag), session.Config{})
 	lag.Store(int64(100 * time.Millisecond))
 	for range 3 {
 		if r := run(t, s, `printf 'x\036P' >/dev/tty`); string(r.Terminal) != "x\x1eP" {
@@ -116,11 +108,7 @@ func (t promptless) Read(b []byte) (int, error) {
 // command writes to the terminal is its own all the same.
 func TestPromptThatIsLost(t *testing.T) {
 	var lose atomic.Bool
-	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal { return promptless{t, &lose} }}, session.Config{Shell: "dash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, altered{Transport: local.New(local.Config{}), terminal: func(t transport.Terminal) transport.Terminal { return promptless{t, &lose} }}, session.Config{Shell: "dash"})
 	for range 3 {
 		lose.Store(true)
 		want(t, run(t, s, "ls /dev/null"), 0, "/dev/null\n", "")

@@ -62,13 +62,8 @@ func fifoOf(command string) string {
 func TestStdinBehindALoginShellThatTalks(t *testing.T) {
 	t.Parallel()
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-	t.Cleanup(func() { tr.Close() })
 	talks := func(command string) string { return "echo welcome; head -c 1000000 /dev/zero >&2; printf 'you have mail '; sleep 0.2; " + command }
-	s, err := session.Open(t.Context(), altered{Transport: tr, onPipe: talks}, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s := openOn(t, altered{Transport: tr, onPipe: talks}, session.Config{Shell: "bash"})
 	want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("in")}), 0, "in", "")
 }
 
@@ -112,11 +107,7 @@ func (dead) Close() error { return nil }
 // does not take the stdin of the one that stands in for it away.
 func TestStdinBesideALostFeeder(t *testing.T) {
 	machine := &losing{Transport: local.New(local.Config{})}
-	s, err := session.Open(t.Context(), machine, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := openOn(t, machine, session.Config{Shell: "bash"})
 	want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("all of it\n")}), 0, "all of it\n", "")
 	if machine.lost == nil {
 		t.Fatal("no feeder was lost")
@@ -141,16 +132,12 @@ func TestStdinThatIsGone(t *testing.T) {
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), pipe: func(command string, p *transport.Pipe) {
+			s := openOn(t, altered{Transport: local.New(local.Config{}), pipe: func(command string, p *transport.Pipe) {
 				if fifo := fifoOf(command); fifo != "" {
 					eventually(t, "the FIFO is there", func() bool { _, err := os.Stat(fifo); return err == nil })
 					p.Stdout = removing{p.Stdout, fifo}
 				}
 			}}, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
 			r, err := s.Run(t.Context(), session.Command{Text: "echo ran", Stdin: strings.NewReader("x")})
 			if r.Verdict != session.NotStarted || err == nil || !strings.Contains(err.Error(), "stdin") || len(r.Stdout) > 0 {
 				t.Errorf("got %s %d, stdout %q, terminal %q, %v; want not_started, for its stdin", r.Verdict, r.ExitCode, r.Stdout, r.Terminal, err)
@@ -247,11 +234,7 @@ func TestStdinWhoseFeederDies(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%t", lost), func(t *testing.T) {
 			m := mortal{local.New(local.Config{}), t.TempDir() + "/pid", make(chan *fragile, 1)}
-			s, err := session.Open(t.Context(), m, session.Config{Shell: "bash"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, m, session.Config{Shell: "bash"})
 			in, w := io.Pipe()
 			defer w.Close()
 			var once sync.Once
@@ -293,7 +276,7 @@ func TestStdinThatIsGivenUp(t *testing.T) {
 	t.Parallel()
 	why := errors.New("told to stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s, err := session.Open(t.Context(), altered{
+	s := openOn(t, altered{
 		Transport: local.New(local.Config{}),
 		onPipe: func(command string) string {
 			if fifoOf(command) != "" {
@@ -307,10 +290,6 @@ func TestStdinThatIsGivenUp(t *testing.T) {
 			}
 		},
 	}, session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	r, err := s.Run(ctx, session.Command{Text: "cat", Stdin: strings.NewReader("x")})
 	if r.Verdict != session.NotStarted || !errors.Is(err, why) || !strings.Contains(err.Error(), why.Error()) {
 		t.Errorf("got %s, %v; want not_started, because it was %v", r.Verdict, err, why)

@@ -16,13 +16,8 @@ func TestIdleLogout(t *testing.T) {
 		t.Run(sh, func(t *testing.T) {
 			t.Parallel()
 			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "TMOUT=1"}})
-			defer tr.Close()
 			by := func(command string) string { return strings.Replace(command, "exec /bin/sh -c", "exec "+sh+" -c", 1) }
-			s, err := session.Open(t.Context(), altered{Transport: tr, onTerminal: by, onPipe: by}, session.Config{Shell: "dash", NoTerminal: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := openOn(t, altered{Transport: tr, onTerminal: by, onPipe: by}, session.Config{Shell: "dash", NoTerminal: true})
 			want(t, run(t, s, "sleep 1.5; echo out; echo err >&2; (exit 3)"), 3, "out\n", "err\n")
 			want(t, run(t, s, "echo $TMOUT"), 0, "1\n", "")
 		})

@@ -392,13 +392,8 @@ func TestShellThatReadsItsCommandIsNoPrompt(t *testing.T) {
 			t.Run(shell+map[bool]string{true: " on the terminal"}[tty], func(t *testing.T) {
 				t.Parallel()
 				tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-				defer tr.Close()
 				var late atomic.Bool
-				s, err := session.Open(t.Context(), altered{Transport: tr, terminal: func(t transport.Terminal) transport.Terminal { return lateKeys{t, &late} }}, session.Config{Shell: shell})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s := openOn(t, altered{Transport: tr, terminal: func(t transport.Terminal) transport.Terminal { return lateKeys{t, &late} }}, session.Config{Shell: shell})
 				late.Store(true)
 				r, err := s.Run(t.Context(), session.Command{Text: "echo fine", TTY: tty, Answer: func(context.Context, session.Prompt) (string, error) {
 					return "", errors.New("nobody to ask")
