@@ -24,7 +24,7 @@ type inside struct {
 }
 
 func (m inside) enter(command string) string {
-	return fmt.Sprintf("exec nsenter -t %d -m sh -c '%s'", m.pid, strings.ReplaceAll(command, "'", `'\''`))
+	return fmt.Sprintf("exec nsenter -t %d -m sh -c %s", m.pid, session.Quote(command))
 }
 
 func (m inside) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {

@@ -214,7 +214,7 @@ func word(t *rapid.T) string {
 	case 2:
 		return `"${` + variable(t) + `:-none}x"`
 	case 3:
-		return quoted(rapid.StringOfN(rapid.RuneFrom([]rune("ab \t\n'\"\\$`!*?~#&|;<>(){}[]é%-\x02\x7f\x1e")), 0, 12, -1).Draw(t, "text"))
+		return session.Quote(rapid.StringOfN(rapid.RuneFrom([]rune("ab \t\n'\"\\$`!*?~#&|;<>(){}[]é%-\x02\x7f\x1e")), 0, 12, -1).Draw(t, "text"))
 	case 4:
 		return `"$( ` + simple(t) + ` )"`
 	case 5:
@@ -222,8 +222,6 @@ func word(t *rapid.T) string {
 	}
 	return pick(t, "x", "yy", "-n", "a=b", "''")
 }
-
-func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // simple is a command that writes and changes nothing else.
 func simple(t *rapid.T) string {
@@ -252,7 +250,7 @@ func word1(t *rapid.T) string {
 	case 0:
 		return `"$` + variable(t) + `"`
 	case 1:
-		return quoted(rapid.StringOfN(rapid.RuneFrom([]rune("ab \n'\"\\$`!*#é%")), 0, 8, -1).Draw(t, "text"))
+		return session.Quote(rapid.StringOfN(rapid.RuneFrom([]rune("ab \n'\"\\$`!*#é%")), 0, 8, -1).Draw(t, "text"))
 	}
 	return pick(t, "x", "yy", "0")
 }

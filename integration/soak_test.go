@@ -225,13 +225,13 @@ var deeds = map[string]struct {
 }{
 	"plain": {do: func(d *deed) {
 		out, errs, code := d.word(), d.word(), d.number(256)
-		d.run(session.Command{Text: fmt.Sprintf("printf '%%s\\n' %s; printf '%%s\\n' %s >&2; (exit %d)", quoted(out), quoted(errs), code)})
+		d.run(session.Command{Text: fmt.Sprintf("printf '%%s\\n' %s; printf '%%s\\n' %s >&2; (exit %d)", session.Quote(out), session.Quote(errs), code)})
 		d.want(session.Exited, code, out+"\n", errs+"\n")
 	}},
 	"set a variable": {do: func(d *deed) {
 		name, value := fmt.Sprintf("V%d", d.number(5)), d.word()
 		d.variables[name] = value
-		d.run(session.Command{Text: "export " + name + "=" + quoted(value)})
+		d.run(session.Command{Text: "export " + name + "=" + session.Quote(value)})
 		d.want(session.Exited, 0, "", "")
 	}},
 	"read the variables": {do: func(d *deed) {
@@ -247,7 +247,7 @@ var deeds = map[string]struct {
 	}},
 	"change the directory": {do: func(d *deed) {
 		d.cwd = filepath.Join(d.dir, fmt.Sprintf("d%d 'x' %d", d.number(3), d.number(3)))
-		d.run(session.Command{Text: "mkdir -p " + quoted(d.cwd) + " && cd " + quoted(d.cwd)})
+		d.run(session.Command{Text: "mkdir -p " + session.Quote(d.cwd) + " && cd " + session.Quote(d.cwd)})
 		d.want(session.Exited, 0, "", "")
 	}},
 	"stdin": {do: func(d *deed) {

@@ -82,7 +82,6 @@ func (a *account) as(command string) string {
 	if strings.Contains(command, sudoPassword) {
 		a.t.Errorf("the password is in a command: %q", command)
 	}
-	quoted := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	script := ""
 	for _, name := range []string{"passwd", "shadow", "sudoers"} {
 		script += fmt.Sprintf("mount --bind %s/%s /etc/%s && ", a.dir, name, name)
@@ -91,8 +90,8 @@ func (a *account) as(command string) string {
 		script += "mount -t proc -o hidepid=2 proc /proc && "
 	}
 	script += fmt.Sprintf("cd %s/home && exec setpriv --reuid %d --regid %d --clear-groups env -i HOME=%[1]s/home USER=gwtest LOGNAME=gwtest TERM=dumb PATH=/usr/bin:/bin /bin/sh -c %[4]s",
-		a.dir, sudoUID, sudoUID, quoted(command))
-	return "exec unshare -m --propagation private sh -c " + quoted(script)
+		a.dir, sudoUID, sudoUID, session.Quote(command))
+	return "exec unshare -m --propagation private sh -c " + session.Quote(script)
 }
 
 func (a *account) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {

@@ -15,7 +15,7 @@ import (
 
 // recording starts a command on a terminal of its own, as a forced command with script(1) does.
 func recording(command string) string {
-	return "exec script -qec '" + strings.ReplaceAll(command, "'", `'\''`) + "' /dev/null"
+	return "exec script -qec " + session.Quote(command) + " /dev/null"
 }
 
 // TestRecorded: where there is no other way than a terminal, that carries all, and nothing

@@ -238,7 +238,7 @@ func TestDirectoryNamesAreExact(t *testing.T) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if r := run(t, s, "cd '"+strings.ReplaceAll(dir, "'", `'\''`)+"'"); r.Cwd != dir {
+			if r := run(t, s, "cd "+session.Quote(dir)); r.Cwd != dir {
 				t.Errorf("cwd = %q, want %q", r.Cwd, dir)
 			}
 		}
