@@ -20,7 +20,7 @@ import (
 // stubborn is a machine whose pipes are of no use once hold was called. As over SSH, a
 // write that nobody takes holds up the end of the stdin until the pipe is closed.
 type stubborn struct {
-	transport.Transport
+	altered
 	held chan struct{}
 	hold func()
 	// immortal programs have no end, not even behind Close, until it is closed.
@@ -32,19 +32,12 @@ func newStubborn(t *testing.T) *stubborn {
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
 	t.Cleanup(func() { tr.Close() })
 	held := make(chan struct{})
-	return &stubborn{Transport: tr, held: held, hold: sync.OnceFunc(func() { close(held) }), stuck: make(chan struct{})}
-}
-
-func (m *stubborn) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err != nil {
-		return nil, err
-	}
-	held := &heldProgram{Program: pipe.Program, immortal: m.immortal, closed: make(chan struct{})}
-	return &transport.Pipe{
-		Stdin: &heldStdin{WriteCloser: pipe.Stdin, machine: m, program: held}, Stdout: pipe.Stdout, Stderr: pipe.Stderr,
-		Program: held,
-	}, nil
+	m := &stubborn{held: held, hold: sync.OnceFunc(func() { close(held) }), stuck: make(chan struct{})}
+	m.altered = altered{Transport: tr, pipe: func(_ string, p *transport.Pipe) {
+		held := &heldProgram{Program: p.Program, immortal: m.immortal, closed: make(chan struct{})}
+		p.Stdin, p.Program = &heldStdin{WriteCloser: p.Stdin, machine: m, program: held}, held
+	}}
+	return m
 }
 
 type heldStdin struct {

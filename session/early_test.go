@@ -98,21 +98,6 @@ func TestTermPassesTheDeadBy(t *testing.T) {
 	})
 }
 
-// late is a machine on which a keeper comes when it is let.
-type late struct {
-	transport.Transport
-	opened     atomic.Bool
-	asked, let chan struct{}
-}
-
-func (m *late) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	if m.opened.Load() {
-		close(m.asked)
-		<-m.let
-	}
-	return m.Transport.Pipe(ctx, command)
-}
-
 // TestCloseTwice: the second one takes no longer than the first, also where a caller never
 // takes what came on the terminal.
 func TestCloseTwice(t *testing.T) {
@@ -171,22 +156,29 @@ func TestCloseOfASilentCommand(t *testing.T) {
 // TestCloseBeforeTheCommandIsHanded closes a session whose Run still sees to the
 // streams. A keeper that comes then is nobody's, and must not keep Close.
 func TestCloseBeforeTheCommandIsHanded(t *testing.T) {
-	machine := &late{Transport: local.New(local.Config{}), asked: make(chan struct{}), let: make(chan struct{})}
-	s, err := session.Open(t.Context(), machine, session.Config{Shell: "bash"})
+	var opened atomic.Bool
+	asked, let := make(chan struct{}), make(chan struct{})
+	s, err := session.Open(t.Context(), altered{Transport: local.New(local.Config{}), onPipe: func(command string) string {
+		if opened.Load() {
+			close(asked)
+			<-let
+		}
+		return command
+	}}, session.Config{Shell: "bash"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, run(t, s, "sleep 0.1 & echo fine"), 0, "fine\n", "") // the next one gets a keeper of its own
-	machine.opened.Store(true)
+	opened.Store(true)
 	closed := make(chan struct{})
 	go func() {
-		<-machine.asked
+		<-asked
 		go func() {
 			s.Close()
 			close(closed)
 		}()
 		<-s.Done()
-		close(machine.let)
+		close(let)
 	}()
 	r, err := s.Run(t.Context(), session.Command{Text: "echo ran"})
 	if r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {

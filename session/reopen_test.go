@@ -14,7 +14,6 @@ import (
 
 	"gateway/gateway"
 	"gateway/session"
-	"gateway/transport"
 	"gateway/transport/local"
 )
 
@@ -128,8 +127,9 @@ func TestReopenBehindASlowDisk(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			runtime := t.TempDir()
-			tr := &opener{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})}
-			s := openOn(t, tr, session.Config{Shell: shell, Reopen: true})
+			opens := func() {}
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}})
+			s := openOn(t, altered{Transport: tr, onTerminal: func(command string) string { opens(); return command }}, session.Config{Shell: shell, Reopen: true})
 			run(t, s, "export A=old")
 			var files []string
 			eventually(t, "what is exported has been written down", func() bool {
@@ -144,7 +144,7 @@ func TestReopenBehindASlowDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			run(t, s, "export A=new") // its shell now waits until somebody reads
-			tr.opens = func() {
+			opens = func() {
 				select {
 				case <-s.Done():
 				default:
@@ -172,19 +172,6 @@ func TestReopenBehindASlowDisk(t *testing.T) {
 			}
 		})
 	}
-}
-
-// opener calls opens, once it is set, before it opens a terminal.
-type opener struct {
-	transport.Transport
-	opens func()
-}
-
-func (o *opener) Terminal(ctx context.Context, command string, options transport.TerminalOptions) (transport.Terminal, error) {
-	if o.opens != nil {
-		o.opens()
-	}
-	return o.Transport.Terminal(ctx, command, options)
 }
 
 // TestReopenWithoutRoomForExports: to keep them is no reason for a shell to die.

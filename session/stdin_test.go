@@ -193,30 +193,10 @@ func TestStdinThatIsCut(t *testing.T) {
 	}
 }
 
-// mortal is a machine whose feeders can be killed, and whose link to them can be cut.
-type mortal struct {
-	transport.Transport
-	pid    string // the file that has a feeder's process
-	feeder chan *fragile
-}
-
+// fragile is a feeder whose link can be cut.
 type fragile struct {
 	transport.Program
 	lost atomic.Bool
-}
-
-func (m mortal) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	if fifoOf(command) == "" {
-		return m.Transport.Pipe(ctx, command)
-	}
-	pipe, err := m.Transport.Pipe(ctx, "echo $$ >"+m.pid+"; "+command)
-	if err != nil {
-		return nil, err
-	}
-	f := &fragile{Program: pipe.Program}
-	pipe.Program = f
-	m.feeder <- f
-	return pipe, nil
 }
 
 // Wait implements [transport.Program].
@@ -233,8 +213,23 @@ func (f *fragile) Wait() (transport.Exit, error) {
 func TestStdinWhoseFeederDies(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lost=%t", lost), func(t *testing.T) {
-			m := mortal{local.New(local.Config{}), t.TempDir() + "/pid", make(chan *fragile, 1)}
-			s := openOn(t, m, session.Config{Shell: "bash"})
+			pidFile, feeder := t.TempDir()+"/pid", make(chan *fragile, 1)
+			s := openOn(t, altered{
+				Transport: local.New(local.Config{}),
+				onPipe: func(command string) string {
+					if fifoOf(command) != "" {
+						command = "echo $$ >" + pidFile + "; " + command
+					}
+					return command
+				},
+				pipe: func(command string, p *transport.Pipe) {
+					if fifoOf(command) != "" {
+						f := &fragile{Program: p.Program}
+						p.Program = f
+						feeder <- f
+					}
+				},
+			}, session.Config{Shell: "bash"})
 			in, w := io.Pipe()
 			defer w.Close()
 			var once sync.Once
@@ -242,13 +237,13 @@ func TestStdinWhoseFeederDies(t *testing.T) {
 				go func() { _, _ = w.Write([]byte("some of it\n")) }() // ends with the pipe
 			}, Output: func(session.Stream, []byte) {
 				once.Do(func() { // it has come through
-					f := <-m.feeder
+					f := <-feeder
 					if lost {
 						f.lost.Store(true)
 						f.Close()
 						return
 					}
-					text, err := os.ReadFile(m.pid)
+					text, err := os.ReadFile(pidFile)
 					if err != nil {
 						t.Error(err)
 						return
