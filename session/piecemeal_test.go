@@ -17,20 +17,8 @@ import (
 	"gateway/transport/local"
 )
 
-// piecemeal is a machine that is slow to hand a shell on pipes what stands behind the first line of a
-// frame.
-type piecemeal struct {
-	transport.Transport
-}
-
-func (m piecemeal) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err == nil {
-		pipe.Stdin = &slowLines{WriteCloser: pipe.Stdin}
-	}
-	return pipe, err
-}
-
+// slowLines is the stdin of a shell that is handed what stands behind the first line of a frame
+// a while later.
 type slowLines struct {
 	io.WriteCloser
 	mu   sync.Mutex
@@ -69,13 +57,8 @@ func TestInterruptWithinAFrame(t *testing.T) {
 	for _, name := range shells {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := piecemeal{local.New(local.Config{})}
-			t.Cleanup(func() { tr.Close() })
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: name, NoTerminal: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			piecemeal := func(_ string, p *transport.Pipe) { p.Stdin = &slowLines{WriteCloser: p.Stdin} }
+			s := openOn(t, altered{Transport: local.New(local.Config{}), pipe: piecemeal}, session.Config{Shell: name, NoTerminal: true})
 			shell := pidOf(t, s)
 			ran := filepath.Join(t.TempDir(), "ran")
 			deep := "/" + strings.Repeat("./", 200) + "tmp"

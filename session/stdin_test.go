@@ -62,31 +62,24 @@ func fifoOf(command string) string {
 func TestStdinBehindALoginShellThatTalks(t *testing.T) {
 	t.Parallel()
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
-	talks := func(command string) string { return "echo welcome; head -c 1000000 /dev/zero >&2; printf 'you have mail '; sleep 0.2; " + command }
+	talks := func(command string) string {
+		return "echo welcome; head -c 1000000 /dev/zero >&2; printf 'you have mail '; sleep 0.2; " + command
+	}
 	s := openOn(t, altered{Transport: tr, onPipe: talks}, session.Config{Shell: "bash"})
 	want(t, runCommand(t, s, session.Command{Text: "cat", Stdin: strings.NewReader("in")}), 0, "in", "")
 }
 
-// crowded is a machine that has no process for one more program that fills a stdin.
-type crowded struct{ transport.Transport }
-
-func (c crowded) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	if fifoOf(command) != "" {
-		command = "echo sh: Cannot fork >&2; exit 2"
-	}
-	return c.Transport.Pipe(ctx, command)
-}
-
-// TestStdinThatCanNotBeFilled: the error has what the machine says.
+// TestStdinThatCanNotBeFilled: where there is no process for one more program, the error has what
+// the machine says.
 func TestStdinThatCanNotBeFilled(t *testing.T) {
 	t.Parallel()
-	tr := local.New(local.Config{})
-	defer tr.Close()
-	s, err := session.Open(t.Context(), crowded{tr}, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
+	crowded := func(command string) string {
+		if fifoOf(command) != "" {
+			return "echo sh: Cannot fork >&2; exit 2"
+		}
+		return command
 	}
-	defer s.Close()
+	s := openOn(t, altered{Transport: local.New(local.Config{}), onPipe: crowded}, session.Config{Shell: "bash"})
 	r, err := s.Run(t.Context(), session.Command{Text: "cat", Stdin: strings.NewReader("in")})
 	if r.Verdict != session.NotStarted || err == nil || !strings.Contains(err.Error(), "Cannot fork") {
 		t.Errorf("got %s, %v, want not_started and the reason", r.Verdict, err)
