@@ -97,6 +97,7 @@ func (a *awaiting) next() ending {
 	case <-a.stranded:
 		a.free()
 	case <-a.deadline:
+		s.catchUp(r, time.Since(r.started)-r.command.Timeout)
 		return a.timeout(fmt.Sprintf("its timeout of %v", r.command.Timeout))
 	case <-a.idle.C:
 		return a.tire()
@@ -201,6 +202,7 @@ func (a *awaiting) uncover() ending {
 // tire ends a command from which nothing has come for Command.Idle.
 func (a *awaiting) tire() ending {
 	r := a.run
+	a.session.catchUp(r, r.quiet()-r.command.Idle)
 	left := r.command.Idle - r.quiet()
 	if r.delivering.Load() > 0 { // it is the caller who takes his time
 		left = max(left, silence)
@@ -224,6 +226,9 @@ func (a *awaiting) cancel() (Result, error) {
 	verdict, code, what := Interrupted, codeInterrupted, "interrupted"
 	if errors.Is(a.ctx.Err(), context.DeadlineExceeded) {
 		verdict, code, what = TimedOut, codeTimeout, "ended after its deadline"
+		if at, ok := a.ctx.Deadline(); ok {
+			a.session.catchUp(a.run, time.Since(at))
+		}
 	}
 	cause := transport.Cause(a.ctx)
 	return a.session.stop(a.run, verdict, failure(code, cause, "", "command %s: %v", what, cause))

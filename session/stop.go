@@ -16,6 +16,8 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 			return s.over(r)
 		}
 		verdict, cause = "", nil
+	} else if closed(s.ended) {
+		return s.shellEnded(r)
 	}
 	ended := s.climb(r)
 	select {
@@ -46,6 +48,22 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	return s.finish(r, verdict, cause)
 }
 
+// catchUp takes in what has come by the time that a limit is noticed to be over, if that
+// is late: this process was stopped (^Z, SIGSTOP), and has not read how the command ended, or
+// what it wrote.
+func (s *Session) catchUp(r *run, late time.Duration) {
+	if late < stopped || r.keeper == nil || r.delivering.Load() > 0 {
+		return
+	}
+	s.awaitAnswer(r.keeper, 2)
+	if closed(s.terminal.Done()) {
+		within(leavingGrace+s.trip, s.ended)
+	}
+}
+
+// stopped is how late a process that is only slow does not look at its clock.
+const stopped = 500 * time.Millisecond
+
 // lifeGrace is how long the far side may say nothing at all, not even that it
 // is there, when a command is to end: the link is dead then, or as good as dead.
 // A deadline is answered within two seconds.
@@ -68,7 +86,7 @@ func (s *Session) vigil(r *run) (end func()) {
 		}
 	})
 	go func() { // ends with the pipe
-		if asked := time.Now(); s.answers(r.keeper) {
+		if asked := time.Now(); s.answers(r.keeper, 1) {
 			r.trip.Store(int64(time.Since(asked)))
 		}
 	}()
@@ -162,33 +180,36 @@ func (s *Session) insist(r *run) {
 // heed waits until the keeper has done what it was told.
 func (s *Session) heed(r *run) {
 	if r.keeper != nil && !r.deaf.Load() {
-		s.awaitAnswer(r.keeper)
+		s.awaitAnswer(r.keeper, 1)
 	}
 }
 
 // awaitAnswer waits for a keeper to have come to what it is asked now, but not for long.
-func (s *Session) awaitAnswer(k *keeper) {
+func (s *Session) awaitAnswer(k *keeper, streams int) {
 	done := make(chan struct{})
 	go func() { // ends with the pipe, which a dead link may keep from being written to
 		defer close(done)
-		s.answers(k)
+		s.answers(k, streams)
 	}()
 	within(heedGrace+s.trip, done)
 }
 
-// answers waits until a keeper has come to what it is asked now, and reports whether it has.
-// It may have to wait for the pipe's end.
-func (s *Session) answers(k *keeper) bool {
+// answers waits until a keeper has come to what it is asked now, and says so in one of its
+// streams or in both, behind what was written there before. It reports whether it has. It may
+// have to wait for the pipe's end.
+func (s *Session) answers(k *keeper, streams int) bool {
 	answered, err := s.flush(k)
 	if err != nil {
 		return false
 	}
-	select {
-	case <-answered:
-		return true
-	case <-k.ended:
-		return false
+	for range streams {
+		select {
+		case <-answered:
+		case <-k.ended:
+			return false
+		}
 	}
+	return true
 }
 
 // heedGrace is enough for a look at the processes of a machine that is busy.
