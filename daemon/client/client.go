@@ -82,10 +82,16 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 
 // Exec starts a command and calls each with what happens to it. The last event
 // is its result, unless there is an error. The end of ctx ends the call, not the
-// command.
+// command. A daemon that answers nothing is not waited for once the command's time is over:
+// the error then wraps [ErrLost].
 func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(api.Event) error) error {
 	if err := checkRun(run); err != nil {
 		return err
+	}
+	if run.Timeout > 0 {
+		alive, cancel := c.whileAlive(ctx, time.Duration(run.Timeout)+aliveTime)
+		defer cancel()
+		ctx = alive
 	}
 	return stream(ctx, c, http.MethodPost, sessionPath(name)+"/commands?follow=1", run, decodeEvent, each)
 }
@@ -102,7 +108,7 @@ func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 	if err := checkText("the text", "", input.Text); err != nil {
 		return err
 	}
-	alive, cancel := c.whileAlive(ctx)
+	alive, cancel := c.whileAlive(ctx, aliveTime)
 	defer cancel()
 	err := c.call(alive, http.MethodPost, sessionPath(name)+"/input", input, nil)
 	if errors.Is(err, ErrLost) {

@@ -53,16 +53,16 @@ func (c *Client) within(ctx context.Context, limit time.Duration) (bound context
 	}
 }
 
-// whileAlive returns a context for a request that may take any time. It ends where the
-// daemon does not even greet any more, with the error of that.
-func (c *Client) whileAlive(ctx context.Context) (bound context.Context, cancel func()) {
+// whileAlive returns a context for a request that may take any time. Once a first time is
+// over, it ends where the daemon does not even greet any more, with the error of that.
+func (c *Client) whileAlive(ctx context.Context, first time.Duration) (bound context.Context, cancel func()) {
 	bound, end := context.WithCancelCause(ctx)
 	go func() { // ends with bound
-		for {
+		for pause := first; ; pause = aliveTime {
 			select {
 			case <-bound.Done():
 				return
-			case <-time.After(aliveTime):
+			case <-time.After(pause):
 			}
 			if _, err := c.Hello(bound); errors.Is(err, ErrLost) {
 				end(err)

@@ -73,6 +73,9 @@ func TestSilentDaemon(t *testing.T) {
 			_, err := c.Run(ctx, "s", api.Run{Text: "x", Wait: api.Duration(time.Minute)})
 			return err
 		}},
+		"Exec": {time.Minute + time.Second + bound, func(ctx context.Context, c *client.Client) error {
+			return c.Exec(ctx, "s", api.Run{Text: "x", Timeout: api.Duration(time.Minute)}, func(api.Event) error { return nil })
+		}},
 		"Wait": {time.Minute + 2*bound, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Wait(ctx, "s", api.Wait{Until: api.UntilExit, Max: api.Duration(time.Minute)})
 			return err
