@@ -73,7 +73,8 @@ type Daemon struct {
 	names    map[scoped]place       // of open ones, and of those being opened
 	past     map[string]api.Session // those that are over, by id
 	ending   chan struct{}          // closed under mu: it drains, and no session is opened any more
-	pruned   time.Time
+	pruned   time.Time              // when the records were cleared last
+	prunedAt int64                  // how many bytes of output there had been
 
 	inherited chan struct{} // closed once past has what an earlier daemon has left
 	rewriting sync.Mutex    // held while the record of one of past is changed; taken before mu

@@ -107,12 +107,13 @@ const (
 	maxRecordAge = 7 * 24 * time.Hour
 )
 
-// prune clears now and then.
+// prune clears now and then: every hour, and when as much has been written as one session keeps.
 func (d *Daemon) prune() {
 	d.mu.Lock()
-	due := time.Since(d.pruned) > time.Hour
+	written := d.bytes.Load()
+	due := time.Since(d.pruned) > time.Hour || written-d.prunedAt >= d.config.TranscriptLimit
 	if due {
-		d.pruned = time.Now()
+		d.pruned, d.prunedAt = time.Now(), written
 	}
 	d.mu.Unlock()
 	if due {

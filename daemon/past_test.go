@@ -53,6 +53,27 @@ func TestPastIsBounded(t *testing.T) {
 	}
 }
 
+// TestPastIsBoundedByWhatIsWritten: the records of many sessions that write much are not left to grow
+// until an hour is over.
+func TestPastIsBoundedByWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	state := t.TempDir()
+	c := start(t, daemon.Config{StateDir: state, TranscriptLimit: 1 << 20})("")
+	s := open(t, c, api.Open{})
+	old := filepath.Join(state, "sessions", "s-old")
+	record := filepath.Join(old, "session.json")
+	if os.Mkdir(old, 0o700) != nil || os.WriteFile(record, nil, 0o600) != nil || os.Truncate(record, 1<<30) != nil || os.Chtimes(record, time.Time{}, time.Now().Add(-time.Hour)) != nil {
+		t.Fatal("no record to begin with")
+	}
+	for range 2 {
+		run(t, c, s.ID, "head -c 1000000 /dev/zero")
+		open(t, c, api.Open{})
+	}
+	if _, err := os.Lstat(old); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the oldest record beyond the limit: %v", err)
+	}
+}
+
 // Long texts are in the record; a session keeps few of them.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
