@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -197,4 +198,27 @@ func TestTerminalCarriesAllWhereThereIsNoPlace(t *testing.T) {
 			t.Errorf("stdin without a place for it = %s, %v, want not_started", r.Verdict, err)
 		}
 	})
+}
+
+// TestNoFileMayBeWritten: an account that may write no byte to a file has commands that are typed, and
+// nothing of a keeper stays.
+func TestNoFileMayBeWritten(t *testing.T) {
+	t.Parallel()
+	limited := func(command string) string { return "ulimit -f 0; " + command }
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			runtime := t.TempDir()
+			machine := altered{
+				Transport:  local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "XDG_RUNTIME_DIR=" + runtime}}),
+				onTerminal: limited, onPipe: limited,
+			}
+			s := openOn(t, machine, session.Config{Shell: shell})
+			want(t, run(t, s, "echo out; echo err >&2; (exit 3)"), 3, "out\n", "err\n")
+			s.Close()
+			if left, _ := filepath.Glob(filepath.Join(runtime, ".gw-*")); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
 }
