@@ -23,13 +23,19 @@ func TestBusyMachine(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\n/bin/sleep 0.35\nPATH=${PATH#*:} exec grep \"$@\"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}}), session.Config{Shell: shell, NoTerminal: true})
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			time.AfterFunc(300*time.Millisecond, cancel)
-			r, err := s.Run(ctx, session.Command{Text: `sleep 1000 & setsid sleep 1000 & sh -c 'trap "" INT QUIT; sleep 1000; sleep 1000'; sleep 1000`})
-			if r.Verdict != session.Interrupted || r.Ended {
-				t.Errorf("got %s, ended %v, %v; want interrupted in a session that lives", r.Verdict, r.Ended, err)
+			machine := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}})
+			var s *session.Session
+			for tries := range 3 { // beside other tests it may be too busy for a shell to come back in time
+				s = openOn(t, machine, session.Config{Shell: shell, NoTerminal: true})
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(300*time.Millisecond, cancel)
+				r, err := s.Run(ctx, session.Command{Text: `sleep 1000 & setsid sleep 1000 & sh -c 'trap "" INT QUIT; sleep 1000; sleep 1000'; sleep 1000`})
+				if r.Verdict == session.Interrupted && !r.Ended {
+					break
+				}
+				if tries == 2 {
+					t.Errorf("got %s, ended %v, %v; want interrupted in a session that lives", r.Verdict, r.Ended, err)
+				}
 			}
 			for _, pid := range processes(s.ID()) {
 				if name, _ := os.ReadFile("/proc/" + pid + "/cmdline"); string(name) == "sleep\x001000\x00" {
