@@ -15,16 +15,13 @@ import (
 // much memory.
 const maxTwice = 4 << 10
 
-// Lines returns the lines of a secret of several lines which are secrets of
-// their own, without the blanks around them: those of [Min] bytes and more.
+// Lines returns the lines of a secret which are secrets of their own, without the
+// blanks around them: those of [Min] bytes and more. A secret that is one such line
+// has none.
 func Lines(secret string) []string {
-	all := strings.Split(secret, "\n")
-	if len(all) == 1 {
-		return nil
-	}
 	var lines []string
-	for _, line := range all {
-		if line = strings.TrimSpace(line); len(line) >= Min {
+	for line := range strings.SplitSeq(secret, "\n") {
+		if line = strings.TrimSpace(line); len(line) >= Min && line != secret {
 			lines = append(lines, line)
 		}
 	}

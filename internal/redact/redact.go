@@ -1,7 +1,7 @@
 // Package redact takes secrets out of what is shown: of whole texts, and of
 // streams that come in pieces. A secret is found as it is and in the forms that
 // programs give it: base64, URL, shell, JSON, HTML and hexadecimal quoting. So is
-// each line of a secret of several lines.
+// each line of it, without the blanks around it.
 //
 // It guards against accidents, not against a program that means to show a
 // secret: one with colours in its midst, or spelled backwards, is not found.

@@ -35,6 +35,7 @@ func TestString(t *testing.T) {
 		{"one over another's end", "abcdefgh!", "********!", []string{"abcdef", "defgh"}},
 		{"newline at the end", "pass: hunter2.", "pass: ********.", []string{"hunter2\n"}},
 		{"lines", "x first line\ny", "x ********\ny", []string{"first line\nsecond"}},
+		{"blanks around it", "[hunter2] [\thunter2 ]", "[********] [********]", []string{"\thunter2 "}},
 		{"itself in itself", "abababab", "********", []string{"abab"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
