@@ -120,6 +120,13 @@ func TestRun(t *testing.T) {
 			[]string{"a: skipped (when: test 1 = 2)", `b: ok "<>\n"`, "c: skipped (when: false)", "d: failed [script.invalid: script: when: the test could not be run: status 127: bash: nosuchprogram: ", "failed"},
 		},
 		{
+			"under set -x", "steps:\n  - {name: a, run: 'set -x'}\n  - {name: b, run: echo b, cwd: /nope, on_fail: continue}\n  - {name: c, run: echo c, when: nosuchprogram}\n",
+			[]string{
+				"a: ok", `b: failed (ignored) [cmd.cwd: script: directory "/nope" can't be entered on the machine: bash: cd: /nope: `,
+				"c: failed [script.invalid: script: when: the test could not be run: status 127: bash: nosuchprogram: ", "failed",
+			},
+		},
+		{
 			"until", "steps:\n  - {name: a, run: 'n=$((n+1)); echo $n', until: 'test $n = 3', retry: {times: 5}}\n  - {name: b, run: 'true', until: 'false', retry: {times: 2, delay: 1ms}}\n",
 			[]string{`a: ok in 3 "3\n"`, "b: failed in 3 [script.failed: script: until is not met: false]", "failed"},
 		},

@@ -195,11 +195,16 @@ func (s *shell) gone() error {
 	return e
 }
 
-// said quotes the first line of what a command said about its failure.
+// said quotes the first line of what a command said about its failure. What set -x
+// shows of it begins with + and goes on to where its quotes end.
 func said(r gateway.Result) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(string(r.Stderr)), "\n")
-	if line == "" {
-		return ""
+	quoted := false
+	for line := range strings.Lines(string(r.Stderr)) {
+		line = strings.TrimSpace(line)
+		if !quoted && !strings.HasPrefix(line, "+") && line != "" {
+			return ": " + line
+		}
+		quoted = quoted != ((strings.Count(line, "'")-strings.Count(line, `\'`))%2 != 0)
 	}
-	return ": " + line
+	return ""
 }
