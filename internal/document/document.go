@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -58,6 +60,14 @@ func (e *Error) say(data []byte, err error) {
 			}
 			e.Line, e.Column = place(data, line)
 		}
+	}
+	// Of what is no text, yaml/v3 does not say where.
+	if strings.HasPrefix(text, "control characters") || strings.Contains(text, "UTF-8") {
+		e.Hint = "save the file as UTF-8, without control characters"
+		at := bytes.IndexFunc(data, func(r rune) bool {
+			return r == utf8.RuneError || unicode.IsControl(r) && !strings.ContainsRune("\t\n\r\u0085", r)
+		})
+		e.Line, e.Column = place(data, 1+bytes.Count(data[:max(at, 0)], []byte("\n")))
 	}
 	// What stands behind the * is the rest of a value, such as a password.
 	if strings.HasPrefix(text, "unknown anchor ") {

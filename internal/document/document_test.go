@@ -23,7 +23,9 @@ func TestParse(t *testing.T) {
 		{"of the parser", "a: 1\nb:\n  - c\n  d: e\n", 3, 3, "not YAML: did not find expected '-' indicator"},
 		{"at the end", "a: 1\nb: [\n", 2, 1, "not YAML: did not find expected node content"},
 		{"an alias", "password: *hunter2\n", 0, 0, "not YAML: an alias (*) without its anchor"},
-		{"bytes", "\x00\x01", 0, 0, "not YAML: control characters are not allowed"},
+		{"bytes", "\x00\x01", 1, 1, "not YAML: control characters are not allowed"},
+		{"a colour", "a: ü\r\nb:\n  c: \x1b[31mred\n", 3, 3, "not YAML: control characters are not allowed"},
+		{"not UTF-8", "a: ü\nb: caf\xe9\n", 2, 1, "not YAML: incomplete UTF-8 octet sequence"},
 		{"too large", strings.Repeat("#", 1<<20+1), 0, 0, "the file is larger than 1 MiB"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
