@@ -106,10 +106,14 @@ func (p *planner) resolve(text string) string {
 	})
 }
 
+// present is resolve for what must not become empty, which fails the step: that is
+// as it is written.
+func (p *planner) present(text string) string { return cmp.Or(p.resolve(text), text) }
+
 func (p *planner) step(s *Step, block string, skipped bool) PlannedStep {
 	planned := PlannedStep{
 		Name: s.called(p.resolve), Block: block, Line: s.Line, Skipped: skipped,
-		When: s.When, Cwd: p.resolve(s.Cwd), Expect: p.expect(s.Expect),
+		When: s.When, Cwd: p.present(s.Cwd), Expect: p.expect(s.Expect),
 		Until: s.Until, Retry: s.Retry.Times, Idempotent: s.Idempotent, KeepGoing: s.KeepGoing,
 		Answers: p.answers(s.Answers), Register: s.Register, Run: s.Run,
 	}
@@ -126,7 +130,7 @@ func (p *planner) step(s *Step, block string, skipped bool) PlannedStep {
 		planned.Copy = p.copy(s.Copy)
 	}
 	if s.Sudo.On {
-		planned.Sudo = cmp.Or(p.resolve(s.Sudo.User), p.sudo)
+		planned.Sudo = cmp.Or(p.present(s.Sudo.User), p.sudo)
 	}
 	if s.Timeout > 0 {
 		planned.Timeout = s.Timeout.String()
@@ -187,7 +191,7 @@ func (p *planner) answers(answers []Answer) []PlannedAnswer {
 // depends on where the session is then.
 func (p *planner) copy(c *Copy) *PlannedCopy {
 	here := func(text string) string {
-		text = p.resolve(text)
+		text = p.present(text)
 		if mention.MatchString(text) {
 			return text // it may begin anywhere
 		}
@@ -195,9 +199,9 @@ func (p *planner) copy(c *Copy) *PlannedCopy {
 	}
 	planned := &PlannedCopy{Direction: direction(c), Options: []string{}}
 	if c.Fetch {
-		planned.Src, planned.Dst = p.resolve(c.Src), here(c.Dst)
+		planned.Src, planned.Dst = p.present(c.Src), here(c.Dst)
 	} else {
-		planned.Src, planned.Dst = here(c.Src), p.resolve(c.Dst)
+		planned.Src, planned.Dst = here(c.Src), p.present(c.Dst)
 	}
 	for _, option := range []struct {
 		name string
