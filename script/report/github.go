@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"html"
 	"io"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func Summary(w io.Writer, name string, results []script.Result) error {
 			if !s.Failed() || b.Len() > maxSummary {
 				continue
 			}
-			fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", cell(results[i].Host), cell(s.Name), fenced(detail(s)))
+			fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n\n%s\n</details>\n", inHTML(results[i].Host), inHTML(s.Name), fenced(detail(s)))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -152,9 +153,13 @@ func count(r *script.Result) string {
 // cell makes a text fit into a table of Markdown, where it says nothing but
 // itself.
 func cell(s string) string {
-	s = strings.Join(strings.Fields(plain(s)), " ")
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "\\", `\\`).Replace(s)
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "\\", `\\`).Replace(oneLine(s))
 }
+
+// inHTML is cell for HTML, up to whose end Markdown means nothing.
+func inHTML(s string) string { return html.EscapeString(oneLine(s)) }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(plain(s)), " ") }
 
 // fenced is a block of code, whose fence is longer than any in it.
 func fenced(text string) string {

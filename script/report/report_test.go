@@ -239,6 +239,7 @@ func TestGitHub(t *testing.T) {
 	for _, want := range []string{
 		"### deploy: 1 of 3 hosts ok\n",
 		"| web1.example.com | failed | 2 of 5, 1 skipped | 1.2s | broken \\| \"quoted\" \\`x\\`: script: line 9: exit status 3 |\n",
+		"\n<details><summary>web1.example.com: broken | &#34;quoted&#34; `x`</summary>\n", // HTML, in which Markdown means nothing
 		"````text\n",
 	} {
 		if !strings.Contains(b.String(), want) {
