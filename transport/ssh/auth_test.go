@@ -593,6 +593,13 @@ func TestWarnsOfNoUnconfiguredKey(t *testing.T) {
 	dial(t, c)
 }
 
+// A container may run as a number that is nobody's.
+func TestWithoutAnAccount(t *testing.T) {
+	if err := refused(t, ssh.Config{Name: "web1"}, "config.invalid", "web1: no user"); !strings.Contains(err.Hint, "set user") {
+		t.Errorf("hint = %q, want the remedy", err.Hint)
+	}
+}
+
 // Whoever has set a passphrase is not told to set one when it is wrong.
 func TestPassphraseHints(t *testing.T) {
 	t.Parallel()

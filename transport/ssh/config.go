@@ -177,7 +177,7 @@ func (c Config) check() error {
 		case hop.Addr == "" && hop.Name == "":
 			return invalid("host without a name and an address")
 		case hop.User == "":
-			return invalid(hop.Name + ": no user")
+			return &transport.Error{Code: codeConfig, Message: "ssh: " + hop.Name + ": no user", Hint: "set user for this host: the account here has no name to take"}
 		case hop.HostKeys == nil:
 			return invalid(hop.Name + ": no host key check")
 		case hop.Jump != nil && hop.ProxyCommand != "":
