@@ -98,6 +98,9 @@ func TestLoadSaysWhy(t *testing.T) {
 	if _, err := s.Load("last"); gateway.Code(err) != "selector.invalid" {
 		t.Errorf("without a run: %v", err)
 	}
+	if _, err := (runs.Store{}).Load("last"); gateway.Code(err) != "selector.invalid" || !strings.Contains(gateway.Hint(err), "XDG_STATE_HOME") {
+		t.Errorf("without a place for runs: %v, hint %q", err, gateway.Hint(err))
+	}
 	a, b := begin(t, s, "a"), begin(t, s, "a")
 	for _, name := range []string{"01", "nope", "../x", ""} {
 		if _, err := s.Load(name); gateway.Code(err) != "selector.invalid" {

@@ -143,7 +143,11 @@ func (s Store) Load(name string) (Record, error) {
 	}
 	if name == "last" {
 		if len(ids) == 0 {
-			return Record{}, &transport.Error{Code: "selector.invalid", Message: "no run is remembered", Hint: "exec, run and cp with a selector of many hosts are"}
+			hint := "exec, run and cp with a selector of many hosts are"
+			if s.Dir == "" {
+				hint = "set HOME or XDG_STATE_HOME, below which runs are remembered"
+			}
+			return Record{}, &transport.Error{Code: "selector.invalid", Message: "no run is remembered", Hint: hint}
 		}
 		return s.read(ids[0])
 	}
