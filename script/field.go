@@ -166,16 +166,22 @@ func (r *reader) onFail(n *yaml.Node, s *Step) bool {
 	return ok
 }
 
-var userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+var (
+	userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	// oldBoolean matches what was true or false in YAML 1.1.
+	oldBoolean = regexp.MustCompile(`(?i)^(yes|no|on|off)$`)
+)
 
 func (r *reader) sudo(n *yaml.Node, s *Step) bool {
-	if r.resolve(n).ShortTag() == "!!bool" {
+	node := r.resolve(n)
+	if node.ShortTag() == "!!bool" {
 		on, ok := r.boolean(n)
 		s.Sudo.On = on
 		return ok
 	}
 	user, ok := r.template(n)
-	if ok && !userForm.MatchString(shapeOf(user)) {
+	// In quotes, it is somebody's name all the same.
+	if ok && (!userForm.MatchString(shapeOf(user)) || node.Style == 0 && oldBoolean.MatchString(user)) {
 		return r.fail(n, "true, or a user's name", "%s is not a user's name", brief(user))
 	}
 	s.Sudo = Sudo{On: true, User: user}
