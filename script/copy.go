@@ -270,6 +270,9 @@ func notMade(dir string, err error) error {
 	return e
 }
 
+// asKeys makes of the flags of cp in a hint the keys of a step.
+var asKeys = strings.NewReplacer("--exclude", "exclude", "--links ", "links: ", "--mode ", "mode: ")
+
 // verdictOf returns what is wrong with a copy; nil if everything was copied.
 func verdictOf(r *transfer.Report) error {
 	if r.OK() {
@@ -283,7 +286,7 @@ func verdictOf(r *transfer.Report) error {
 			err = p
 		}
 	}
-	more, hint := "", gateway.Hint(err)
+	more, hint := "", asKeys.Replace(gateway.Hint(err))
 	if err == nil {
 		err = errors.New("transfer: something could not be copied")
 	}
