@@ -100,6 +100,7 @@ var wrong = []struct {
 	{"links", "steps: [{copy: {src: a, dst: b, links: folow}}]\n", `s.yaml:1:40: step 1: copy: links: "folow" is none of keep, follow and skip`, "did you mean follow?", false},
 	{"boolean", "steps: [{run: a, keep_going: yes}]\n", `s.yaml:1:30: step 1: keep_going: "yes" is neither true nor false`, "", false},
 	{"sudo", "steps: [{run: a, sudo: 'a b'}]\n", `s.yaml:1:24: step 1: sudo: "a b" is not a user's name`, "true, or a user's name", true},
+	{"base64", "vars: {a: !!binary aGVsbG8=}\nsteps: [{run: a}]\n", `s.yaml:1:11: vars: must be a single value, not something tagged "!!binary"`, "", true},
 	{"sudo as YAML 1.1 has it", "steps: [{run: a, sudo: Yes}, {run: a, sudo: 'on'}]\n", `s.yaml:1:24: step 1: sudo: "Yes" is not a user's name`, "true, or a user's name", true},
 	{"retry", "steps: [{run: a, retry: {times: 0}}]\n", `s.yaml:1:33: step 1: retry: times: "0" is not a whole number within 1–1000`, "", false},
 	{"retry without times", "steps: [{run: a, retry: {delay: 1s}}]\n", "s.yaml:1:9: step 1: retry has no times", "", false},

@@ -200,7 +200,7 @@ func suggest(name string, keys []string) string {
 func (r *reader) scalar(n *yaml.Node) (string, bool) {
 	node := r.resolve(n)
 	switch {
-	case node.Kind != yaml.ScalarNode || strings.HasPrefix(node.Tag, "!") && !strings.HasPrefix(node.Tag, "!!"):
+	case node.Kind != yaml.ScalarNode || document.Tagged(node):
 		return "", r.fail(n, "", "must be a single value%s", but(node))
 	case node.ShortTag() == "!!null":
 		return "", r.fail(n, `write "" for an empty text`, "has no value")

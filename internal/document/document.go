@@ -85,11 +85,16 @@ func place(data []byte, line int) (int, int) {
 	return line, len(text) - len(bytes.TrimLeft(text, " \t")) + 1
 }
 
+// Tagged reports whether a node's tag says that its value is another than its text.
+func Tagged(n *yaml.Node) bool {
+	return strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") || n.ShortTag() == "!!binary"
+}
+
 // Instead tells what a node is, where something else was wanted; quote puts a
 // text into a message.
 func Instead(n *yaml.Node, quote func(string) string) string {
 	switch {
-	case strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!"):
+	case Tagged(n):
 		return ", not something tagged " + quote(n.Tag)
 	case n.Kind == yaml.MappingNode:
 		return ", not a mapping"
