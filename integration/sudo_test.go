@@ -199,6 +199,7 @@ func TestSudoRefuses(t *testing.T) {
 		{"who may not", "root ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Password: password(sudoPassword)}},
 		{"another user than allowed", "gwtest ALL=(nobody) ALL", "sudo.rejected", session.Sudo{Password: password(sudoPassword)}},
 		{"a user that is none", "gwtest ALL=(ALL) NOPASSWD: ALL", "sudo.rejected", session.Sudo{User: "nosuchuser"}},
+		{"no programs", "Defaults noexec\ngwtest ALL=(ALL) NOPASSWD: ALL", "sudo.rejected", session.Sudo{}},
 		{"asking nothing", "gwtest ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Flags: []string{"-n"}}},
 		{"a user that is a flag", "gwtest ALL=(ALL) ALL", "usage", session.Sudo{User: "-s"}},
 	} {
@@ -216,6 +217,9 @@ func TestSudoRefuses(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), sudoPassword) {
 				t.Errorf("the password stands in %q", err)
+			}
+			if strings.Contains(err.Error(), "exec 3<") {
+				t.Errorf("what sudo was to run stands in %q", err)
 			}
 			if took := time.Since(begun); took > 15*time.Second {
 				t.Errorf("took %v", took)

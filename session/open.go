@@ -152,8 +152,8 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			}
 			reported = true
 		case <-s.ended:
-			if s.config.Sudo != nil && s.shell == "" {
-				return s.sudoRejected("no shell", "see whether the machine has sudo, and what sudo -l lists there for the account")
+			if s.config.Sudo != nil {
+				return s.sudoRejected("no shell", "see whether the machine has sudo, and what sudo -l lists there for the account; noexec, intercept, log_subcmds or a limit leaves it no shell")
 			}
 			return s.noShell()
 		case <-ctx.Done():
@@ -217,7 +217,8 @@ const maxNoise = 8 << 10
 
 // repeated matches an exec request of ours, see [inSh]: to its end, which may be some lines
 // further where an echo made newlines of what is escaped in it, or as far as it was repeated.
-var repeated = regexp.MustCompile(`(exec /bin/sh -c ')(?:[^']*('\W|'$)|[^'\n]*)`)
+// Behind it is what sudo is given to run.
+var repeated = regexp.MustCompile(`(exec /bin/sh -c ')(?:[^']*('\W|'$)|[^'\n]*)|` + regexp.QuoteMeta(sudoInside) + `(?s:.*)`)
 
 // setUp brings the session where its Config wants it.
 func (s *Session) setUp(ctx context.Context) error {

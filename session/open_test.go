@@ -65,6 +65,32 @@ func TestRefusedWithItsOwnWords(t *testing.T) {
 	}
 }
 
+// Where there is no shell behind sudo, the machine says why, and not what was to run.
+func TestSudoRefusedWithItsOwnWords(t *testing.T) {
+	const words = "ask the duty manager"
+	bin := t.TempDir()
+	sudo := "#!/bin/sh\nfor x do :; done\nprintf 'sudo: " + words + ", not for /bin/sh -c %s\\n' \"$x\" >&2\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr := local.New(local.Config{Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}})
+	defer tr.Close()
+	for name, test := range map[string]struct {
+		machine altered
+		code    string
+	}{
+		"by sudo":            {altered{Transport: tr}, "sudo.rejected"},
+		"by the login shell": {altered{Transport: tr, onPipe: instead("echo '" + words + "' >&2; exit 1")}, "shell.no_sync"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := session.Open(t.Context(), test.machine, session.Config{Sudo: &session.Sudo{}})
+			if gateway.Code(err) != test.code || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "$HOME") {
+				t.Errorf("Open = %s, %v, want %s and %q", gateway.Code(err), err, test.code, words)
+			}
+		})
+	}
+}
+
 // A shell that waits for something else is not waited for where there is no side channel.
 func TestOpeningWithoutASideChannel(t *testing.T) {
 	tr := local.New(local.Config{})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"gateway/transport"
@@ -74,7 +73,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 	s.keeper = k
 	s.mu.Unlock()
 	if err := s.awaitKeeper(ctx, k, relay); err != nil {
-		return err
+		return s.noKeeper(err)
 	}
 	s.trip = min(time.Since(opened), maxTrip)
 	if k.stdout == "" {
@@ -90,7 +89,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 		return err
 	}
 	if err := s.awaitKeeper(ctx, k, keeper); err != nil {
-		return err
+		return s.noKeeper(err)
 	}
 	s.install(k)
 	s.spawn(func() { s.endWith(k) })
@@ -140,13 +139,16 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 	if u.User != "" {
 		flags += ` -u "` + u.User + `"`
 	}
-	inside := `exec 3<&0 4>&1 5>&2 </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
+	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
 		`( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
 		`trap : INT QUIT TSTP; v="env --default-signal=TTOU"; $v true 2>/dev/null || v=; $v sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
 		`r=$?; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
+
+// sudoInside begins what sudo is given to run.
+const sudoInside = `exec 3<&0 4>&1 5>&2`
 
 // wordsGrace bounds the wait for what sudo says before it ends.
 const wordsGrace = 100 * time.Millisecond
@@ -180,7 +182,6 @@ func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
 
 // sudoRejected explains why there is no shell behind sudo, in its own words.
 func (s *Session) sudoRejected(why, hint string) error {
-	within(wordsGrace, s.keeper.ended)                          // they come on another stream than the end
-	said, _, _ := strings.Cut(s.said(), " to execute '/bin/sh") // the whole script follows
-	return failure(codeRejected, nil, hint, "sudo: %s%s", why, said)
+	within(wordsGrace, s.keeper.ended) // they come on another stream than the end
+	return failure(codeRejected, nil, hint, "sudo: %s%s", why, s.said())
 }
