@@ -158,6 +158,9 @@ var shard = regexp.MustCompile(`\x1e(?:P([0-9a-f]+):[0-9]*:#\x1e([0-9a-f]+);|(?:
 // left but the beginning. What they say of a text goes to its stderr.
 var torn = regexp.MustCompile("(?m)^((\\S+: )+([sS]yntax|parse) error.*|\\S+: no such command .*|\\.: cannot .*)\r?\n")
 
+// pressedKeys matches what a terminal that echoes shows of the keys that end a command.
+var pressedKeys = regexp.MustCompile(`(\^[C\\])+`)
+
 // telling is how many digits of a nonce no program prints by chance.
 const telling = 4
 

@@ -264,6 +264,17 @@ func TestInterruptOnTerminalWithEcho(t *testing.T) {
 	})
 }
 
+// TestDeadlineOnATerminalThatEchoes: whatever a startup file has done to it, the keys that end
+// a command are the session's own.
+func TestDeadlineOnATerminalThatEchoes(t *testing.T) {
+	echoes := altered{Transport: local.New(local.Config{}), onTerminal: func(command string) string { return "stty echo; " + command }}
+	s := openOn(t, echoes, session.Config{Shell: "bash"})
+	r, err := s.Run(t.Context(), session.Command{Text: "echo seen >/dev/tty; sleep 1000", Timeout: time.Second})
+	if r.Verdict != session.TimedOut || string(r.Terminal) != "seen\n" {
+		t.Errorf("got %s, terminal %q, %v", r.Verdict, r.Terminal, err)
+	}
+}
+
 // TestDeadlineWhileNobodyTakesTheOutput: a caller that is slow is no dead link.
 func TestDeadlineWhileNobodyTakesTheOutput(t *testing.T) {
 	t.Parallel()

@@ -153,6 +153,9 @@ func (r *run) fullScreen() bool { return r.display != nil && r.display.alternate
 func (r *run) deliver(from Stream, b []byte) {
 	if from == Terminal && r.pressed.Load() {
 		b = withoutShards(b, r.nonce, r.shown() == Stdout)
+		if r.shown() == Terminal && r.veil.echoed() {
+			b = pressedKeys.ReplaceAll(b, nil)
+		}
 		if len(b) == 0 || (r.shown() == Terminal || r.stopped.Load()) && len(bytes.Trim(b, "\r\n")) == 0 {
 			return
 		}
