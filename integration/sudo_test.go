@@ -180,6 +180,22 @@ func TestSudoWait(t *testing.T) {
 	}
 }
 
+// TestSudoThatRecords: the keeper is cut off with sudo's end, behind which the command's end
+// and all of its output are known nevertheless, and no answer of the keeper's is waited for.
+func TestSudoThatRecords(t *testing.T) {
+	t.Parallel()
+	tr := newAccount(t, "Defaults log_output, log_input, iolog_dir="+t.TempDir()+"\ngwtest ALL=(ALL) NOPASSWD: ALL")
+	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := s.Run(t.Context(), session.Command{Text: "seq 100000; echo err >&2; exit 3"})
+	if err != nil || r.ExitCode != 3 || r.StdoutBytes != 588_895 || string(r.Stderr) != "err\n" || r.Duration >= 5*time.Second {
+		t.Errorf("got %s %d, %d bytes of stdout, stderr %q, %v, in %v", r.Verdict, r.ExitCode, r.StdoutBytes, r.Stderr, err, r.Duration)
+	}
+}
+
 func TestSudoRefuses(t *testing.T) {
 	t.Parallel()
 	password := func(p string) func(context.Context, int) (string, error) {

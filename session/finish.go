@@ -216,11 +216,13 @@ func (s *Session) drained(r *run) bool {
 	heard := r.keeper.heard.Load()
 	timeout := time.NewTimer(drainGrace)
 	defer timeout.Stop()
-	for streams := 0; streams < 2; {
+	for here := [3]bool{}; !here[Stdout] || !here[Stderr]; {
 		select {
-		case <-flushed:
-			streams++
+		case m := <-flushed:
+			here[m.from] = true
 			heard = r.keeper.heard.Load() // the mark itself is no sign that the other stream moves
+		case m := <-s.behindSudo:
+			here[m.from] = true
 		case <-r.keeper.ended:
 			return false
 		case <-r.keeper.exited:

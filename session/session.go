@@ -79,6 +79,8 @@ type Session struct {
 	origin  string // where it started
 	tty     string // its terminal; empty: the account got none
 
+	behindSudo <-chan mark // a flush of both streams when sudo has ended; nil: there is none
+
 	turn    chan struct{} // holds one token while a command runs
 	alarm   *alarm
 	jobs    atomic.Bool // the shell has started some, or nobody knows

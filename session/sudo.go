@@ -80,7 +80,9 @@ func (s *Session) startSudo(ctx context.Context) error {
 		return failure(codeUnsupported, nil, hintNoPlace, "sudo: the machine has no place for a FIFO, or no /proc")
 	}
 	k.feed = k.dir
-	term, err := s.openShell(ctx, s.sudoPrelude(k, asked, kept, nonce))
+	behind, flushed := s.expectLate(k, "F", 2)
+	s.behindSudo = flushed
+	term, err := s.openShell(ctx, s.sudoPrelude(k, asked, kept, nonce, behind))
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,10 @@ const noTerminal = "none"
 //
 // dropbear leaves SIGTTOU ignored, and where sudo has a terminal of its own, zsh would take
 // that unseen: only what is stopped for it has sudo pass on what is typed.
-func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
+//
+// Behind sudo it flushes the streams: where sudo records them (log_output), they go through it,
+// and the keeper has lost its own.
+func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) string {
 	u := s.config.Sudo
 	flags := ""
 	for _, flag := range u.Flags {
@@ -143,8 +148,8 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce string) string {
 		`( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
-		`trap : INT QUIT TSTP; v="env --default-signal=TTOU"; $v true 2>/dev/null || v=; $v sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c >` + relay.stdout + ` 2>` + relay.stderr + `; ` +
-		`r=$?; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
+		`trap : INT QUIT TSTP; r=1; v="env --default-signal=TTOU"; $v true 2>/dev/null || v=; { $v sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c; ` +
+		`r=$?; ( printf ` + controlMark('F', behind, "") + `; printf ` + controlMark('F', behind, "") + ` >&2 ); } >` + relay.stdout + ` 2>` + relay.stderr + `; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
 
 // sudoInside begins what sudo is given to run.
