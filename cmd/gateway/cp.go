@@ -49,7 +49,7 @@ large file that was cut short, after comparing what is there.
 Status: 0 all was copied, 1 something was not, 2 nothing was tried, 3 some host
 was not reached, 5 the link was lost while a file got its name, 6 stopped by
 --max-fail or --fail-fast; if several apply, the first of 5, 3, 6, 1.
-130/143/129 interrupted.`,
+130/143/129 interrupted, 141 stdout was closed.`,
 		Example: `  gateway cp app.tgz web1:/srv/
   gateway cp -r conf.d @web:/etc/nginx/
   gateway cp 'web1:/var/log/nginx/*.log' logs/

@@ -42,7 +42,7 @@ summary. --dry-run and --check write no report.
 Status: 0 all steps succeeded on all hosts, 1 a step failed, 2 nothing was
 tried, 3 some host was not reached, 4 some step timed out, 5 some outcome is
 unknown, 6 stopped by --max-fail or --fail-fast; if several apply, the first of
-5, 3, 4, 6, 1. 130/143/129 interrupted.`,
+5, 3, 4, 6, 1. 130/143/129 interrupted, 141 stdout was closed.`,
 		Example: `  gateway run deploy.yaml --on @staging --var version=1.4.2
   gateway run deploy.yaml --on web1 --dry-run
   gateway run deploy.yaml --on @web --check
