@@ -363,6 +363,31 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 	}
 }
 
+// TestSudoThatWorksIsNoPrompt: what stands at the end of its output looks like a question, and
+// nobody can see that it isn't one.
+func TestSudoThatWorksIsNoPrompt(t *testing.T) {
+	t.Parallel()
+	tr := newAccount(t, "gwtest ALL=(ALL) ALL")
+	password := "printf '%s\\n' " + session.Quote(sudoPassword) + " | "
+	for _, test := range []struct{ name, text, stdout, stderr string }{
+		{"behind its own question", password + "sudo -S sleep 1; echo done", "done\n", "[sudo] password for gwtest: "},
+		{"behind that of su", password + "su gwtest -c 'sleep 1; echo done'", "done\n", "Password: "},
+		{"busy", password + `sudo -S -p '' sh -c 'printf "Creating journal: "; timeout 1 sh -c "while :; do :; done"; echo done'`, "Creating journal: done\n", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
+			if err != nil {
+				t.Fatalf("Open = %v", err)
+			}
+			defer s.Close()
+			r, err := s.Run(t.Context(), session.Command{Text: test.text, Timeout: 30 * time.Second})
+			if err != nil || string(r.Stdout) != test.stdout || string(r.Stderr) != test.stderr {
+				t.Errorf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Stderr, err)
+			}
+		})
+	}
+}
+
 // TestSetuidProgramsAreAnswered: each of their prompts comes once, and what is typed is
 // nowhere in the result.
 func TestSetuidProgramsAreAnswered(t *testing.T) {

@@ -183,11 +183,13 @@ func probeLine(nonce string, pid int, tty string, own bool) string {
 		says = `says() { o=$p; if [ $i = $sh ] && [ $p/fd/$1 -ef $t ]; then a=4; else a=1; fi; }`
 	}
 	return answerLine('R', nonce, strings.Join([]string{
-		fmt.Sprintf(`sh=%d; a=0; t=%s; read -r l </proc/$sh/stat && set -- ${l##*\) }; sid=$4; fg=$6`, pid, Quote(tty)),
+		fmt.Sprintf(`sh=%d; a=0; b=; u=" "; t=%s; read -r l </proc/$sh/stat && set -- ${l##*\) }; sid=$4; fg=$6`, pid, Quote(tty)),
 		`reads() { [ $p/fd/$1 -ef $t ] || [ $p/fd/$1 -ef /dev/tty ]; }`, says,
 		`hidden() { case $(LC_ALL=C; kill -0 $i 2>&1) in *"o such process"*) false;; esac; }`,
 		tree, `[ -e /proc/$sh/task/$sh/children ] || c=$(cd /proc && echo [0-9]*)`,
-		`for i in $c; do p=/proc/$i; read -r l <$p/stat || { hidden && case $a in [04]) a=2 o=$p;; esac; continue; }; set -- ${l##*\) }; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
+		`for i in $c; do p=/proc/$i; read -r l <$p/stat || { hidden && case $a in [04]) a=2 o=$p;; esac; continue; }; set -- ${l##*\) }; ` +
+			// What works for one that can't be looked into is what that one waits for.
+			`case $u in *" $2 "*) u="$u$i "; case $1 in [RD]) b=1;; esac;; esac; [ "$3" = "$fg" ] && [ "$4" = "$sid" ] || continue; ` +
 			// Any thread may read. Of another one than the first, only what is sure counts.
 			`for q in $p/task/*; do w=; read -r w <$q/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
@@ -197,7 +199,7 @@ func probeLine(nonce string, pid int, tty string, own bool) string {
 			`w=; read -r w <$p/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then if [ $i = $sh ]; then says 0; [ $a != 1 ] || break; else a=3 o=$p; fi; fi;; ` +
 			// One that has ended meanwhile is nobody's.
-			`""|0) read -r l <$p/stat && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && case $a in [04]) a=2 o=$p;; esac;; esac; done`,
+			`""|0) read -r l <$p/stat && set -- ${l##*\) } && [ "$1" = S ] && [ ! -O $p ] && u="$u$i " && case $a in [04]) a=2 o=$p;; esac;; esac; done; [ $a$b != 21 ] || a=0`,
 		`[ $a = 0 ] || { set -- $(stty -a <$t); case " $* " in *" -icanon "*) a=${a}r;; esac; case " $* " in *" echo "*) a=${a}e;; esac; }`,
 		`[ $a = 0 ] || while read -r n x w l; do case $n$w in Uid:0) a=${a}s; break;; Uid:*) break;; esac; done <$o/status`, // the effective user
 	}, "; "))

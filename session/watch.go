@@ -129,7 +129,7 @@ func (w *watch) judge(m mark) {
 	case probePolls: // it may wait for something else
 		waiting = w.suspicious() || w.run.quiet() > longSilence
 	case probeSleeps:
-		waiting = w.suspicious() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
+		waiting = w.suspicious() && !w.asksStdin() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
 	case probeShell:
 		waiting = w.suspicious() && question.MatchString(w.promptText()) || w.run.quiet() > longSilence
 	}
@@ -139,6 +139,14 @@ func (w *watch) judge(m mark) {
 	}
 	w.found = m.payload
 	w.timer.Reset(promptGrace)
+}
+
+// asksStdin reports whether a secret was asked for, but not on the terminal: it is read from
+// standard input then, as by sudo -S and su, and that question stays the last line while what
+// they start works in silence.
+func (w *watch) asksStdin() bool {
+	text := w.promptText()
+	return !w.run.command.TTY && asksSecret(text) && lastLine(w.run.fresh(Terminal)) != text
 }
 
 // question matches the ends of most of them.
