@@ -52,7 +52,7 @@ were ended because stdout could not be written to), 6 stopped by --max-fail or
 interrupted, 141 stdout was closed.
 
 What the command leaves in the background is hung up when it ends, unless it was
-started with nohup or setsid.
+started with nohup or setsid, or in a shell other than bash and ksh93.
 
 --script runs the statements of a file one by one, in one shell: the first that
 fails ends the script, and its line is named.`,
