@@ -126,6 +126,19 @@ func TestNoFalsePrompts(t *testing.T) {
 	}
 }
 
+// TestProgressIsNoPrompt: a program on the terminal that has its line unfinished while it polls,
+// as curl and wget do, need not poll the terminal.
+func TestProgressIsNoPrompt(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		sshdtest.Skip(t, "%v", err)
+	}
+	s := open(t, session.Config{Shell: "bash"})
+	text := `python3 -c 'import select; print("working... ", end="", flush=True); select.select([], [], [], 1); print("done")'`
+	r := left(t, s, session.Command{Text: text, TTY: true}, func(p session.Prompt) { t.Errorf("asked %+v", p) })
+	want(t, r, 0, "working... done\n", "")
+}
+
 // TestWriterIsNoReader: a command that waits for room on the terminal asks nothing.
 func TestWriterIsNoReader(t *testing.T) {
 	t.Parallel()

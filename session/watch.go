@@ -126,8 +126,9 @@ func (w *watch) judge(m mark) {
 	code := m.payload[:1]
 	waiting := code == probeReads
 	switch code {
-	case probePolls: // it may wait for something else
-		waiting = w.suspicious() || w.run.quiet() > longSilence
+	case probePolls: // it may wait for something else; what edits a line or draws has keys for itself
+		keys := strings.Contains(m.payload, "r")
+		waiting = w.suspicious() && (keys || question.MatchString(w.promptText())) || w.run.quiet() > longSilence
 	case probeSleeps:
 		waiting = w.suspicious() && !w.asksStdin() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
 	case probeShell:
