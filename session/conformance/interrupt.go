@@ -45,8 +45,9 @@ var interrupts = []Case{
 	}},
 	{ID: "E10", Name: "^C to a program on the terminal", Needs: Terminal, Steps: []Step{
 		{
-			Text: `sh -c 'trap "echo interrupted; exit 3" INT; echo up; while :; do sleep 0.02; done'`, With: session.Command{TTY: true},
-			// A bash that the ^C meets before it waits for the program ends its own line behind that.
+			Text: `sh -c 'trap "echo interrupted; exit 3" INT; sleep 0.2; echo up; while :; do sleep 0.02; done'`, With: session.Command{TTY: true},
+			// A bash that the ^C meets before it waits for the program ends its own line behind that, or
+			// before the program's last words: it is given the time to.
 			React: []Reaction{{After: "up", Type: "\x03"}}, StdoutLike: Like(`\Aup\n(\^C|\n)*interrupted\n+\z`), Codes: []int{3, 130},
 		},
 		{Text: "echo on", Stdout: "on\n"},
