@@ -13,6 +13,7 @@ import (
 
 	"gateway/daemon"
 	"gateway/daemon/api"
+	"gateway/daemon/client"
 	"gateway/gateway"
 )
 
@@ -248,13 +249,14 @@ func TestCloseIsNotRecorded(t *testing.T) {
 	}
 }
 
-// A command whose result could not be written, as on a full disk, is over with its
-// session: what that knows of its last one counts, and of others that nobody knows.
-func TestResultThatIsNotThere(t *testing.T) {
+// recordedAs runs commands in a session, closes it, and leaves of its record what disk returns: of
+// each command, lines has two.
+func recordedAs(t *testing.T, disk func(lines []string) string, texts ...string) (c *client.Client, id string) {
+	t.Helper()
 	state := t.TempDir()
-	c := start(t, daemon.Config{StateDir: state})("")
+	c = start(t, daemon.Config{StateDir: state})("")
 	s := open(t, c, api.Open{})
-	for _, text := range []string{"echo first; (exit 1)", "echo second; (exit 2)", "echo third; (exit 3)"} {
+	for _, text := range texts {
 		run(t, c, s.ID, text)
 	}
 	if _, err := c.Close(t.Context(), s.ID); err != nil {
@@ -262,19 +264,25 @@ func TestResultThatIsNotThere(t *testing.T) {
 	}
 	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
 	data, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, []byte(disk(strings.SplitAfter(string(data), "\n"))), 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(string(data), "\n") // each command has two
-	begun := lines[0] + lines[1] + lines[2] + lines[4]
-	if err := os.WriteFile(file, []byte(begun), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	return c, s.ID
+}
+
+// A command whose result could not be written, as on a full disk, is over with its
+// session: what that knows of its last one counts, and of others that nobody knows.
+func TestResultThatIsNotThere(t *testing.T) {
+	c, id := recordedAs(t, func(lines []string) string { return lines[0] + lines[1] + lines[2] + lines[4] },
+		"echo first; (exit 1)", "echo second; (exit 2)", "echo third; (exit 3)")
 	for i, want := range []struct {
 		state, output string
 		status        int
 	}{{"exited", "first\n", 1}, {"unknown", "second\n", -1}, {"exited", "third\n", 3}} {
-		got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", s.ID, i+1), 0)
+		got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", id, i+1), 0)
 		if err != nil || got.State != want.state || got.Result == nil {
 			t.Errorf("command %d = %+v, %v, want %s", i+1, got, err, want.state)
 			continue
@@ -288,25 +296,8 @@ func TestResultThatIsNotThere(t *testing.T) {
 
 // What a command has said of which nothing was recorded is not told of the one before.
 func TestNeitherResultNorNext(t *testing.T) {
-	state := t.TempDir()
-	c := start(t, daemon.Config{StateDir: state})("")
-	s := open(t, c, api.Open{})
-	for _, text := range []string{"echo first", "echo second", "echo third"} {
-		run(t, c, s.ID, text)
-	}
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.SplitAfter(string(data), "\n") // each command has two
-	if err := os.WriteFile(file, []byte(lines[0]+lines[4]+lines[5]), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got, err := c.Command(t.Context(), s.ID+".1", 0)
+	c, id := recordedAs(t, func(lines []string) string { return lines[0] + lines[4] + lines[5] }, "echo first", "echo second", "echo third")
+	got, err := c.Command(t.Context(), id+".1", 0)
 	if err != nil || got.State != "unknown" || got.Result == nil {
 		t.Fatalf("it is %+v, %v, want unknown", got, err)
 	}

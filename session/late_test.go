@@ -16,44 +16,39 @@ import (
 	"gateway/transport/local"
 )
 
-// dozing is a machine of which a process that is stopped has read nothing: what its pipes say
+// dozing is a process that is stopped, which has read nothing: what the pipes of a machine say
 // comes once a flush was asked for.
 type dozing struct {
-	transport.Transport
 	stopped atomic.Bool
 	flushed chan struct{} // closed by the first flush after that
 	once    sync.Once
 }
 
-func (m *dozing) Pipe(ctx context.Context, command string) (*transport.Pipe, error) {
-	pipe, err := m.Transport.Pipe(ctx, command)
-	if err == nil {
-		pipe.Stdin, pipe.Stdout = dozingStdin{pipe.Stdin, m}, dozingStdout{pipe.Stdout, m}
-	}
-	return pipe, err
+func (d *dozing) pipe(_ string, p *transport.Pipe) {
+	p.Stdin, p.Stdout = dozingStdin{p.Stdin, d}, dozingStdout{p.Stdout, d}
 }
 
 type dozingStdin struct {
 	io.WriteCloser
-	machine *dozing
+	process *dozing
 }
 
 func (s dozingStdin) Write(b []byte) (int, error) {
-	if s.machine.stopped.Load() && strings.HasPrefix(string(b), "( printf \"\\036F") {
-		s.machine.once.Do(func() { close(s.machine.flushed) })
+	if s.process.stopped.Load() && strings.HasPrefix(string(b), "( printf \"\\036F") {
+		s.process.once.Do(func() { close(s.process.flushed) })
 	}
 	return s.WriteCloser.Write(b)
 }
 
 type dozingStdout struct {
 	io.Reader
-	machine *dozing
+	process *dozing
 }
 
 func (s dozingStdout) Read(b []byte) (int, error) {
 	n, err := s.Reader.Read(b)
-	if s.machine.stopped.Load() {
-		<-s.machine.flushed
+	if s.process.stopped.Load() {
+		<-s.process.flushed
 	}
 	return n, err
 }
@@ -72,20 +67,16 @@ func TestLimitThatIsNoticedLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &dozing{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}), flushed: make(chan struct{})}
-			defer m.Close()
-			s, err := session.Open(t.Context(), m, session.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			d := &dozing{flushed: make(chan struct{})}
+			machine := altered{Transport: local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}}), pipe: d.pipe}
+			s := openOn(t, machine, session.Config{})
 			ctx := t.Context()
 			if command.Timeout+command.Idle == 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
 				defer cancel()
 			}
-			m.stopped.Store(true)
+			d.stopped.Store(true)
 			command.Started = func() { time.Sleep(command.Idle + 700*time.Millisecond) } // stands for the stop
 			command.Output = func(session.Stream, []byte) { _ = os.WriteFile(further, nil, 0o600) }
 			r, err := s.Run(ctx, command)

@@ -30,13 +30,8 @@ func TestMail(t *testing.T) {
 				}
 			}
 			grow(1)
-			tr := local.New(local.Config{Env: []string{"HOME=" + home, "MAIL=" + box, "MAILCHECK=0"}})
-			defer tr.Close()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			machine := local.New(local.Config{Env: []string{"HOME=" + home, "MAIL=" + box, "MAILCHECK=0"}})
+			s := openOn(t, machine, session.Config{Shell: shell})
 			for n := range 3 {
 				grow(n + 2)
 				want(t, run(t, s, "/bin/echo $MAIL; (exit 3)"), 3, box+"\n", "")
