@@ -48,7 +48,7 @@ const (
 // Hints that several errors have.
 const (
 	hintClosed  = "open another session"
-	hintNoPlace = "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp (these two with the sticky bit) or the home writable; mkfifo(1) has to be there, too; a forced command that starts all on a terminal, as script(1) does, leaves none"
+	hintNoPlace = "make one of $XDG_RUNTIME_DIR, /dev/shm, /tmp (these two with the sticky bit) or the home writable; mkfifo(1) has to be there, too; a forced command that starts all on a terminal, as script(1) does, leaves none, and one that starts each channel in a container of its own none that both see"
 )
 
 // failure makes the error that says what happened to a session or its command.

@@ -25,6 +25,7 @@ type keeper struct {
 	// stdout and stderr are the paths that frames write to, and dir that of a
 	// private directory, or empty. They need no quotes.
 	stdout, stderr, dir string
+	mounts              string // see mountField
 	// feed is the directory for stdin, where that is another: a feeder is the
 	// account's own, also where the keeper is not.
 	feed string
@@ -101,8 +102,8 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 }
 
 func (k *keeper) reported(m mark) {
-	if paths := strings.SplitN(m.payload, ":", 3); len(paths) == 3 && paths[0] != "" {
-		k.stdout, k.stderr, k.dir = paths[0], paths[1], paths[2]
+	if told := strings.SplitN(m.payload, ":", 4); len(told) == 4 && told[1] != "" {
+		k.mounts, k.stdout, k.stderr, k.dir = told[0], told[1], told[2], told[3]
 	}
 }
 

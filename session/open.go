@@ -79,9 +79,7 @@ func (s *Session) start(ctx context.Context) error {
 	defer giveUp(nil)
 	go func() { // start waits for what it sends
 		k, err := s.openKeeper(ctx)
-		s.mu.Lock()
-		s.keeper, s.merged = k, k == nil
-		s.mu.Unlock()
+		s.turnTo(k)
 		opened <- err
 		if err != nil {
 			time.AfterFunc(lastWords, func() { giveUp(err) })
@@ -100,6 +98,9 @@ func (s *Session) start(ctx context.Context) error {
 	}
 	if err == nil || errors.Is(err, failed) {
 		err = s.noKeeper(failed)
+	}
+	if err == nil && s.keeper != nil {
+		err = s.meet(ctx, s.keeper)
 	}
 	if err == nil && s.keeper != nil {
 		s.install(s.keeper)
@@ -188,7 +189,7 @@ func (s *Session) parseReady(payload string) error {
 	case !ok:
 		return failure(codeUnsupported, nil, "set the host's shell to one that is installed there", "shell %q not found on the machine", s.config.Shell)
 	}
-	s.dialect, s.tty, s.pid, s.sid, s.shell, s.cwd = d, r.tty, r.pid, r.sid, r.path, r.cwd
+	s.dialect, s.tty, s.pid, s.sid, s.mounts, s.shell, s.cwd = d, r.tty, r.pid, r.sid, r.mounts, r.path, r.cwd
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 
 // shellPrelude returns the exec request for the session's shell. It reports
 // what it found with mark S (payload: its terminal if it has one, its pid and
-// session, the shell's family, its path, the directory) and becomes the shell,
+// session, its mounts, the shell's family, its path, the directory) and becomes the shell,
 // whose first prompt, mark P, is the proof that it reads commands.
 func shellPrelude(config Config, nonce string) string { return inSh(shellScript(config, nonce)) }
 
@@ -26,8 +26,8 @@ func shellScript(config Config, nonce string) string {
 	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		statFields + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ] && [ "$5$6" != 0-1 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
-		`become() { printf ` + controlMark('S', nonce, "%s:%s:%s:%s:%s:%s") + ` "$t" "$i" "$q" "$f" "$p" "$PWD"; ` +
+		statFields + mountField + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ] && [ "$5$6" != 0-1 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
+		`become() { printf ` + controlMark('S', nonce, "%s:%s:%s:%s:%s:%s:%s") + ` "$t" "$i" "$q" "$m" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
 	if config.Term == "" {
@@ -57,6 +57,10 @@ func found(words string) string {
 // terminal on stdin is another session's, as that is whose account is changed by su -c: a ^C
 // would end what is in between, and not reach what the shell has started.
 const statFields = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*\) }; `
+
+// mountField sets m to the number of the first mount in proc_pid_mountinfo(5), which no two mount
+// namespaces share, or to nothing where there is no /proc.
+const mountField = `m=; { read -r m l </proc/self/mountinfo; } 2>/dev/null; `
 
 // ownSession has setsid(1) start the shell where a server gives it none of its own, as
 // dropbear does without a terminal: what the session started could not be told from what
@@ -113,25 +117,25 @@ func shellChoice(shell string) string {
 type ready struct {
 	tty          string
 	pid          int
-	sid          string // a number, or nothing where the machine does not say
+	sid, mounts  string // numbers, or nothing where the machine does not say
 	family, path string
 	cwd          string
 }
 
 // parseReady parses the payload of mark S.
 func parseReady(payload string) (ready, error) {
-	fields := strings.SplitN(payload, ":", 6)
-	if len(fields) == 6 {
+	fields := strings.SplitN(payload, ":", 7)
+	if len(fields) == 7 {
 		pid, err := strconv.Atoi(fields[1])
 		if sid := fields[2]; err == nil && strings.Trim(sid, "0123456789") == "" {
-			return ready{tty: fields[0], pid: pid, sid: sid, family: fields[3], path: fields[4], cwd: fields[5]}, nil
+			return ready{tty: fields[0], pid: pid, sid: sid, mounts: fields[3], family: fields[4], path: fields[5], cwd: fields[6]}, nil
 		}
 	}
 	return ready{}, failure(codeNoSync, nil, "a forced command, or a login shell that runs nothing, may be in the way; try ssh by hand", "unreadable ready mark %.200q", payload)
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K
-// tells the paths of both streams and of a private directory, or of nothing
+// tells its mounts, and the paths of both streams and of a private directory, or of nothing
 // that can't be had.
 //
 // On Linux the streams of a channel are pipes, and /proc lets the account open
@@ -175,7 +179,7 @@ const runnerLine = `\command eval "$_gw"` + "\n"
 // keeperBegin is how a keeper and sudo's relay begin: $d is the directory, if there was
 // a place for what makes puts there. An account may be allowed no file at all (XFSZ).
 func keeperBegin(nonce, usr1, makes string) string {
-	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, "::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, ":::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && ` + makes + ` && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; `
 }
 
@@ -189,7 +193,7 @@ func keeperScript(nonce string) string {
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
-		`printf ` + controlMark('K', nonce, "%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
+		mountField + `printf ` + controlMark('K', nonce, "%s:%s:%s:%s") + ` "$m" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b; exec rm -rf "$d"`
 }

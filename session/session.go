@@ -76,6 +76,7 @@ type Session struct {
 	shell   string // its path
 	pid     int
 	sid     string // its session's number; empty: not known
+	mounts  string // see mountField
 	origin  string // where it started
 	tty     string // its terminal; empty: the account got none
 

@@ -116,13 +116,16 @@ func relayPrelude(nonce string) string {
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +
-		`printf ` + controlMark('K', nonce, "%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
+		`printf ` + controlMark('K', nonce, ":%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
 		`[ -z "$d" ] || { exec 9<>$d/c; [ "$z" ] || cat >&9; trap "" USR1; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
 }
 
-// noTerminal is what mark Q says where there is no terminal to ask at, and for the
-// shell to sit at.
-const noTerminal = "none"
+// What mark Q says where there is no terminal to ask at, and for the shell to sit at; and
+// where there is no relay, as each channel is in namespaces of its own.
+const (
+	noTerminal = "none"
+	noRelay    = "apart"
+)
 
 // sudoPrelude returns the exec request for the terminal. sudo's prompt is mark
 // Q. The scripts for the other user travel as printf formats: they are quoted
@@ -147,6 +150,7 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) 
 	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
 		`( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
+		`[ -p ` + relay.dir + `/c ] || { printf ` + controlMark('Q', asked, noRelay) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
 		`trap : INT QUIT TSTP; r=1; v="env --default-signal=TTOU"; $v true 2>/dev/null || v=; { $v sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c; ` +
 		`r=$?; ( printf ` + controlMark('F', behind, "") + `; printf ` + controlMark('F', behind, "") + ` >&2 ); } >` + relay.stdout + ` 2>` + relay.stderr + `; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
@@ -160,9 +164,11 @@ const wordsGrace = 100 * time.Millisecond
 
 // answerSudo types the password that sudo asks for with mark Q.
 func (s *Session) answerSudo(ctx context.Context, q mark, attempt int) error {
-	if q.payload == noTerminal {
-		return failure(codePTYRefused, nil, "run the one command with sudo -n in front, where no password is asked for",
-			"sudo: the account gets no terminal, and a session of another user needs one")
+	switch hint := "run the one command with sudo -n in front, where no password is asked for"; q.payload {
+	case noTerminal:
+		return failure(codePTYRefused, nil, hint, "sudo: the account gets no terminal, and a session of another user needs one")
+	case noRelay:
+		return failure(codeUnsupported, nil, hint, "sudo: the machine starts each channel in namespaces of its own, and a session of another user needs two that meet")
 	}
 	password := ""
 	err := fmt.Errorf("nobody to ask")
