@@ -258,14 +258,15 @@ func controlMark(kind byte, nonce, payload string) string {
 // The number of the shell's session is given: the shell may be gone when the
 // keeper comes to this line. What is older than the shell is none of the session's:
 // where a server gives a shell without a terminal no session of its own, it is the
-// server.
+// server. Once nothing is left of the session, the number may be another one's.
 func (k *keeper) arm(pid int, sid string) error {
 	return k.control(fmt.Sprintf(`h=%d; s=%s; read -r l </proc/$h/stat && set -- ${l##*\) } && j=${20}; `, pid, sid) +
 		has("*[13579bdf]") +
 		`missed() { q=$2; b=${20}; while [ $q -gt 1 ] && [ $q != $h ] && read -r l </proc/$q/stat && set -- ${l##*\) } && [ "$4" = "$s" ]; do ` +
 		`has "[CI]" $q && return 1; q=$2; b=${20}; done; [ $q = $h ] || [ $b -le $t ]; }; ` +
 		`shell() { x=$1; read -r l </proc/$h/stat && set -- ${l##*\) } && [ $1 != Z ] && [ "${20}" = "$j" ] && kill -$x $h; }; ` +
-		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n || sleep 1; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
+		`another() { [ "$s" = $h ] && read -r l </proc/$h/stat && set -- ${l##*\) } && [ "${20}" != "$j" ]; }; ` +
+		`gone() { f=1; g=; for n in 0 0.1 0.2 0.4 0.8 1.6; do [ $n = 0 ] || sleep $n || sleep 1; ! another || break; k=; y=; [ $n$z != 0.81 ] || shell STOP; ` +
 		`for i in ` + listed("[0-9]*/stat", ofSession("$s", ".")) + `; do i=${i%/*}; read -r l </proc/$i/stat || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && [ ${20} -ge ${j:-0} ] || continue; { [ $1 = Z ] && [ ${18} -lt 2 ]; } || has I $i || y=1; [ $n = 0 ] || { ! has "[CI]" $i && missed "$@"; } || continue; k="$k $i"; done; ` +
 		`[ $n$z != 0.81 ] || shell KILL; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; [ "$y$f" ] || break; f=$y; ` +
@@ -304,7 +305,7 @@ func leftJobs(jobs bool) string {
 	if !jobs {
 		return nobody
 	}
-	return `gone() { k=; for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
+	return `gone() { k=; another || for i in ` + listed("[0-9]*/stat", ofSession("$s", "T")) + `; do i=${i%/*}; ` +
 		`read -r l </proc/$i/stat || continue; set -- ${l##*\) }; ` +
 		`[ "$4" = "$s" ] && [ $1 = T ] && [ ${20} -ge ${j:-0} ] && k="$k $i"; done; [ -z "$k" ] || { kill -HUP $k; kill -CONT $k; }; }`
 }
