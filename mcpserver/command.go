@@ -222,11 +222,15 @@ func serving(ctx context.Context) context.Context {
 // call of that, and waits for all of them.
 func served(ctx context.Context) (context.Context, context.CancelFunc) {
 	bound, cancel := context.WithCancelCause(ctx)
-	if server, ok := ctx.Value(servingKey{}).(context.Context); ok {
-		stop := context.AfterFunc(server, func() { cancel(context.Cause(server)) })
-		context.AfterFunc(bound, func() { stop() })
+	server, ok := ctx.Value(servingKey{}).(context.Context)
+	if !ok {
+		return bound, func() { cancel(nil) }
 	}
-	return bound, func() { cancel(nil) }
+	stop := context.AfterFunc(server, func() { cancel(context.Cause(server)) })
+	return bound, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // stop ends the command of a call that was cancelled.
