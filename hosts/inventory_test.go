@@ -187,6 +187,7 @@ func TestParseErrors(t *testing.T) {
 		{"tagged list", "hosts: {a: {files: {deny: !append [/etc]}}}", "h:1: host a: files: files.deny: must be a list, not something tagged !append", ""},
 		{"tagged mapping", "hosts: {a: !vault {user: x}}", "h:1: host a: must be a mapping of keys to values, not something tagged !vault", ""},
 		{"yes", "hosts: {a: {login: yes}}", "h:1: host a: login: yes is neither true nor false", ""},
+		{"agent: yes", "hosts: {a: {agent: Yes}, b: {agent: 'yes'}}", "h:1: host a: agent: Yes is neither true nor false", ""},
 		{"policy", "hosts: {a: {host_key_policy: strickt}}", "h:1: host a: host_key_policy: strickt is none of strict, accept-new, ask", "did you mean strict?"},
 		{"policy off", "hosts: {a: {host_key_policy: 'off'}}", "h:1: host a: host_key_policy: off is none of strict, accept-new, ask", ""},
 		{"transport", "hosts: {a: {transport: telnet}}", "h:1: host a: transport: telnet is none of ssh, local", ""},

@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gateway/internal/document"
 	"gateway/internal/phrase"
 )
 
@@ -172,7 +173,7 @@ func (r *reader) reference(n *yaml.Node) (string, bool) {
 
 // agent reads true, false or a socket.
 func (r *reader) agent(n *yaml.Node) (Agent, bool) {
-	if node := r.resolve(n); node.ShortTag() == "!!bool" {
+	if document.Boolean(r.resolve(n)) {
 		on, ok := r.boolean(n)
 		if on {
 			return AgentEnv, ok

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/document"
 )
 
 // hostVar is the variable that always exists: the host's name.
@@ -80,6 +81,10 @@ func (r *reader) suggestName(name string) string {
 func (r *reader) test(n *yaml.Node, to *string, at *Place) (ok bool) {
 	*at = Place{n.Line, n.Column}
 	*to, ok = r.shellText(n)
+	// Of these, only true and false are commands that say so.
+	if word := *to; ok && document.Boolean(r.resolve(n)) && word != "true" && word != "false" {
+		return r.fail(n, "true, false, or a command such as test -e FILE", "%s is neither true nor false", brief(word))
+	}
 	return ok
 }
 

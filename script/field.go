@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gateway/hosts"
+	"gateway/internal/document"
 )
 
 // A field is one key of a mapping: how it is read, what it is for, and what a
@@ -166,11 +167,7 @@ func (r *reader) onFail(n *yaml.Node, s *Step) bool {
 	return ok
 }
 
-var (
-	userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-	// oldBoolean matches what was true or false in YAML 1.1.
-	oldBoolean = regexp.MustCompile(`(?i)^(yes|no|on|off)$`)
-)
+var userForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 
 func (r *reader) sudo(n *yaml.Node, s *Step) bool {
 	node := r.resolve(n)
@@ -181,7 +178,7 @@ func (r *reader) sudo(n *yaml.Node, s *Step) bool {
 	}
 	user, ok := r.template(n)
 	// In quotes, it is somebody's name all the same.
-	if ok && (!userForm.MatchString(shapeOf(user)) || node.Style == 0 && oldBoolean.MatchString(user)) {
+	if ok && (!userForm.MatchString(shapeOf(user)) || document.Boolean(node)) {
 		return r.fail(n, "true, or a user's name", "%s is not a user's name", brief(user))
 	}
 	s.Sudo = Sudo{On: true, User: user}

@@ -102,6 +102,8 @@ var wrong = []struct {
 	{"sudo", "steps: [{run: a, sudo: 'a b'}]\n", `s.yaml:1:24: step 1: sudo: "a b" is not a user's name`, "true, or a user's name", true},
 	{"base64", "vars: {a: !!binary aGVsbG8=}\nsteps: [{run: a}]\n", `s.yaml:1:11: vars: must be a single value, not something tagged "!!binary"`, "", true},
 	{"sudo as YAML 1.1 has it", "steps: [{run: a, sudo: Yes}, {run: a, sudo: 'on'}]\n", `s.yaml:1:24: step 1: sudo: "Yes" is not a user's name`, "true, or a user's name", true},
+	{"when as YAML 1.1 has it", "steps: [{run: a, when: yes}, {run: a, when: 'yes'}]\n", `s.yaml:1:24: step 1: when: "yes" is neither true nor false`, "true, false, or a command such as test -e FILE", true},
+	{"until that no shell has", "steps: [{run: a, until: True, retry: {times: 1}}, {run: a, when: false}]\n", `s.yaml:1:25: step 1: until: "True" is neither true nor false`, "", true},
 	{"retry", "steps: [{run: a, retry: {times: 0}}]\n", `s.yaml:1:33: step 1: retry: times: "0" is not a whole number within 1–1000`, "", false},
 	{"retry without times", "steps: [{run: a, retry: {delay: 1s}}]\n", "s.yaml:1:9: step 1: retry has no times", "", false},
 	{"until without retry", "steps: [{run: a, until: b}]\n", "s.yaml:1:9: step 1: until needs retry, which says how often", "retry: {times: 30, delay: 2s}", false},

@@ -90,6 +90,15 @@ func Tagged(n *yaml.Node) bool {
 	return strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") || n.ShortTag() == "!!binary"
 }
 
+// oldBoolean matches what was true or false in YAML 1.1, and still is to those who write it.
+var oldBoolean = regexp.MustCompile(`(?i)^(yes|no|on|off)$`)
+
+// Boolean reports whether a node is a boolean, or a word without quotes that YAML 1.1 took
+// for one.
+func Boolean(n *yaml.Node) bool {
+	return n.ShortTag() == "!!bool" || n.Style == 0 && oldBoolean.MatchString(n.Value)
+}
+
 // Instead tells what a node is, where something else was wanted; quote puts a
 // text into a message.
 func Instead(n *yaml.Node, quote func(string) string) string {
