@@ -127,8 +127,13 @@ func (r *reader) warn(n *yaml.Node, format string, args ...any) {
 	r.warnings = append(r.warnings, message+fmt.Sprintf(format, args...))
 }
 
-// Given checks values for the script's variables: each must be declared, and
-// each that has no value must be among them. The error is an *[Error].
+// maxValues is how many bytes the values of all variables may have. A session takes no
+// more, and each of them can double the one before it.
+const maxValues = 4 << 20
+
+// Given checks values for the script's variables: each must be declared, each
+// that has no value must be among them, and what others make of them must not be too
+// large. The error is an *[Error].
 func (s *Script) Given(values map[string]string) error {
 	var names []string
 	for _, v := range s.Vars {
@@ -139,10 +144,21 @@ func (s *Script) Given(values map[string]string) error {
 			return s.wrong(Place{}, cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none")), "--var %s: the script declares no such variable", name)
 		}
 	}
+	sizes, total := map[string]int{}, 0
 	for _, v := range s.Vars {
-		if _, given := values[v.Name]; v.Wanted && !given {
+		value, given := values[v.Name]
+		if v.Wanted && !given {
 			return s.wrong(v.Place, "give it one: --var "+v.Name+"=VALUE", "variable %s has no value", v.Name)
 		}
+		size := 0
+		if !given {
+			value = expand(v.Value, func(name string) string { size += sizes[name]; return "" })
+		}
+		size += len(value)
+		if total += size; total > maxValues {
+			return s.wrong(v.Place, "", "with variable %s, the values of all are larger than %d MiB", v.Name, maxValues>>20)
+		}
+		sizes[v.Name] = size
 	}
 	return nil
 }

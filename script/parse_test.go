@@ -3,6 +3,7 @@ package script_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -244,6 +245,24 @@ func TestGiven(t *testing.T) {
 		if err == nil && test.want != "" || err != nil && err.Error() != test.want || gateway.Hint(err) != test.hint {
 			t.Errorf("Given(%v) = %v, %q, want %s, %q", test.given, err, gateway.Hint(err), test.want, test.hint)
 		}
+	}
+}
+
+// Some lines can say what no memory holds.
+func TestVariablesAreBounded(t *testing.T) {
+	text := "vars:\n  a: '1234567890'\n"
+	for c := 'b'; c <= 'z'; c++ {
+		text += fmt.Sprintf("  %c: ${{ %c }}${{ %c }}\n", c, c-1, c-1)
+	}
+	s, err := script.Parse("s.yaml", []byte(text+"steps: [{run: a}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Given(nil); err == nil || err.Error() != "s.yaml:20:3: with variable s, the values of all are larger than 4 MiB" {
+		t.Errorf("Given = %v, want too large", err)
+	}
+	if err := s.Given(map[string]string{"s": ""}); err != nil {
+		t.Errorf("Given = %v, want none with a value that stands for nothing", err)
 	}
 }
 
