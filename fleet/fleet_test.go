@@ -202,7 +202,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("ParseAmount(%q) = %v, %v, want usage", s, a, err)
 		}
 	}
-	for _, s := range []string{"", "0", "1,,2", "1,0%", "rest,x"} {
+	for _, s := range []string{"", "0", "1,,2", "1,0%", "rest,x", "1,rest,1", "100%, rest"} {
 		if b, err := fleet.ParseBatches(s); err == nil || gateway.Code(err) != "usage" {
 			t.Errorf("ParseBatches(%q) = %v, %v, want usage", s, b, err)
 		}

@@ -82,6 +82,9 @@ var rest = Amount{N: 100, Percent: true}
 func ParseBatches(s string) (Batches, error) {
 	var batches Batches
 	for word := range strings.SplitSeq(s, ",") {
+		if len(batches) > 0 && batches[len(batches)-1] == rest {
+			return nil, usage("no host is left for a batch of %q: rest and 100%% stand last", strings.TrimSpace(word))
+		}
 		if word = strings.TrimSpace(word); word == "rest" {
 			batches = append(batches, rest)
 			continue
