@@ -34,7 +34,7 @@ type reportFile struct {
 }
 
 func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, file string) (*reports, error) {
-	entries, wanted, err := parseReports(cmd, list)
+	entries, wanted, err := parseReports(cmd, list, file)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func (a *app) openReports(cmd *cobra.Command, list []string, s *script.Script, f
 // A reportEntry is one of --report with a file.
 type reportEntry struct{ kind, path string }
 
-// parseReports returns what --report says, and whether GitHub's is wanted.
-func parseReports(cmd *cobra.Command, list []string) (entries []reportEntry, wanted bool, err error) {
+// parseReports returns what --report says beside the script in file, and whether GitHub's is wanted.
+func parseReports(cmd *cobra.Command, list []string, file string) (entries []reportEntry, wanted bool, err error) {
 	wanted = onGitHub()
 	for _, entry := range list {
 		kind, path, hasPath := strings.Cut(entry, "=")
@@ -91,6 +91,8 @@ func parseReports(cmd *cobra.Command, list []string) (entries []reportEntry, wan
 			err = usage(cmd, "--report github", "--report: github has no file")
 		case path == "":
 			err = usage(cmd, "--report "+kind+"=FILE", "--report: no file for %s", kind)
+		case sameFile(path, file):
+			err = usage(cmd, "give the report a file of its own", "--report: %s is the script", entry)
 		}
 		if err != nil {
 			return nil, false, err
