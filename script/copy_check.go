@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"gateway/internal/document"
 	"gateway/internal/phrase"
 	"gateway/transfer"
 )
@@ -16,11 +17,13 @@ import (
 // CheckCopies finds what would fail, or be overwritten, on this machine before
 // anything runs on the hosts: sources that are not there or can't be read, and
 // copies from several hosts to the same place. What a step registers, or an
-// earlier one fetches, can't be looked at. The error is an *[Error].
+// earlier one fetches, can't be looked at. The error is an *[Error], of what is wrong for
+// the first of the hosts for which something is.
 func (r *Runner) CheckCopies(names []string) error {
 	c := &copyCheck{Runner: r, looked: map[string]bool{}, taken: map[*Copy]map[string]string{}}
 	for _, host := range names {
-		if err := c.host(host); err != nil {
+		c.host(host)
+		if err := c.problems.Err(); err != nil {
 			return err
 		}
 	}
@@ -29,6 +32,8 @@ func (r *Runner) CheckCopies(names []string) error {
 
 type copyCheck struct {
 	*Runner
+	problems document.Problems
+
 	looked map[string]bool             // the sources that are fine
 	taken  map[*Copy]map[string]string // where fetched files go, and from which host
 
@@ -36,42 +41,38 @@ type copyCheck struct {
 	unknown bool     // one of them is not known
 }
 
-func (c *copyCheck) host(host string) error {
+func (c *copyCheck) host(host string) {
 	values := c.Script.values(host, c.Given)
 	maps.Copy(values, c.Secrets)
 	c.fetched, c.unknown = nil, false
 	for _, step := range slices.Concat(c.Script.Steps[c.first(host):], c.Script.Always) {
-		if step.Copy == nil {
-			continue
-		}
-		if err := c.step(host, values, &step); err != nil {
-			return err
+		if step.Copy != nil {
+			c.step(host, values, &step)
 		}
 	}
-	return nil
 }
 
-func (c *copyCheck) step(host string, values map[string]string, s *Step) error {
+func (c *copyCheck) step(host string, values map[string]string, s *Step) {
 	if !s.Copy.Fetch {
 		if path, ok := known(s.Copy.Src, values); ok && path != "" {
-			return c.source(s, local(c.Script.dir, path))
+			c.source(s, local(c.Script.dir, path))
 		}
-		return nil
+		return
 	}
 	path, ok := known(s.Copy.Dst, values)
 	if !ok || path == "" {
 		c.unknown = true
-		return nil
+		return
 	}
 	path = local(c.Script.dir, path)
 	c.fetched = append(c.fetched, filepath.Clean(path))
 	if s.When != "" {
-		return nil // it may be for one of the hosts
+		return // it may be for one of the hosts
 	}
 	if isDirectory(path) && !s.Copy.glob() {
 		src, ok := known(s.Copy.Src, values)
 		if !ok {
-			return nil // it may have another name on each host
+			return // it may have another name on each host
 		}
 		path = named(path, src)
 	}
@@ -80,10 +81,9 @@ func (c *copyCheck) step(host string, values map[string]string, s *Step) error {
 		c.taken[s.Copy] = map[string]string{}
 	}
 	if other := c.taken[s.Copy][path]; other != "" {
-		return c.fail(s, "dst", s.Copy.dstAt, "put ${{ host }} into it: logs/${{ host }}/", "what comes from %s and from %s would go to the same place, %s", other, host, path)
+		c.fail(s, "dst", s.Copy.dstAt, "put ${{ host }} into it: logs/${{ host }}/", "what comes from %s and from %s would go to the same place, %s", other, host, path)
 	}
 	c.taken[s.Copy][path] = host
-	return nil
 }
 
 // isDirectory reports whether what is fetched goes into path, and not in its place.
@@ -104,31 +104,31 @@ func named(dir, src string) string {
 }
 
 // source looks at what is to be copied.
-func (c *copyCheck) source(s *Step, path string) error {
+func (c *copyCheck) source(s *Step, path string) {
 	if c.looked[path] || c.unknown {
-		return nil
+		return
 	}
 	for _, dir := range c.fetched {
 		if clean := filepath.Clean(path); clean == dir || strings.HasPrefix(clean, dir+"/") {
-			return nil
+			return
 		}
 	}
 	info, err := transfer.Look(path)
 	switch {
 	case info != nil && info.IsDir() && !s.Copy.Recursive:
-		return c.fail(s, "src", s.Copy.srcAt, "recursive: true copies directories", "%s is a directory", path)
+		c.fail(s, "src", s.Copy.srcAt, "recursive: true copies directories", "%s is a directory", path)
 	case info != nil && !info.IsDir() && !info.Mode().IsRegular():
-		return c.fail(s, "src", s.Copy.srcAt, "", "%s is neither a file nor a directory", path)
+		c.fail(s, "src", s.Copy.srcAt, "", "%s is neither a file nor a directory", path)
 	case err != nil:
-		return c.fail(s, "src", s.Copy.srcAt, "a relative path begins where the script is", "%s: %v", path, phrase.WithoutPath(err))
+		c.fail(s, "src", s.Copy.srcAt, "a relative path begins where the script is", "%s: %v", path, phrase.WithoutPath(err))
+	default:
+		c.looked[path] = true
 	}
-	c.looked[path] = true
-	return nil
 }
 
-func (c *copyCheck) fail(s *Step, key string, at Place, hint, format string, args ...any) error {
+func (c *copyCheck) fail(s *Step, key string, at Place, hint, format string, args ...any) {
 	message := fmt.Sprintf("step %s: %s: %s: ", s.Name, s.Copy.verb(), key) + fmt.Sprintf(format, args...)
-	return c.Script.wrong(at, hint, "%s", c.Mask(message))
+	c.problems.Add(c.Script.wrong(at, hint, "%s", c.Mask(message)))
 }
 
 // known expands a text, if all that it names is known before anything runs.

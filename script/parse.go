@@ -135,20 +135,24 @@ const maxValues = 4 << 20
 // that has no value must be among them, and what others make of them must not be too
 // large. The error is an *[Error].
 func (s *Script) Given(values map[string]string) error {
+	var problems document.Problems
 	var names []string
 	for _, v := range s.Vars {
 		names = append(names, v.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(names, name) {
-			return s.wrong(Place{}, cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none")), "--var %s: the script declares no such variable", name)
+			problems.Add(s.wrong(Place{}, cmp.Or(hosts.DidYouMean(name, "", names), "its vars: "+cmp.Or(strings.Join(names, ", "), "none")), "--var %s: the script declares no such variable", name))
 		}
+	}
+	if problems.Len() > 0 { // they may mean one that has no value
+		return problems.Err()
 	}
 	sizes, total := map[string]int{}, 0
 	for _, v := range s.Vars {
 		value, given := values[v.Name]
 		if v.Wanted && !given {
-			return s.wrong(v.Place, "give it one: --var "+v.Name+"=VALUE", "variable %s has no value", v.Name)
+			problems.Add(s.wrong(v.Place, "give it one: --var "+v.Name+"=VALUE", "variable %s has no value", v.Name))
 		}
 		size := 0
 		if !given {
@@ -156,11 +160,12 @@ func (s *Script) Given(values map[string]string) error {
 		}
 		size += len(value)
 		if total += size; total > maxValues {
-			return s.wrong(v.Place, "", "with variable %s, the values of all are larger than %d MiB", v.Name, maxValues>>20)
+			problems.Add(s.wrong(v.Place, "", "with variable %s, the values of all are larger than %d MiB", v.Name, maxValues>>20))
+			break
 		}
 		sizes[v.Name] = size
 	}
-	return nil
+	return problems.Err()
 }
 
 // values returns the variables of a host, where given ones replace the script's

@@ -248,6 +248,30 @@ func TestGiven(t *testing.T) {
 	}
 }
 
+func TestWhatIsMissingIsToldAtOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "s.yaml")
+	s, err := script.Parse(file, []byte("vars: {a: , b: , c: }\nsteps:\n  - copy: {src: nope, dst: x}\n  - copy: {src: no, dst: x}\n  - fetch: {src: x, dst: x}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, given := range map[string]map[string]string{
+		file + ": --var d: the script declares no such variable: did you mean a, b or c?\n" +
+			file + ": --var e: the script declares no such variable: did you mean a, b or c?": {"d": "", "e": ""},
+		file + ":1:8: variable a has no value: give it one: --var a=VALUE\n" +
+			file + ":1:13: variable b has no value: give it one: --var b=VALUE": {"c": ""},
+	} {
+		if err := s.Given(given); err == nil || err.Error() != want {
+			t.Errorf("Given(%v) = %v, want\n%s", given, err, want)
+		}
+	}
+	r := &script.Runner{Script: s}
+	want := file + ":3:17: step copy nope: copy: src: " + filepath.Dir(file) + "/nope: no such file or directory: a relative path begins where the script is\n" +
+		file + ":4:17: step copy no: copy: src: " + filepath.Dir(file) + "/no: no such file or directory: a relative path begins where the script is"
+	if err := r.CheckCopies([]string{"one", "two", "three"}); err == nil || err.Error() != want {
+		t.Errorf("CheckCopies = %v, want\n%s", err, want)
+	}
+}
+
 // Some lines can say what no memory holds.
 func TestVariablesAreBounded(t *testing.T) {
 	text := "vars:\n  a: '1234567890'\n"
