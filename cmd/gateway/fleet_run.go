@@ -54,7 +54,9 @@ type fleetRun[R any] struct {
 func (f *fleetRun[R]) begin(verb, selector, command string, mask func(string) string) {
 	var store runs.Store
 	if several, err := many(selector); (err != nil || several) && !f.dry {
-		store = f.app.runs()
+		if store = f.app.runs(); store.Dir == "" {
+			f.app.warn(unremembered)
+		}
 	}
 	journal, _ := store.Begin(verb, selector, command, f.names, mask) // the end says whether there is a record then
 	leave := func(status int) {                                       // there is no time left to tell
@@ -129,6 +131,9 @@ func recorded(err error) *runs.Error {
 	}
 	return &runs.Error{Code: gateway.Code(err), Message: err.Error()}
 }
+
+// unremembered warns of what runs returns where there is no place for it.
+const unremembered = "no run is remembered: set HOME or XDG_STATE_HOME"
 
 // runs returns where runs are remembered.
 func (a *app) runs() runs.Store {

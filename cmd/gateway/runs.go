@@ -59,6 +59,9 @@ func (a *app) runsListCommand() *cobra.Command {
 			if err := a.load(); err != nil {
 				return err
 			}
+			if a.runs().Dir == "" {
+				a.warn(unremembered)
+			}
 			ids, err := a.runs().IDs()
 			if err != nil {
 				return err
