@@ -106,6 +106,18 @@ func TestInterruptEndsTheShell(t *testing.T) {
 	}
 }
 
+// What its own timeout has ended is not said to be interrupted, where the run's end comes
+// behind it.
+func TestInterruptBehindTimeout(t *testing.T) {
+	r := runner(t, "steps:\n  - {name: a, timeout: 300ms, run: \"bash -c 'trap \\\"echo late; exit\\\" INT; while :; do sleep 0.05; done'\"}\n", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	r.Observe[0].Output = func(string, *script.StepResult, session.Stream, []byte) { cancel() } // it dies of the timeout
+	got := summary(r.Host(ctx, "localhost"))
+	if !strings.HasPrefix(got, "a: timed_out ") || !strings.HasSuffix(got, "[cmd.timeout: session: command ended after its timeout of 300ms]\ntimed_out") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // Of a host that is given up, or in which gateway panics, all is told once: what
 // has ended as it did, and nothing behind the end.
 func TestGivenUp(t *testing.T) {

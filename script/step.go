@@ -30,7 +30,7 @@ func (h *hostRun) step(ctx context.Context, s *Step, block string) *StepResult {
 		r.Outcome = fleet.Failed
 	}
 	well := r.Outcome == fleet.OK || r.Outcome == fleet.Skipped
-	if ctx.Err() != nil && !well && r.Outcome != fleet.Unknown {
+	if ctx.Err() != nil && r.Outcome == fleet.Failed {
 		r.Outcome = fleet.Interrupted
 	}
 	if !well {
