@@ -135,7 +135,8 @@ type hostRun struct {
 	others map[string]*shell // under sudo, by user
 	closed []*shell          // shells that ended; they may hold the connection of others
 
-	registers map[string]bool // what steps set
+	registers map[string]bool  // what steps set
+	refused   map[string]error // by sudo behind its password, by user
 
 	mu      sync.Mutex  // Failed reads what follows while the run goes on
 	result  Result      // its steps and what open finds out are guarded by mu
@@ -147,7 +148,7 @@ type hostRun struct {
 
 func (r *Runner) newRun(host string) *hostRun {
 	h := &hostRun{
-		Runner: r, host: host, values: r.Script.values(host, r.Given), registers: map[string]bool{},
+		Runner: r, host: host, values: r.Script.values(host, r.Given), registers: map[string]bool{}, refused: map[string]error{},
 		result: Result{Script: cmp.Or(r.Script.Name, r.Script.File), Host: host, Outcome: fleet.OK, Started: time.Now()},
 	}
 	maps.Copy(h.values, r.Secrets)

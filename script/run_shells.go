@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gateway/gateway"
@@ -128,15 +129,27 @@ func (h *hostRun) shell(ctx context.Context, s *Step) (*shell, error) {
 	return other, nil
 }
 
-// become opens a session of another user, in the step's time.
+// become opens a session of another user, in the step's time. Three wrong passwords may
+// lock the account: the inventory's is not typed again for a user if sudo has refused it.
 func (h *hostRun) become(ctx context.Context, user string, s *Step) (*gateway.Session, error) {
+	name := cmp.Or(user, h.sudo)
+	if err := h.refused[name]; err != nil {
+		return nil, &transport.Error{Code: gateway.Code(err), Message: "script: sudo's password was refused, and is not typed again: " + err.Error(), Hint: gateway.Hint(err), Err: err}
+	}
 	limited, cancel := within(ctx, s.Timeout, "sudo")
 	defer cancel()
+	var typed atomic.Bool // also for the commands of the session
 	opened, err := h.main.Beside(limited, gateway.Options{
 		Sudo: true, SudoUser: user,
-		Typed:    func(secret string) { h.mask().Add(secret) },
+		Typed: func(secret string) {
+			typed.Store(true)
+			h.mask().Add(secret)
+		},
 		Password: h.sudoPassword(s),
 	})
+	if typed.Load() && gateway.Code(err) == "sudo.rejected" {
+		h.refused[name] = err
+	}
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = context.Cause(limited)
 	}

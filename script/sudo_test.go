@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/hosts"
 	"gateway/internal/sshdtest"
 )
 
@@ -83,5 +85,38 @@ ok\z`)
 				}
 			}
 		})
+	}
+}
+
+// Three wrong passwords lock an account: what sudo has refused is not typed for the next
+// step as well.
+func TestSudoPasswordIsTypedOnce(t *testing.T) {
+	bin := t.TempDir()
+	asked := filepath.Join(bin, "asked")
+	sudo := "#!/bin/sh\nprintf '%s' \"$2\" >/dev/tty\nread -r p </dev/tty\necho \"$p\" >>" + asked + "\necho 'Sorry, try again.' >/dev/tty\nexit 1\n"
+	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("GWTEST_SUDO", "wrong one")
+	inventory, err := hosts.Parse("hosts.yaml", []byte("hosts: {localhost: {sudo: {password: env:GWTEST_SUDO}}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gateway.New(gateway.Config{Inventory: inventory})
+	defer g.Close()
+	r := runner(t, "steps:\n  - {name: a, sudo: true, run: id}\nalways:\n  - {name: b, run: id, sudo: true}\n  - {name: c, run: id, sudo: nobody}\n", nil)
+	r.Open = g.Open
+	result := r.Host(t.Context(), "localhost")
+	for _, step := range result.Steps {
+		if step.Outcome != fleet.Failed || gateway.Code(step.Err) != "sudo.rejected" {
+			t.Errorf("%s: %s, %v, want sudo.rejected", step.Name, step.Outcome, step.Err)
+		}
+	}
+	if again := result.Steps[1].Err.Error(); !strings.HasPrefix(again, "script: sudo's password was refused, and is not typed again: ") {
+		t.Errorf("got %q", again)
+	}
+	if typed, err := os.ReadFile(asked); err != nil || string(typed) != "wrong one\nwrong one\n" {
+		t.Errorf("typed %q, %v, want it once for root and once for nobody", typed, err)
 	}
 }
