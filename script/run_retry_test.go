@@ -77,6 +77,24 @@ func TestRetryOfWhatHasNotStarted(t *testing.T) {
 	}
 }
 
+// Whoever asks for another attempt is told why there was none.
+func TestNoRetryAfterTimeout(t *testing.T) {
+	for _, test := range []struct {
+		more, hint string
+		attempts   int
+	}{
+		{"retry: {times: 1}", "it may have run, and is tried again only with idempotent: true", 1},
+		{"retry: {times: 1}, idempotent: true", "", 2},
+		{"idempotent: false", "", 1},
+	} {
+		r := runner(t, "steps: [{run: sleep 60, timeout: 50ms, "+test.more+"}]\n", nil)
+		s := r.Host(t.Context(), "localhost").Steps[0]
+		if s.Outcome != fleet.TimedOut || s.Attempts != test.attempts || gateway.Hint(s.Err) != test.hint || gateway.Code(s.Err) != "cmd.timeout" {
+			t.Errorf("%s: %s in %d, %v, hint %q, want %d and %q", test.more, s.Outcome, s.Attempts, s.Err, gateway.Hint(s.Err), test.attempts, test.hint)
+		}
+	}
+}
+
 // What a path is stays so, and no other attempt copies it; a file that is missing may
 // come yet.
 func TestRetryOfCopies(t *testing.T) {

@@ -63,6 +63,9 @@ func (h *hostRun) attempts(ctx context.Context, s *Step, r *StepResult) error {
 			r.Outcome, r.Verdict = outcome, verdict
 			err = &transport.Error{Code: gateway.Code(known), Message: known.Error() + "; the next attempt could not begin: " + err.Error(), Hint: gateway.Hint(err), Err: known}
 		}
+		if !retry && r.Outcome == fleet.TimedOut && tries < s.Retry.Times && !s.Idempotent {
+			err = &transport.Error{Code: gateway.Code(err), Message: err.Error(), Hint: "it may have run, and is tried again only with idempotent: true", Err: err}
+		}
 		if !retry || tries >= s.Retry.Times || ctx.Err() != nil || !pause(ctx, s.Retry.Delay) {
 			return err
 		}
