@@ -75,11 +75,12 @@ func (s *StepResult) Failed() bool {
 	return s.Outcome != fleet.OK && s.Outcome != fleet.Skipped && !s.Ignored
 }
 
-// FirstFailure returns the first step that failed; nil if none did.
+// FirstFailure returns the first step that failed, or, where the outcome is unknown,
+// whose own is; nil if there is none.
 func (r *Result) FirstFailure() *StepResult {
 	for i := range r.Steps {
-		if r.Steps[i].Failed() {
-			return &r.Steps[i]
+		if s := &r.Steps[i]; s.Failed() && (r.Outcome != fleet.Unknown || s.Outcome == fleet.Unknown) {
+			return s
 		}
 	}
 	return nil

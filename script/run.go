@@ -191,9 +191,9 @@ func (h *hostRun) always(ctx context.Context) {
 	}
 }
 
-// fail notes an outcome; the first one counts.
+// fail notes an outcome; the first one counts, but an unknown one more than a failure.
 func (h *hostRun) fail(outcome fleet.Outcome) {
-	if h.result.Outcome == fleet.OK {
+	if now := h.result.Outcome; now == fleet.OK || outcome == fleet.Unknown && now != fleet.Interrupted {
 		h.result.Outcome = outcome
 	}
 }

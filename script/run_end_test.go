@@ -217,3 +217,22 @@ func TestEndedBehindWhen(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
+
+// What is not known of a step under always is not behind the failure that came before it.
+func TestUnknownBehindAFailure(t *testing.T) {
+	r := runner(t, "steps:\n  - {name: a, run: 'false'}\nalways:\n  - {name: b, run: echo begun; sleep 60}\n", nil)
+	g := gateway.New(gateway.Config{})
+	r.Open = g.Open
+	closed := make(chan bool)
+	r.Observe[0].Output = func(string, *script.StepResult, session.Stream, []byte) {
+		go func() {
+			g.Close()
+			close(closed)
+		}()
+	}
+	result := r.Host(t.Context(), "localhost")
+	<-closed
+	if s := result.FirstFailure(); result.Outcome != fleet.Unknown || s == nil || s.Name != "b" || s.Outcome != fleet.Unknown {
+		t.Errorf("got\n%s, and the failure is %+v", summary(result), s)
+	}
+}

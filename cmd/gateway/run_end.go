@@ -54,6 +54,7 @@ func rememberedScript(r script.Result) runs.Host {
 		StartedAt: gateway.Timestamp(r.Started), DurationMS: r.Duration.Milliseconds(), ConnectMS: r.Connect.Milliseconds(),
 	}
 	var err error
+	first := r.FirstFailure()
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Attempts == 0 && !s.Failed() {
@@ -63,7 +64,7 @@ func rememberedScript(r script.Result) runs.Host {
 		if s.ExitCode >= 0 {
 			h.ExitCode = &s.ExitCode
 		}
-		if s.Failed() {
+		if s == first {
 			h.Line, err = s.FailedLine, s.Err
 			break
 		}
