@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -70,7 +71,13 @@ unknown, 6 stopped by --max-fail or --fail-fast; if several apply, the first of
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.on, "on", "", "the hosts, a `SELECTOR`")
+	flags.Func("on", "the hosts, a `SELECTOR`", func(s string) error {
+		if f.on != "" {
+			return errors.New("given twice: join selectors with a comma")
+		}
+		f.on = s
+		return nil
+	})
 	flags.StringArrayVar(&f.vars, "var", nil, "set the script's variable, `NAME=VALUE`; may be repeated")
 	flags.StringVar(&f.startAt, "start-at", "", "leave out the steps before the one called `NAME`")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")
