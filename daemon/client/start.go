@@ -85,6 +85,8 @@ func Start(ctx context.Context, o StartOptions) (api.Hello, error) {
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.Canceled): // which says nothing about the lock
 		return api.Hello{}, transport.Cause(ctx)
+	case errors.Is(err, socket.ErrHeld) && listens(context.WithoutCancel(ctx), o.Path) == nil: // by another that waits for it
+		return api.Hello{}, o.tooLate(ctx, nil)
 	case err != nil:
 		return api.Hello{}, err
 	}

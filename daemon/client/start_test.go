@@ -334,6 +334,26 @@ func TestStopOneThatHangs(t *testing.T) {
 	}
 }
 
+// Of a daemon that is stopped everybody is told the same, however many ask.
+func TestStartAtStoppedDaemon(t *testing.T) {
+	dir := newDir(t)
+	pid := start(t, dir, "daemon").PID
+	freeze(t, pid)
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var starts sync.WaitGroup
+	for range 3 {
+		starts.Go(func() {
+			_, err := client.Start(ctx, options(dir, "daemon"))
+			if gateway.Code(err) != "daemon.unreachable" || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(gateway.Hint(err), "--force") {
+				t.Errorf("Start = %v, %q, want that it does not answer", err, gateway.Hint(err))
+			}
+		})
+	}
+	starts.Wait()
+}
+
 // freeze stops a process, all of it.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
