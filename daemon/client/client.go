@@ -69,7 +69,7 @@ func (c *Client) Session(ctx context.Context, name string) (s api.Session, err e
 
 // Close ends a session and returns what it was. Its records stay.
 func (c *Client) Close(ctx context.Context, name string) (s api.Session, err error) {
-	return s, c.ask(ctx, machineTime, http.MethodDelete, sessionPath(name), nil, &s)
+	return s, c.onMachine(ctx, http.MethodDelete, sessionPath(name), nil, &s)
 }
 
 // Run starts a command. It does not wait for its end.
@@ -82,14 +82,18 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 
 // Exec starts a command and calls each with what happens to it. The last event
 // is its result, unless there is an error. The end of ctx ends the call, not the
-// command. A daemon that answers nothing is not waited for once the command's time is over:
-// the error then wraps [ErrLost].
+// command. A daemon that answers nothing is not waited for once the command's time may be
+// over: the error then wraps [ErrLost].
 func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(api.Event) error) error {
 	if err := checkRun(run); err != nil {
 		return err
 	}
-	if run.Timeout > 0 {
-		alive, cancel := c.whileAlive(ctx, time.Duration(run.Timeout)+aliveTime)
+	limit := run.Timeout
+	if run.Idle > 0 && (limit == 0 || run.Idle < limit) {
+		limit = run.Idle
+	}
+	if limit > 0 {
+		alive, cancel := c.whileAlive(ctx, time.Duration(limit)+aliveTime)
 		defer cancel()
 		ctx = alive
 	}
@@ -119,7 +123,7 @@ func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 
 // Interrupt asks the command that runs to end.
 func (c *Client) Interrupt(ctx context.Context, name string, interrupt api.Interrupt) error {
-	return c.ask(ctx, machineTime, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
+	return c.onMachine(ctx, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
 }
 
 // Wait waits for something to happen in a session.
@@ -152,7 +156,7 @@ func (c *Client) Resize(ctx context.Context, name string, size transport.Size) e
 // Reset puts a fresh shell in the place of a session's, in the same directory and
 // with the same exported variables. What runs is ended.
 func (c *Client) Reset(ctx context.Context, name string) error {
-	return c.ask(ctx, machineTime, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
+	return c.onMachine(ctx, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
 }
 
 // Follow calls each with what happens in a session: its output from a cursor on,

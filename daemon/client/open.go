@@ -59,7 +59,9 @@ func (c *Client) Open(ctx context.Context, open api.Open, who gateway.Caller) (a
 	var opened *api.Session
 	asking, cancel := untilTold(ctx) // ends the answers with the request
 	defer cancel()
-	err := stream(asking, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
+	alive, end := c.whileAlive(asking, aliveTime)
+	defer end()
+	err := stream(alive, c, http.MethodPost, "/v1/sessions", open, decodeLine, func(e api.OpenEvent) error {
 		switch {
 		case e.Question != nil:
 			go c.answer(asking, who, *e.Question)

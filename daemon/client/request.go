@@ -18,8 +18,8 @@ import (
 
 // How long a daemon may take for what it only has to look up, for a search of all that
 // a session has said, and for what a machine has a part in, whose own timers are
-// shorter. One that was stopped would take for ever. While it takes any other time, it
-// is greeted after each aliveTime.
+// shorter. One that was stopped would take for ever. While it takes that last time or any
+// other, it is greeted after each aliveTime.
 const (
 	aliveTime   = time.Second
 	answerTime  = 5 * time.Second
@@ -33,6 +33,13 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, method, path stri
 	ctx, _, cancel := c.within(ctx, limit)
 	defer cancel()
 	return c.call(ctx, method, path, body, answer)
+}
+
+// onMachine is ask for what a machine has a part in.
+func (c *Client) onMachine(ctx context.Context, method, path string, body, answer any) error {
+	ctx, cancel := c.whileAlive(ctx, aliveTime)
+	defer cancel()
+	return c.ask(ctx, machineTime, method, path, body, answer)
 }
 
 // within returns a context for a request whose answer must come in time; arrived

@@ -43,7 +43,7 @@ func silent(first string) (c *client.Client, end func()) {
 
 // TestSilentDaemon: nothing is waited for for ever that a daemon can do in a known time.
 func TestSilentDaemon(t *testing.T) {
-	const bound, machine = 5 * time.Second, 3 * time.Minute
+	const bound, greeted = 5 * time.Second, 6 * time.Second
 	for name, test := range map[string]struct {
 		limit time.Duration
 		call  func(context.Context, *client.Client) error
@@ -63,18 +63,25 @@ func TestSilentDaemon(t *testing.T) {
 			_, err := c.Output(ctx, "s", api.Query{Grep: "x"})
 			return err
 		}},
-		"Send":      {time.Second + bound, func(ctx context.Context, c *client.Client) error { return c.Send(ctx, "s", api.Input{Text: "x"}) }},
-		"Interrupt": {machine, func(ctx context.Context, c *client.Client) error { return c.Interrupt(ctx, "s", api.Interrupt{}) }},
-		"Close":     {machine, func(ctx context.Context, c *client.Client) error { _, err := c.Close(ctx, "s"); return err }},
-		"Reset":     {machine, func(ctx context.Context, c *client.Client) error { return c.Reset(ctx, "s") }},
+		"Send":      {greeted, func(ctx context.Context, c *client.Client) error { return c.Send(ctx, "s", api.Input{Text: "x"}) }},
+		"Interrupt": {greeted, func(ctx context.Context, c *client.Client) error { return c.Interrupt(ctx, "s", api.Interrupt{}) }},
+		"Close":     {greeted, func(ctx context.Context, c *client.Client) error { _, err := c.Close(ctx, "s"); return err }},
+		"Reset":     {greeted, func(ctx context.Context, c *client.Client) error { return c.Reset(ctx, "s") }},
 		"Presence":  {bound, func(ctx context.Context, c *client.Client) error { _, _, err := c.Presence(ctx); return err }},
 		"Attach":    {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Attach(ctx, "s", "me"); return err }},
 		"Run": {time.Minute + 2*bound, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Run(ctx, "s", api.Run{Text: "x", Wait: api.Duration(time.Minute)})
 			return err
 		}},
-		"Exec": {time.Minute + time.Second + bound, func(ctx context.Context, c *client.Client) error {
-			return c.Exec(ctx, "s", api.Run{Text: "x", Timeout: api.Duration(time.Minute)}, func(api.Event) error { return nil })
+		"Open": {greeted, func(ctx context.Context, c *client.Client) error {
+			_, err := c.Open(ctx, api.Open{}, gateway.Caller{})
+			return err
+		}},
+		"Exec": {time.Minute + greeted, func(ctx context.Context, c *client.Client) error {
+			return c.Exec(ctx, "s", api.Run{Text: "x", Timeout: api.Duration(time.Minute), Idle: api.Duration(time.Hour)}, func(api.Event) error { return nil })
+		}},
+		"Exec with a limit for silence": {time.Minute + greeted, func(ctx context.Context, c *client.Client) error {
+			return c.Exec(ctx, "s", api.Run{Text: "x", Idle: api.Duration(time.Minute)}, func(api.Event) error { return nil })
 		}},
 		"Wait": {time.Minute + 2*bound, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Wait(ctx, "s", api.Wait{Until: api.UntilExit, Max: api.Duration(time.Minute)})
@@ -103,9 +110,9 @@ func TestSilentDaemon(t *testing.T) {
 	}
 }
 
-// A program need not read what is typed, and a daemon that waits for it answers others
-// meanwhile.
-func TestSendWaits(t *testing.T) {
+// A program need not read what is typed, and a machine may take its time: a daemon that
+// waits for them answers others meanwhile.
+func TestAliveDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var servers sync.WaitGroup
 		c := client.New(func(context.Context) (net.Conn, error) {
@@ -119,7 +126,7 @@ func TestSendWaits(t *testing.T) {
 						return
 					}
 					_, _ = io.Copy(io.Discard, request.Body)
-					if strings.HasSuffix(request.URL.Path, "/input") {
+					if request.URL.Path != api.RouteHello {
 						time.Sleep(time.Hour)
 					}
 					_, _ = io.WriteString(far, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
@@ -130,6 +137,10 @@ func TestSendWaits(t *testing.T) {
 		begun := time.Now()
 		if err := c.Send(t.Context(), "s", api.Input{Text: "x"}); err != nil || time.Since(begun) != time.Hour {
 			t.Errorf("%v after %v, want an hour", err, time.Since(begun))
+		}
+		begun = time.Now()
+		if err := c.Reset(t.Context(), "s"); gateway.Code(err) != "daemon.unreachable" || time.Since(begun) != 3*time.Minute {
+			t.Errorf("%v after %v, want daemon.unreachable after three minutes", err, time.Since(begun))
 		}
 		c.Release()
 		servers.Wait()
