@@ -37,21 +37,16 @@ func (e *execution) result(c *api.Command) gateway.Result {
 	return r
 }
 
-// left returns what is known of a command whose caller's terminal is gone: it
-// goes on.
-func (e *execution) left(err error) gateway.Result {
-	if e.command == nil { // the daemon may have got the request
-		r := notStarted(e.session, e.run.Text, err)
-		r.Verdict = session.Unknown
-		return r
-	}
-	return e.soFar(session.Verdict(api.Running), err)
-}
-
-var errLeftEarly = &transport.Error{
-	Code:    "link.lost",
-	Message: "left before the daemon said that the command has started",
-	Hint:    "look at the session before running it again: gateway session list",
+// leftEarly returns what is known of a command whose caller leaves before it has heard
+// of its start: the daemon may have got the request.
+func (e *execution) leftEarly() gateway.Result {
+	r := notStarted(e.session, e.run.Text, &transport.Error{
+		Code:    "link.lost",
+		Message: "left before the daemon said that the command has started",
+		Hint:    "look at the session before running it again: gateway session list",
+	})
+	r.Verdict = session.Unknown
+	return r
 }
 
 // lost returns what is known when the daemon says no more.
@@ -107,15 +102,18 @@ func setStream(r *gateway.Result, stream session.Stream, data []byte, total int6
 	}
 }
 
-// unfinished returns what is known of a command that goes on without this call. It
-// waits for input if there is a prompt.
+// unfinished returns what is known of a command that goes on without this call, where
+// the daemon still answers. It waits for input if there is a prompt.
 func (e *execution) unfinished(ctx context.Context, prompt *api.Prompt) gateway.Result {
 	r := e.known(session.Verdict(api.Running))
 	if prompt != nil {
 		r.Verdict, r.Prompt = session.Verdict(api.WaitingInput), prompt.Text
 	}
 	r.Duration = api.Since(r.Started)
-	if s, err := e.client.Session(ctx, e.session); err == nil {
+	switch s, err := e.client.Session(ctx, e.session); {
+	case errors.Is(err, client.ErrLost):
+		return e.lost(err)
+	case err == nil:
 		r.User, r.Transport, r.Shell = s.User, s.Transport, s.Shell
 	}
 	if err := e.missing(); err != nil {

@@ -73,6 +73,9 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 	if e.typing {
 		defer e.sit(requests, left)()
 	}
+	if e.waits { // also for a daemon that does not say that it has started
+		e.late = time.After(e.wait + patience)
+	}
 	events, ended := e.send(requests)
 	stop := ctx.Done()
 	for {
@@ -86,10 +89,13 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 		case <-left:
 			e.app.console.restore()
 			if e.command == nil {
-				return e.left(errLeftEarly)
+				return e.leftEarly()
 			}
 			return e.unfinished(requests, nil)
 		case <-e.late:
+			if e.command == nil {
+				return e.leftEarly()
+			}
 			return e.unfinished(requests, nil)
 		case <-stop:
 			stop = nil
@@ -109,9 +115,9 @@ func (e *execution) do(ctx context.Context) gateway.Result {
 			case requests.Err() == nil:
 				return e.lost(err)
 			case e.command == nil:
-				return e.left(errLeftEarly)
+				return e.leftEarly()
 			}
-			return e.left(e.goesOn(context.Cause(ctx)))
+			return e.abandoned(context.WithoutCancel(ctx), context.Cause(ctx))
 		}
 	}
 }
@@ -201,9 +207,16 @@ func (e *execution) started(ctx context.Context, c *api.Command) {
 	}
 }
 
-// goesOn is the error of a call that signals have ended before its command has.
-func (e *execution) goesOn(cause error) error {
-	return &transport.Error{Code: "cmd.interrupted", Message: cause.Error() + ", and the command goes on", Hint: e.goOn(), Err: cause}
+// abandoned returns what is known of a command that has started when signals end the
+// call: that it goes on, only a daemon that answers can say.
+func (e *execution) abandoned(ctx context.Context, cause error) gateway.Result {
+	ctx, cancel := context.WithTimeout(ctx, hurry/2) // the process ends then
+	defer cancel()
+	verdict, what := session.Verdict(api.Running), "the command goes on"
+	if _, err := e.client.Hello(ctx); err != nil {
+		verdict, what = session.Unknown, "the daemon does not answer: the command may go on"
+	}
+	return e.soFar(verdict, &transport.Error{Code: "cmd.interrupted", Message: cause.Error() + ", and " + what, Hint: e.goOn(), Err: cause})
 }
 
 // goOn says how to come back to the command.

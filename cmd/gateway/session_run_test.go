@@ -15,9 +15,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gateway/daemon/api"
+	"gateway/daemon/client"
 	"gateway/gateway"
 	"gateway/internal/socket"
 	"gateway/session"
@@ -160,6 +162,39 @@ func TestStuckDaemon(t *testing.T) {
 	}
 	if took := time.Since(begun); took > 20*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// What a daemon has said once is not passed on as what is where it says no more.
+func TestSessionCommandOfAStuckDaemon(t *testing.T) {
+	for name, test := range map[string]struct {
+		code string
+		call func(context.Context, *execution) gateway.Result
+	}{
+		"it has not said that it runs": {"link.lost", func(ctx context.Context, e *execution) gateway.Result { return e.do(ctx) }},
+		"the wait is over": {"daemon.unreachable", func(ctx context.Context, e *execution) gateway.Result {
+			e.command = &api.Command{ID: "s-1.1"}
+			return e.unfinished(ctx, nil)
+		}},
+		"the caller leaves": {"cmd.interrupted", func(ctx context.Context, e *execution) gateway.Result {
+			e.command = &api.Command{ID: "s-1.1"}
+			return e.abandoned(ctx, &interruption{syscall.SIGHUP})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := client.New(func(context.Context) (net.Conn, error) {
+					near, far := net.Pipe()
+					go io.Copy(io.Discard, far) // ends with near
+					return near, nil
+				}, "")
+				begun := time.Now()
+				r := test.call(t.Context(), &execution{app: newApp(nil), client: c, session: "work", wait: time.Second, waits: true})
+				if r.Verdict != session.Unknown || gateway.Code(r.Err) != test.code || gateway.Hint(r.Err) == "" || time.Since(begun) > 7*time.Second {
+					t.Errorf("%s, %v, hint %q, after %v, want unknown and %s", r.Verdict, r.Err, gateway.Hint(r.Err), time.Since(begun), test.code)
+				}
+			})
+		})
 	}
 }
 

@@ -134,12 +134,12 @@ const hurry = time.Second
 // none of them any more after half of the time, and in a session at once.
 func (a *app) leave(status int, signals <-chan os.Signal, done <-chan struct{}) {
 	hungUp := make(chan struct{})
-	go func() { // ends with the process
-		defer close(hungUp)
-		if g := a.gateway.Load(); g != nil {
+	if g := a.gateway.Load(); g != nil {
+		go func() { // ends with the process
+			defer close(hungUp)
 			g.Close()
-		}
-	}()
+		}()
+	}
 	many, over, patient := a.leaving.Load(), hungUp, hurry/2
 	if many != nil {
 		over = nil // it comes to its end, and that is done
