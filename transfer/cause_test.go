@@ -3,25 +3,19 @@ package transfer
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
 	"testing"
 
 	"gateway/gateway"
-	"gateway/transport"
 )
 
 // greets returns a server's files that says what it speaks, and nothing more.
 func greets(t *testing.T) *Remote {
 	t.Helper()
-	near, far := net.Pipe()
-	go func() { // ends with the pipe
-		if _, err := io.ReadFull(far, make([]byte, 9)); err == nil { // SSH_FXP_INIT
-			_, _ = far.Write([]byte{0, 0, 0, 5, 2, 0, 0, 0, 3}) // SSH_FXP_VERSION
-			drain(far)
-		}
-	}()
-	l, err := newLink(t.Context(), &transport.Pipe{Stdin: near, Stdout: near, Program: program{near}})
+	pipe, err := polite{}.Subsystem(t.Context(), "sftp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLink(t.Context(), pipe)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +43,7 @@ func TestOwnCause(t *testing.T) {
 		"write on a server":  func() error { return Write(ctx, server, "/f", nil, nil) },
 		"hash there":         func() error { _, err := server.hasher.sum(ctx, "/f", 0, -1); return err },
 		"greet a server":     func() error { _, err := newLink(ctx, pipe); return err },
-		"greet a shell":      func() error { _, err := openShell(ctx, mute{}.Pipe); return err },
+		"greet a shell":      func() error { _, err := openShell(ctx, mute{}.Pipe, greeting); return err },
 		"ask a shell":        func() error { _, err := shell.Stat(ctx, "/", false); return err },
 		"have a shell write": func() error { _, err := shell.launch(ctx, ":", true); return err },
 		"list here":          func() error { return here.List(ctx, "", func(Info) error { return nil }) },

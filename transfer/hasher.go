@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"gateway/transport"
 )
@@ -17,6 +18,7 @@ import (
 // longer than the file.
 type hasher struct {
 	start    starter
+	patience time.Duration // with a shell that says nothing
 	begin    sync.Once
 	requests chan *question
 	ctx      context.Context
@@ -38,7 +40,7 @@ type question struct {
 }
 
 func newHasher(start starter) *hasher {
-	h := &hasher{start: start, requests: make(chan *question, maxTogether)}
+	h := &hasher{start: start, patience: greeting, requests: make(chan *question, maxTogether)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	return h
 }
@@ -177,7 +179,7 @@ func (h *hasher) find() error {
 	if h.shell != nil || h.none != nil {
 		return h.none
 	}
-	s, err := openShell(h.ctx, h.start)
+	s, err := openShell(h.ctx, h.start, h.patience)
 	var found answer
 	if err == nil {
 		found, err = s.collect(h.ctx, attend+`for t in 'openssl dgst -sha256 -r' sha256sum 'shasum -a 256' 'sha256 -r' 'busybox sha256sum'; do

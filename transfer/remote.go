@@ -48,8 +48,14 @@ func openRemote(ctx context.Context, c *gateway.Connection) (*Remote, error) {
 			Hint: "look at Subsystem in sshd_config; what a profile writes without being asked breaks sftp too",
 		}
 	}
-	return &Remote{name: name, connection: c, link: link, hasher: newHasher(nudged(c.Pipe))}, nil
+	r := &Remote{name: name, connection: c, link: link, hasher: newHasher(nudged(c.Pipe))}
+	r.hasher.patience = hashless
+	return r, nil
 }
+
+// hashless is how long a shell may take to say its first word where the server speaks
+// sftp: without a shell, what it would hash is read back.
+const hashless = 5 * time.Second
 
 // nudged has a server of sftp that a ForceCommand starts in the place of every program end at
 // once, as it can't read that. It would be as silent as a shell that is slow.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"gateway/transport"
 )
@@ -36,20 +37,20 @@ const maxNoise = 1 << 20
 // take that for a choice. Every login shell knows exec, whatever else it is.
 const aShell = "exec sh -c 'LC_ALL=C; export LC_ALL; unset CDPATH; echo; echo " + ready + "; exec sh'"
 
-// openShell starts a shell and waits for its first word.
-func openShell(ctx context.Context, start starter) (*shell, error) {
+// openShell starts a shell and waits for its first word, but not for longer than patience.
+func openShell(ctx context.Context, start starter, patience time.Duration) (*shell, error) {
 	pipe, err := start(ctx, aShell)
 	if err != nil {
 		return nil, err
 	}
 	go drain(pipe.Stderr) // ends with the pipe
 	s := &shell{pipe: pipe, out: bufio.NewReaderSize(pipe.Stdout, 64<<10), mark: rand.Text()}
-	first, cancel := context.WithTimeout(ctx, greeting)
+	first, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	defer context.AfterFunc(first, func() { pipe.Close() })()
 	err = skipPast(s.out, "\n"+ready+"\n")
 	if first.Err() != nil { // which has closed the pipe, or is about to
-		err = errSilent
+		err = fmt.Errorf("it has said nothing for %v", patience)
 	}
 	if err = ended(ctx, err); err != nil {
 		s.close()

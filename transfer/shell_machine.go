@@ -105,7 +105,7 @@ func (s *Shell) run(ctx context.Context, script string) ([]byte, error) {
 	}
 	var err error
 	if sh == nil {
-		if sh, err = openShell(ctx, s.connection.Pipe); err != nil {
+		if sh, err = openShell(ctx, s.connection.Pipe, greeting); err != nil {
 			s.shells <- nil
 			return nil, err
 		}
