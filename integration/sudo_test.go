@@ -89,6 +89,8 @@ func (a *account) as(command string) string {
 	if a.alone {
 		script += "mount -t proc -o hidepid=2 proc /proc && "
 	}
+	// As sshd gives the terminal to the account.
+	script += fmt.Sprintf("{ [ ! -t 0 ] || chown %d /proc/self/fd/0; } && ", sudoUID)
 	script += fmt.Sprintf("cd %s/home && exec setpriv --reuid %d --regid %d --clear-groups env -i HOME=%[1]s/home USER=gwtest LOGNAME=gwtest TERM=dumb PATH=/usr/bin:/bin /bin/sh -c %[4]s",
 		a.dir, sudoUID, sudoUID, session.Quote(command))
 	return "exec unshare -m --propagation private sh -c " + session.Quote(script)
@@ -368,11 +370,16 @@ func TestPromptsOfSetuidPrograms(t *testing.T) {
 func TestSudoThatWorksIsNoPrompt(t *testing.T) {
 	t.Parallel()
 	tr := newAccount(t, "gwtest ALL=(ALL) ALL")
+	nobody := func(context.Context, session.Prompt) (string, error) { return "", errors.New("nobody to ask") } // what it does on a terminal is looked at
 	password := "printf '%s\\n' " + session.Quote(sudoPassword) + " | "
-	for _, test := range []struct{ name, text, stdout, stderr string }{
-		{"behind its own question", password + "sudo -S sleep 1; echo done", "done\n", "[sudo] password for gwtest: "},
-		{"behind that of su", password + "su gwtest -c 'sleep 1; echo done'", "done\n", "Password: "},
-		{"busy", password + `sudo -S -p '' sh -c 'printf "Creating journal: "; timeout 1 sh -c "while :; do :; done"; echo done'`, "Creating journal: done\n", ""},
+	for _, test := range []struct {
+		name, text, stdout, stderr string
+		tty                        bool
+	}{
+		{"behind its own question", password + "sudo -S sleep 1; echo done", "done\n", "[sudo] password for gwtest: ", false},
+		{"on a terminal that echoes", password + "sudo -S sleep 1; echo done", "[sudo] password for gwtest: done\r\n", "", true},
+		{"behind that of su", password + "su gwtest -c 'sleep 1; echo done'", "done\n", "Password: ", false},
+		{"busy", password + `sudo -S -p '' sh -c 'printf "Creating journal: "; timeout 1 sh -c "while :; do :; done"; echo done'`, "Creating journal: done\n", "", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
@@ -380,7 +387,7 @@ func TestSudoThatWorksIsNoPrompt(t *testing.T) {
 				t.Fatalf("Open = %v", err)
 			}
 			defer s.Close()
-			r, err := s.Run(t.Context(), session.Command{Text: test.text, Timeout: 30 * time.Second})
+			r, err := s.Run(t.Context(), session.Command{Text: test.text, TTY: test.tty, Echo: test.tty, Answer: nobody, Timeout: 30 * time.Second})
 			if err != nil || string(r.Stdout) != test.stdout || string(r.Stderr) != test.stderr {
 				t.Errorf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Stderr, err)
 			}

@@ -130,7 +130,7 @@ func (w *watch) judge(m mark) {
 		keys := strings.Contains(m.payload, "r")
 		waiting = w.suspicious() && (keys || question.MatchString(w.promptText())) || w.run.quiet() > longSilence
 	case probeSleeps:
-		waiting = w.suspicious() && !w.asksStdin() && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
+		waiting = w.suspicious() && !w.asksStdin(m.payload) && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
 	case probeShell:
 		waiting = w.suspicious() && question.MatchString(w.promptText()) || w.run.quiet() > longSilence
 	}
@@ -144,10 +144,14 @@ func (w *watch) judge(m mark) {
 
 // asksStdin reports whether a secret was asked for, but not on the terminal: it is read from
 // standard input then, as by sudo -S and su, and that question stays the last line while what
-// they start works in silence.
-func (w *watch) asksStdin() bool {
+// they start works in silence. What runs on the terminal asks there anyway; of sudo it is
+// known that it would have switched the echo off to read there.
+func (w *watch) asksStdin(modes string) bool {
 	text := w.promptText()
-	return !w.run.command.TTY && asksSecret(text) && lastLine(w.run.fresh(Terminal)) != text
+	if w.run.command.TTY {
+		return w.run.command.Echo && strings.Contains(modes, "e") && sudoWords.MatchString(text)
+	}
+	return asksSecret(text) && lastLine(w.run.fresh(Terminal)) != text
 }
 
 // question matches the ends of most of them.
