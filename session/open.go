@@ -96,8 +96,12 @@ func (s *Session) start(ctx context.Context) error {
 	if failed != nil {
 		s.entry.Close(false) // a keeper that was killed has left its directory
 	}
+	one := err == nil || s.keeper != nil
 	if err == nil || errors.Is(err, failed) {
 		err = s.noKeeper(failed)
+	}
+	if one && errors.Is(err, errOpenTimeout) {
+		err = oneAtATime(err)
 	}
 	if err == nil && s.keeper != nil {
 		err = s.meet(ctx, s.keeper)
@@ -107,6 +111,18 @@ func (s *Session) start(ctx context.Context) error {
 		s.endAbandoned(s.keeper)
 	}
 	return err
+}
+
+// oneAtATime adds to the error of an opening that took too long what it means that one of
+// the two programs has answered.
+func oneAtATime(err error) error {
+	e, ok := errors.AsType[*transport.Error](err)
+	if !ok {
+		return err
+	}
+	e = new(*e)
+	e.Hint = "one of the session's two programs has answered, so the link is well: a forced command or a login script may let the account run one at a time, as flock does"
+	return e
 }
 
 // lastWords is how long a shell is waited for that nobody needs any more, as there is no

@@ -195,3 +195,37 @@ func TestShellsSpelling(t *testing.T) {
 		}
 	}
 }
+
+// TestOneProgramAtATime: where one of a session's two programs waits for the other's end, the
+// link is not what is in the way.
+func TestOneProgramAtATime(t *testing.T) {
+	t.Parallel()
+	never := instead("exec sleep 60")
+	for name, test := range map[string]struct {
+		machine altered
+		one     bool
+	}{
+		"the shell alone":        {altered{onPipe: never}, true},
+		"the side channel alone": {altered{onTerminal: never}, true},
+		"neither":                {altered{onTerminal: never, onPipe: never}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tr := local.New(local.Config{})
+			defer tr.Close()
+			test.machine.Transport = tr
+			for limit := 500 * time.Millisecond; ; limit *= 2 { // a machine that is busy takes longer for either
+				_, err := session.Open(t.Context(), test.machine, session.Config{OpenTimeout: limit})
+				if gateway.Code(err) != "shell.no_sync" {
+					t.Fatalf("Open = %v, want shell.no_sync", err)
+				}
+				switch one := strings.Contains(gateway.Hint(err), "one at a time"); {
+				case one == test.one:
+					return
+				case one || limit > 20*time.Second:
+					t.Fatalf("Open = %v, hint %q, want one of them to have answered: %v", err, gateway.Hint(err), test.one)
+				}
+			}
+		})
+	}
+}
