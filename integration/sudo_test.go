@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -277,10 +278,11 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 			defer s.Close()
 			seen := filepath.Join(t.TempDir(), "seen") // what it has said by then would be lost with the relay
 			r, err := s.Run(t.Context(), session.Command{
-				Text:   find + `[ "$r" ] && [ "$k" ] && echo found && until [ -e ` + seen + ` ]; do sleep 0.05; done && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`,
+				Text:   find + `[ "$r" ] && [ "$k" ] && echo "${d%/r}" && until [ -e ` + seen + ` ]; do sleep 0.05; done && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`,
 				Output: func(session.Stream, []byte) { _ = os.WriteFile(seen, nil, 0o600) },
 			})
-			if string(r.Stdout) != "found\n" {
+			dir, found := strings.CutSuffix(string(r.Stdout), "\n")
+			if !found || !strings.Contains(dir, "/.gw-") {
 				t.Errorf("got %s %q %q, %v", r.Verdict, r.Stdout, r.Stderr, err)
 			}
 			select {
@@ -291,6 +293,7 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 			if r, err := s.Run(t.Context(), session.Command{Text: "true"}); r.Verdict != session.NotStarted || !errors.Is(err, session.ErrClosed) {
 				t.Errorf("afterwards Run = %s, %v, want not_started and ErrClosed", r.Verdict, err)
 			}
+			eventually(t, "the keeper's directory is gone", func() bool { _, err := os.Lstat(dir); return errors.Is(err, fs.ErrNotExist) })
 		})
 	}
 }

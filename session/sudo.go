@@ -131,7 +131,8 @@ const (
 // Q. The scripts for the other user travel as printf formats: they are quoted
 // twice. A shell stays in front of sudo and holds the terminal: sudo has it open
 // only while it asks, and sshd takes a terminal that nobody has open for ended.
-// The keeper is no child of the other user's shell: ksh93 would wait for it (wait).
+// The keeper is no child of the other user's shell: ksh93 would wait for it (wait). It is
+// that of a shell which removes its directory if it is killed: the account can't.
 //
 // dropbear leaves SIGTTOU ignored, and where sudo has a terminal of its own, zsh would take
 // that unseen: only what is stopped for it has sudo pass on what is typed.
@@ -148,7 +149,8 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) 
 		flags += ` -u "` + u.User + `"`
 	}
 	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
-		`( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
+		`( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; wait; ` +
+		anywhere + `[ ! -O $x/.gw-` + kept + ` ] || rm -rf $x/.gw-` + kept + `; done ) & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`[ -p ` + relay.dir + `/c ] || { printf ` + controlMark('Q', asked, noRelay) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
