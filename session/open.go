@@ -101,7 +101,7 @@ func (s *Session) start(ctx context.Context) error {
 		err = s.noKeeper(failed)
 	}
 	if one && errors.Is(err, errOpenTimeout) {
-		err = oneAtATime(err)
+		err = hinted(err, "one of the session's two programs has answered, so the link is well: a forced command or a login script may let the account run one at a time, as flock does")
 	}
 	if err == nil && s.keeper != nil {
 		err = s.meet(ctx, s.keeper)
@@ -113,15 +113,14 @@ func (s *Session) start(ctx context.Context) error {
 	return err
 }
 
-// oneAtATime adds to the error of an opening that took too long what it means that one of
-// the two programs has answered.
-func oneAtATime(err error) error {
+// hinted gives an error another hint, where it has one.
+func hinted(err error, hint string) error {
 	e, ok := errors.AsType[*transport.Error](err)
 	if !ok {
 		return err
 	}
 	e = new(*e)
-	e.Hint = "one of the session's two programs has answered, so the link is well: a forced command or a login script may let the account run one at a time, as flock does"
+	e.Hint = hint
 	return e
 }
 
@@ -174,7 +173,11 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			}
 			return s.noShell()
 		case <-ctx.Done():
-			return unanswered(ctx, "no prompt from the shell", s.said())
+			err := unanswered(ctx, "no prompt from the shell", s.said())
+			if s.config.Sudo != nil {
+				err = hinted(err, "sudo's own question for the password is all that is answered here: PAM or a program in front of sudo may ask something else; see what sudo true asks at a terminal there")
+			}
+			return err
 		}
 	}
 	s.once = "unset PS1 PS2 _gwn;PS2=;" + s.dialect.setup // takes them out of the environment

@@ -229,3 +229,27 @@ func TestOneProgramAtATime(t *testing.T) {
 		})
 	}
 }
+
+// TestSudoThatAsksSomethingElse: what PAM or a program in front of sudo asks is named, and
+// the link not blamed.
+func TestSudoThatAsksSomethingElse(t *testing.T) {
+	t.Parallel()
+	bin := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\nprintf 'Reason: ' >/dev/tty\nread -r reason </dev/tty\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
+	defer tr.Close()
+	for limit := 500 * time.Millisecond; ; limit *= 2 { // a machine that is busy takes longer to ask
+		_, err := session.Open(t.Context(), tr, session.Config{Sudo: &session.Sudo{}, OpenTimeout: limit})
+		if gateway.Code(err) != "shell.no_sync" {
+			t.Fatalf("Open = %v, want shell.no_sync", err)
+		}
+		if strings.Contains(err.Error(), `it said "Reason:"`) && strings.Contains(gateway.Hint(err), "PAM") {
+			return
+		}
+		if limit > 20*time.Second {
+			t.Fatalf("Open = %v, hint %q", err, gateway.Hint(err))
+		}
+	}
+}
