@@ -61,6 +61,10 @@ func TestNumberOfAnother(t *testing.T) {
 		pipe: func(_ string, p *transport.Pipe) { link = p.Stdin },
 	}, session.Config{})
 	number := strings.TrimSpace(string(run(t, s, "echo $$").Stdout))
+	eventually(t, "the keeper knows the shell", func() bool {
+		frames, _ := filepath.Glob(filepath.Join(runtime, ".gw-*/f"))
+		return len(frames) == 1
+	})
 	do("kill -STOP $(cat " + runtime + "/.gw-*/p)")
 	link.Close()
 	do("kill -KILL " + number + "; while [ -e /proc/" + number + " ]; do sleep 0.01; done")
