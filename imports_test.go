@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"daemon/client":           {"daemon/api", "gateway", "session", "transport", "internal/fdpass", "internal/socket"},
 	"mcpserver":               {"daemon/api", "daemon/client", "gateway", "hosts", "internal/phrase", "session", "transfer", "transport"},
 	"script":                  {"fleet", "gateway", "hosts", "internal/document", "internal/ends", "internal/phrase", "internal/redact", "session", "transfer", "transport"},
-	"script/report":           {"fleet", "gateway", "internal/redact", "script"},
+	"script/report":           {"fleet", "gateway", "internal/phrase", "internal/redact", "script"},
 	"internal/document":       {"internal/phrase", "internal/regular"},
 	"internal/fdpass":         nil,
 	"internal/redact":         {"internal/phrase"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/transport"
 )
 
@@ -46,7 +47,7 @@ func (h *hostRun) called(s *Step) string { return h.Mask(s.called(h.expand)) }
 // between its characters are taken out, which reports do, takes them along.
 func (h *hostRun) hidden(b []byte) []byte {
 	b = h.mask().Bytes(b)
-	plain := Plain(b)
+	plain := phrase.Plain(b)
 	if masked := h.Mask(plain); masked != plain {
 		return []byte(masked)
 	}

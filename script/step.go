@@ -351,7 +351,7 @@ func (h *hostRun) mismatch(m Match, got []byte, truncated bool) string {
 		note = " (only its beginning and end were kept)"
 	}
 	text := string(got)
-	has := func(there func(text string) bool) bool { return there(text) || there(Plain(got)) }
+	has := func(there func(text string) bool) bool { return there(text) || there(phrase.Plain(got)) }
 	if want := h.expand(m.Contains); !has(func(text string) bool { return strings.Contains(text, want) }) {
 		return fmt.Sprintf("does not contain %q%s", h.show(m.Contains), note)
 	}

@@ -96,9 +96,7 @@ func Show(machine, path string) string {
 // printable quotes a path that has bytes that are no text, or characters that
 // control a terminal or the direction of what is written.
 func printable(path string) string {
-	odd := func(r rune) bool {
-		return r == unicode.ReplacementChar || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-	}
+	odd := func(r rune) bool { return r == unicode.ReplacementChar || phrase.IsControl(r) }
 	if strings.ContainsFunc(path, odd) {
 		return fmt.Sprintf("%q", path)
 	}

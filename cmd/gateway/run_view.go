@@ -14,6 +14,7 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/script"
 	"gateway/session"
 )
@@ -153,7 +154,7 @@ func (v *scriptText) output(s *script.StepResult) string {
 		name  string
 		bytes []byte
 	}{{"out", s.Stdout}, {"err", s.Stderr}, {"tty", s.Terminal}} {
-		text := strings.TrimRight(script.Plain(stream.bytes), "\n")
+		text := strings.TrimRight(phrase.Plain(stream.bytes), "\n")
 		if text == "" {
 			continue
 		}

@@ -8,7 +8,6 @@ import (
 
 	"gateway/gateway"
 	"gateway/internal/phrase"
-	"gateway/script"
 	"gateway/session"
 )
 
@@ -77,7 +76,7 @@ func (s *show) sees(question string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, seen := range s.seen {
-		if strings.HasSuffix(strings.TrimRight(script.Plain(seen), "\n"), script.Plain([]byte(question))) {
+		if strings.HasSuffix(strings.TrimRight(phrase.Plain(seen), "\n"), phrase.Plain(question)) {
 			return true
 		}
 	}

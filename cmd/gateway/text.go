@@ -18,7 +18,7 @@ func visible(s string) string {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+		case phrase.IsControl(r):
 			return unicode.ReplacementChar
 		}
 		return r

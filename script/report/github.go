@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gateway/fleet"
+	"gateway/internal/phrase"
 	"gateway/internal/redact"
 	"gateway/script"
 )
@@ -45,7 +46,7 @@ func (g *GitHub) Annotate(results []script.Result) error {
 	for i := range results {
 		r := &results[i]
 		if r.Err != nil && r.Outcome != fleet.Skipped {
-			fmt.Fprintf(&b, "::error file=%s,title=%s::%s\n", property(g.File), property(r.Host), data(plain(r.Err.Error())))
+			fmt.Fprintf(&b, "::error file=%s,title=%s::%s\n", property(g.File), property(r.Host), data(phrase.Plain(r.Err.Error())))
 		}
 		for j := range r.Steps {
 			s := &r.Steps[j]
@@ -58,12 +59,12 @@ func (g *GitHub) Annotate(results []script.Result) error {
 			}
 			message := string(s.Outcome)
 			if s.Err != nil {
-				message = plain(s.Err.Error())
+				message = phrase.Plain(s.Err.Error())
 			}
-			if output := last(script.Plain(append(append([]byte(nil), s.Stdout...), s.Stderr...)), 1<<10); output != "" {
+			if output := last(phrase.Plain(append(append([]byte(nil), s.Stdout...), s.Stderr...)), 1<<10); output != "" {
 				message += "\n" + output
 			}
-			fmt.Fprintf(&b, "::%s file=%s,line=%d,title=%s::%s\n", level, property(g.File), cmp.Or(s.FailedLine, s.Line), property(r.Host+": "+plain(s.Name)), data(message))
+			fmt.Fprintf(&b, "::%s file=%s,line=%d,title=%s::%s\n", level, property(g.File), cmp.Or(s.FailedLine, s.Line), property(r.Host+": "+phrase.Plain(s.Name)), data(message))
 		}
 	}
 	_, err := io.WriteString(g.W, b.String())
@@ -159,7 +160,7 @@ func cell(s string) string {
 // inHTML is cell for HTML, up to whose end Markdown means nothing.
 func inHTML(s string) string { return html.EscapeString(oneLine(s)) }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(plain(s)), " ") }
+func oneLine(s string) string { return strings.Join(strings.Fields(phrase.Plain(s)), " ") }
 
 // fenced is a block of code, whose fence is longer than any in it.
 func fenced(text string) string {

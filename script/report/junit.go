@@ -12,6 +12,7 @@ import (
 
 	"gateway/fleet"
 	"gateway/gateway"
+	"gateway/internal/phrase"
 	"gateway/script"
 )
 
@@ -87,7 +88,7 @@ func (s seconds) MarshalXMLAttr(name xml.Name) (xml.Attr, error) {
 // a step that did not do what was expected; an error is one of which that can't
 // be said.
 func JUnit(w io.Writer, name string, results []script.Result) error {
-	all := suites{Name: plain(name)}
+	all := suites{Name: phrase.Plain(name)}
 	for i := range results {
 		s := suiteOf(&results[i])
 		all.Suites = append(all.Suites, s)
@@ -116,7 +117,7 @@ func suiteOf(r *script.Result) suite {
 	// Jenkins takes what is before the last dot for the package, and GitLab tells
 	// testcases apart by class and name.
 	undotted := strings.NewReplacer(".", "_")
-	class := undotted.Replace(plain(r.Script)) + "." + undotted.Replace(r.Host)
+	class := undotted.Replace(phrase.Plain(r.Script)) + "." + undotted.Replace(r.Host)
 	if r.Err != nil {
 		s.Cases = append(s.Cases, hostCase(r, class))
 	}
@@ -166,23 +167,23 @@ func hostCase(r *script.Result, class string) testcase {
 }
 
 func caseOf(s *script.StepResult, class string) testcase {
-	errs := script.Plain(s.Stderr)
+	errs := phrase.Plain(s.Stderr)
 	if len(s.Terminal) > 0 {
-		errs += "\n[on the terminal]\n" + script.Plain(s.Terminal)
+		errs += "\n[on the terminal]\n" + phrase.Plain(s.Terminal)
 	}
 	c := testcase{
-		Name: plain(s.Name), Class: class, Time: seconds(s.Duration),
-		Out: bodyOf(script.Plain(s.Stdout)), Err: bodyOf(errs),
+		Name: phrase.Plain(s.Name), Class: class, Time: seconds(s.Duration),
+		Out: bodyOf(phrase.Plain(s.Stdout)), Err: bodyOf(errs),
 	}
 	if s.Copy != nil {
-		c.Out = bodyOf(plain(s.Copy.String()))
+		c.Out = bodyOf(phrase.Plain(s.Copy.String()))
 	}
 	switch {
 	case s.Ignored:
 		c.Skipped = endingOf(s.Err, "")
 		c.Skipped.Message = "failed, which is allowed: " + c.Skipped.Message
 	case s.Outcome == fleet.Skipped:
-		c.Skipped = &ending{Message: plain(s.Reason)}
+		c.Skipped = &ending{Message: phrase.Plain(s.Reason)}
 	case s.Outcome == fleet.Failed:
 		c.Failure = endingOf(s.Err, detail(s))
 	case s.Outcome != fleet.OK:
@@ -195,14 +196,14 @@ func caseOf(s *script.StepResult, class string) testcase {
 func detail(s *script.StepResult) string {
 	text := fmt.Sprintf("step at line %d, outcome %s\n", s.Line, s.Outcome)
 	if s.Copy != nil {
-		text += plain(s.Command) + "\n" + plain(s.Copy.String()) + "\n"
+		text += phrase.Plain(s.Command) + "\n" + phrase.Plain(s.Copy.String()) + "\n"
 	}
 	for _, stream := range []struct {
 		name  string
 		bytes []byte
 	}{{"stdout", s.Stdout}, {"stderr", s.Stderr}, {"terminal", s.Terminal}} {
 		if len(stream.bytes) > 0 {
-			text += "--- " + stream.name + "\n" + last(script.Plain(stream.bytes), 8<<10) + "\n"
+			text += "--- " + stream.name + "\n" + last(phrase.Plain(stream.bytes), 8<<10) + "\n"
 		}
 	}
 	return text
@@ -225,14 +226,12 @@ func last(text string, limit int) string {
 func endingOf(err error, text string) *ending {
 	e := &ending{Type: gateway.Code(err)}
 	if err != nil {
-		e.Message = plain(err.Error())
+		e.Message = phrase.Plain(err.Error())
 		text = e.Message + "\n" + text
 	}
 	if hint := gateway.Hint(err); hint != "" {
-		text += "hint: " + plain(hint) + "\n"
+		text += "hint: " + phrase.Plain(hint) + "\n"
 	}
 	e.Text = escaped(text)
 	return e
 }
-
-func plain(s string) string { return script.Plain([]byte(s)) }
