@@ -1,7 +1,6 @@
 package runs
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +18,6 @@ type Journal struct {
 	begun    []bool
 	progress *progress
 	saved    bool
-	closed   bool
 }
 
 // Begin begins a record and saves it. From then on each host is noted as it comes,
@@ -90,19 +88,15 @@ func (j *Journal) Done(host int, h Host) {
 func (j *Journal) Close(status int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
+	if j.record.Status != nil {
 		return nil
 	}
-	j.closed = true
-	r := j.record
-	r.Hosts = slices.Clone(r.Hosts)
 	for i, begun := range j.begun {
 		if !begun {
-			r.Hosts[i].Outcome, r.Hosts[i].Verdict = outcomeSkipped, verdictNotStarted
+			j.record.Hosts[i].Outcome, j.record.Hosts[i].Verdict = outcomeSkipped, verdictNotStarted
 		}
 	}
-	r.EndedAt, r.Status = new(now()), &status
-	j.record = r
+	j.record.EndedAt, j.record.Status = new(now()), &status
 	err := j.save()
 	if err != nil {
 		j.progress.leave()
@@ -117,7 +111,7 @@ func (j *Journal) Close(status int) error {
 func (j *Journal) Correct(status int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.closed || *j.record.Status == status {
+	if was := j.record.Status; was == nil || *was == status {
 		return nil
 	}
 	j.record.Status = &status
