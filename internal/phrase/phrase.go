@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -84,44 +83,6 @@ func Unfinished(b []byte) int {
 		}
 	}
 	return 0
-}
-
-// Match reports whether all of s matches a pattern of ssh_config(5): * is any
-// text and ? any byte. Time is bounded by the product of the lengths: a star that
-// failed is never revisited once a later one was reached.
-func Match(pattern, s string) bool {
-	p, i := 0, 0
-	star, resume := -1, 0 // the last star, and where in s its remainder is tried next
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, resume = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p++
-			i++
-		case star >= 0:
-			resume++
-			p, i = star+1, resume
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
-}
-
-// MatchList reports whether s matches one of the patterns of [Match], and none of those
-// that are negated by a ! in front.
-func MatchList(patterns []string, s string) bool {
-	matches := false
-	for _, pattern := range patterns {
-		negated, not := strings.CutPrefix(pattern, "!")
-		if not && Match(negated, s) {
-			return false
-		}
-		matches = matches || !not && Match(pattern, s)
-	}
-	return matches
 }
 
 // WithoutPath returns the error of a file without the operation and the path, or paths, for
