@@ -17,6 +17,8 @@ import (
 	"github.com/knadh/koanf/providers/structs"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"gateway/internal/document"
 )
 
 // Config is the settings in force, all of them checked.
@@ -231,3 +233,9 @@ func (c *Config) Settings() []Setting {
 // Ignored names the variables that look like a key and are none. They are no
 // mistake: Kubernetes sets GATEWAY_SERVICE_HOST for a service of our name.
 func (c *Config) Ignored() []string { return c.ignored }
+
+// Error is what is wrong with a setting.
+type Error = document.Error
+
+// CodeInvalid is the code of every [Error].
+const CodeInvalid = "config.invalid"

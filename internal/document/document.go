@@ -4,6 +4,7 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,21 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"gateway/internal/phrase"
+	"gateway/internal/regular"
 )
+
+// Read reads a file, as [regular.Read] does, but no more than a byte beyond most:
+// that tells one that is too large for [Parse] from one that just fits.
+func Read(path string, most int) ([]byte, error) {
+	return regular.Read(context.Background(), path, int64(most)+1)
+}
+
+// Unreadable is the error of a file that [Read] could not read.
+func Unreadable(code, path string, err error) *Error {
+	return &Error{Code: code, File: path, Message: phrase.WithoutPath(err).Error(), Err: err}
+}
 
 // syntaxForm takes the line out of a syntax error: yaml/v3 has no type for it.
 var syntaxForm = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
