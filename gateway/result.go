@@ -12,8 +12,8 @@ import (
 	"gateway/transport"
 )
 
-// Schema is the schema of a Result in JSON.
-const Schema = "gateway.result/v1"
+// resultSchema is the schema of a Result in JSON.
+const resultSchema = "gateway.result/v1"
 
 // Result is what happened with one command on one host.
 type Result struct {
@@ -103,7 +103,7 @@ func NewJSONError(err error) *JSONError {
 // MarshalJSON returns the result as gateway.result/v1.
 func (r Result) MarshalJSON() ([]byte, error) {
 	j := jsonResult{
-		Schema: Schema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
+		Schema: resultSchema, ID: r.ID, Host: r.Host, User: r.User, Transport: r.Transport,
 		Session: r.Session, Shell: ShellName(r.Shell), Command: r.Command,
 		Verdict: string(r.Verdict), Signal: Optional(r.Signal),
 		JSONOutput: NewJSONOutput(r.Stdout, r.Stderr, r.Terminal), Streams: string(r.Streams),

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Schema is the schema of a Record in JSON.
-const Schema = "gateway.run/v1"
+// recordSchema is the schema of a Record in JSON.
+const recordSchema = "gateway.run/v1"
 
 // A Record is what is remembered of one run.
 type Record struct {

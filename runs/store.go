@@ -34,7 +34,7 @@ func (s Store) Save(r Record) error {
 	if s.Dir == "" {
 		return nil
 	}
-	r.Schema = Schema
+	r.Schema = recordSchema
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (s Store) record(id string) (Record, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &r)
 	}
-	if err == nil && (r.Schema != Schema || r.ID != id) {
+	if err == nil && (r.Schema != recordSchema || r.ID != id) {
 		err = errors.New("not a record of this run")
 	}
 	if err != nil {

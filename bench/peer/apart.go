@@ -13,22 +13,17 @@ import (
 	"gateway/bench/lab"
 )
 
-// ApartName and LocalApartName are what a result costs at the least that has a status
-// and two streams apart: the floors know neither.
-const (
-	ApartName      = "bare live shell, status and streams apart (S)"
-	LocalApartName = "bare live shell, local, status and streams apart (T)"
-)
-
+// apart are what a result costs at the least that has a status and two streams apart:
+// the floors know neither.
 var apart = []Peer{
 	{
-		Name: ApartName, Floor: true,
+		Name: "bare live shell, status and streams apart (S)", Floor: true,
 		How:     "F with a second channel, whose program does nothing: the command writes to its stdout and stderr by name, and a mark with the status behind it. No recovery",
 		Version: module("golang.org/x/crypto"),
 		Warm:    warmBare(func(c *gossh.Client) (Shell, error) { return liveApart(c) }),
 	},
 	{
-		Name: LocalApartName, Floor: true,
+		Name: "bare live shell, local, status and streams apart (T)", Floor: true,
 		How:     "L with two pipes, which the command opens by name",
 		Version: module("github.com/creack/pty"),
 		Local:   func(context.Context, *lab.Site) (Shell, error) { return localApart() },

@@ -19,7 +19,6 @@ const (
 	APIName         = "gateway, the daemon's API"
 	MCPName         = "gateway mcp"
 	SessionExecName = "gateway session exec"
-	BorrowedName    = "gateway exec, the daemon's connection"
 	ExecName        = "gateway exec, cold"
 )
 
@@ -69,7 +68,7 @@ var ours = []Peer{
 		},
 	},
 	{
-		Name: BorrowedName, Ours: true, How: "`gateway exec host -- command` while the daemon has a session there", Version: program,
+		Name: "gateway exec, the daemon's connection", Ours: true, How: "`gateway exec host -- command` while the daemon has a session there", Version: program,
 		Warm: func(ctx context.Context, s *lab.Site) (Shell, error) {
 			d, _, err := daemonWith(ctx, s)
 			if err != nil {

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Max is how many files go in one message.
-const Max = 8
+// most is how many files go in one message.
+const most = 8
 
 // Send hands files over with one byte, their number. They stay the caller's to
 // close.
 func Send(conn *net.UnixConn, files ...*os.File) error {
-	if len(files) == 0 || len(files) > Max {
-		return fmt.Errorf("fdpass: send %d descriptors: 1 to %d are possible", len(files), Max)
+	if len(files) == 0 || len(files) > most {
+		return fmt.Errorf("fdpass: send %d descriptors: 1 to %d are possible", len(files), most)
 	}
 	return withDescriptors(files, nil, func(fds []int) error {
 		_, _, err := conn.WriteMsgUnix([]byte{byte(len(fds))}, unix.UnixRights(fds...), nil)
@@ -55,7 +55,7 @@ func withDescriptors(files []*os.File, fds []int, f func([]int) error) error {
 // open. io.EOF means that the other end is closed.
 func Receive(conn *net.UnixConn) ([]*os.File, error) {
 	count := make([]byte, 1)
-	control := make([]byte, unix.CmsgSpace(Max*4))
+	control := make([]byte, unix.CmsgSpace(most*4))
 	n, controls, flags, _, err := conn.ReadMsgUnix(count, control) // it sets close-on-exec
 	fds, malformed := descriptors(control[:controls])
 	switch {
