@@ -151,7 +151,7 @@ func (v *gatherView) end(s *summary[gateway.Result]) {
 			base = cmp.Or(base, g)
 		}
 		if isTerminal(v.out.stdout) {
-			text = tameLines(text)
+			text = sanitizeLines(text)
 		}
 		_, _ = v.out.Write(slices.Concat([]byte(v.out.paint(color, "=== "+title)+"\n"), text)) // the output remembers
 	}
@@ -207,11 +207,11 @@ func (o *outcome) body() []byte {
 	return b.Bytes()
 }
 
-func tameLines(text []byte) []byte {
+func sanitizeLines(text []byte) []byte {
 	var b bytes.Buffer
 	for line := range bytes.Lines(text) {
 		line, ended := bytes.CutSuffix(line, []byte("\n"))
-		b.Write(tame(slices.Clone(line)))
+		b.Write(sanitize(slices.Clone(line)))
 		if ended {
 			b.WriteString("\n")
 		}

@@ -11,8 +11,8 @@ const maxPending = 64 << 10
 // lines cuts one stream of one host into whole lines with a label in front. A
 // carriage return ends a line, too: what it would overwrite is another host's.
 type lines struct {
-	label []byte
-	tame  bool // a terminal shows them
+	label    []byte
+	terminal bool // it shows them
 
 	pending  []byte
 	returned bool // a carriage return stands behind pending
@@ -74,8 +74,8 @@ func (l *lines) part(to []byte) []byte {
 // line appends the pending line.
 func (l *lines) line(to []byte) []byte {
 	text := l.pending
-	if l.tame {
-		text = tame(text)
+	if l.terminal {
+		text = sanitize(text)
 	}
 	to = append(append(append(to, l.label...), text...), '\n')
 	l.pending, l.returned = l.pending[:0], false

@@ -86,7 +86,7 @@ func TestCharacters(t *testing.T) {
 	}
 }
 
-func TestTame(t *testing.T) {
+func TestSanitize(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"plain\ttext ü", "plain\ttext ü"},
 		{"\x1b[31mred", "\x1b[31mred\x1b[0m"},
@@ -99,41 +99,41 @@ func TestTame(t *testing.T) {
 		{"\x1bcreset", "reset"},
 		{"\x1b\x1b[31mx", "\x1b[31mx\x1b[0m"},
 	} {
-		if got := string(tame([]byte(test.text))); got != test.want {
-			t.Errorf("tame(%q) = %q, want %q", test.text, got, test.want)
+		if got := string(sanitize([]byte(test.text))); got != test.want {
+			t.Errorf("sanitize(%q) = %q, want %q", test.text, got, test.want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("\x1b[]0;mKx\x07\\\x9b")), 0, 20, -1).Draw(t, "text")
-		left := regexp.MustCompile(`\x1b\[[0-9;:]*m`).ReplaceAllString(string(tame([]byte(text))), "")
+		left := regexp.MustCompile(`\x1b\[[0-9;:]*m`).ReplaceAllString(string(sanitize([]byte(text))), "")
 		if strings.ContainsAny(left, "\x1b\x07\u009b") {
-			t.Errorf("tame(%q) leaves %q", text, left)
+			t.Errorf("sanitize(%q) leaves %q", text, left)
 		}
 	})
 }
 
-// TestTamer: it does not matter where a stream is cut.
-func TestTamer(t *testing.T) {
+// TestSanitizer: it does not matter where a stream is cut.
+func TestSanitizer(t *testing.T) {
 	const text = "1\x1b[6n2\x1b[?1049h\x1b[31mred\x1b[0m\x1b]11;?\x1b\\3\x1bP$qm\x1b\\ü4\x1b]0;t\x07\u009b6n5\r10%\r20%\r\n6\x05\x1b[cé\n\x1b[5"
 	const want = "12red3ü46n5\n10%\n20%\n6é\n5"
 	colours := regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	for i := range len(text) {
 		for j := i; j < len(text); j++ {
-			tm := new(tamer)
+			s := new(sanitizer)
 			var got []byte
 			for _, piece := range []string{text[:i], text[i:j], text[j:]} {
-				got = append(got, tm.take([]byte(piece))...)
+				got = append(got, s.take([]byte(piece))...)
 			}
-			got = append(got, tm.flush()...)
+			got = append(got, s.flush()...)
 			if left := colours.ReplaceAllString(string(got), ""); left != want || !strings.Contains(string(got), "\x1b[31mred\x1b[0m") && i == j {
 				t.Fatalf("cut at %d and %d: got %q", i, j, got)
 			}
 		}
 	}
-	tm := new(tamer)
-	endless := tm.take([]byte("\x1b]" + strings.Repeat("x", 2*maxSequence)))
-	if len(tm.rest) > 0 || len(endless) > 0 {
-		t.Errorf("a string without an end: %d bytes shown, %d kept", len(endless), len(tm.rest))
+	s := new(sanitizer)
+	endless := s.take([]byte("\x1b]" + strings.Repeat("x", 2*maxSequence)))
+	if len(s.rest) > 0 || len(endless) > 0 {
+		t.Errorf("a string without an end: %d bytes shown, %d kept", len(endless), len(s.rest))
 	}
 }
 

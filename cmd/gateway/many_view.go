@@ -67,7 +67,7 @@ func newLiveView(out *output, names []string) *liveView {
 	for _, name := range names {
 		width = max(width, min(runewidth.StringWidth(name), maxLabel))
 	}
-	tame, tameErrors := isTerminal(out.stdout), isTerminal(out.stderr)
+	terminal, errTerminal := isTerminal(out.stdout), isTerminal(out.stderr)
 	for i, name := range names {
 		padded := name + strings.Repeat(" ", max(width-runewidth.StringWidth(name), 0))
 		hash := fnv.New32a()
@@ -81,7 +81,7 @@ func newLiveView(out *output, names []string) *liveView {
 			marked = "\x1b[" + hue + "m" + padded + " \x1b[" + red + "m!\x1b[0m "
 		}
 		v.hosts[i].streams = [3]*lines{
-			{label: []byte(label), tame: tame}, {label: []byte(marked), tame: tameErrors}, {label: []byte(marked), tame: tameErrors},
+			{label: []byte(label), terminal: terminal}, {label: []byte(marked), terminal: errTerminal}, {label: []byte(marked), terminal: errTerminal},
 		}
 	}
 	return v

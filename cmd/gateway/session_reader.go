@@ -25,7 +25,7 @@ type reader struct {
 	to      int64
 	over    bool // nothing more comes
 
-	tamers map[string]*tamer // by stream, of those that a terminal shows
+	sanitizers map[string]*sanitizer // by stream, of those that a terminal shows
 
 	next    int64
 	matches int
@@ -116,7 +116,7 @@ func (r *reader) write(p api.Piece) error {
 			before, behind := p.Cut.Ellipses()
 			p.Data = slices.Concat([]byte(before), p.Data, []byte(behind+"\n")) // it is a line
 		}
-		if t := r.tamer(p.Stream); t != nil {
+		if t := r.sanitizer(p.Stream); t != nil {
 			p.Data = t.take(p.Data)
 		}
 		return r.text(p.Stream, p.Data)
@@ -149,19 +149,19 @@ func (r *reader) text(stream string, b []byte) error {
 // isOut reports whether a stream goes to stdout.
 func (r *reader) isOut(stream string) bool { return r.one || stream == session.Stdout.String() }
 
-// tamer returns that of a stream which goes to a terminal, or nil.
-func (r *reader) tamer(stream string) *tamer {
+// sanitizer returns that of a stream which goes to a terminal, or nil.
+func (r *reader) sanitizer(stream string) *sanitizer {
 	file := r.app.out.stderr
 	if r.isOut(stream) {
 		file = r.app.out.stdout
 	}
-	if r.tamers[stream] == nil && isTerminal(file) {
-		if r.tamers == nil {
-			r.tamers = make(map[string]*tamer)
+	if r.sanitizers[stream] == nil && isTerminal(file) {
+		if r.sanitizers == nil {
+			r.sanitizers = make(map[string]*sanitizer)
 		}
-		r.tamers[stream] = new(tamer)
+		r.sanitizers[stream] = new(sanitizer)
 	}
-	return r.tamers[stream]
+	return r.sanitizers[stream]
 }
 
 // follow shows what comes, until there is no more to come.
@@ -213,8 +213,8 @@ func missing(bytes int64, why *gateway.JSONError) string {
 // end says what else there is to say.
 func (r *reader) end(cursor bool) error {
 	a := r.app
-	for _, stream := range slices.Sorted(maps.Keys(r.tamers)) {
-		if err := r.text(stream, r.tamers[stream].flush()); err != nil {
+	for _, stream := range slices.Sorted(maps.Keys(r.sanitizers)) {
+		if err := r.text(stream, r.sanitizers[stream].flush()); err != nil {
 			return err
 		}
 	}

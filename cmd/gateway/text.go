@@ -4,26 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
 
 	"gateway/daemon/api"
 	"gateway/fleet"
 	"gateway/internal/phrase"
 )
-
-// visible replaces what would act on the terminal instead of showing there:
-// messages and prompts may come from a machine.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case phrase.IsControl(r):
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-}
 
 // indent sets the further lines of a message apart from the next message.
 func indent(message string) string { return strings.ReplaceAll(message, "\n", "\n  ") }

@@ -4,10 +4,25 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode"
 
 	"gateway/internal/phrase"
 )
+
+// visible replaces what would act on the terminal instead of showing there:
+// messages and prompts may come from a machine.
+func visible(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case phrase.IsControl(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}
 
 var (
 	controls = regexp.MustCompile(`[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x{9f}]`)
@@ -15,8 +30,8 @@ var (
 	lineEnds = regexp.MustCompile(`\r*\n|\r`)
 )
 
-// tame leaves of what acts on a terminal the colours, and ends them.
-func tame(line []byte) []byte {
+// sanitize leaves of what acts on a terminal the colours, and ends them.
+func sanitize(line []byte) []byte {
 	line, colored := onlyColors(line)
 	if colored {
 		line = append(line, noColor...)
@@ -49,32 +64,32 @@ func onlyColors(line []byte) (left []byte, colored bool) {
 // maxSequence is how much of a sequence without an end is waited for.
 const maxSequence = 4096
 
-// A tamer tames a stream that comes in pieces of any size, for a terminal that shows
-// what others have been shown before: nobody is there now who asked the terminal for
-// an answer, or drew on it. A carriage return begins a line, as with [lines]. The zero
-// value is ready.
-type tamer struct {
+// A sanitizer does that with a stream that comes in pieces of any size, for a terminal
+// that shows what others have been shown before: nobody is there now who asked the
+// terminal for an answer, or drew on it. A carriage return begins a line, as with
+// [lines]. The zero value is ready.
+type sanitizer struct {
 	rest    []byte // of a sequence, a character or a line's end
 	colored bool
 }
 
-func (t *tamer) take(b []byte) []byte {
-	b = slices.Concat(t.rest, b)
+func (s *sanitizer) take(b []byte) []byte {
+	b = slices.Concat(s.rest, b)
 	whole := len(b) - incomplete(b)
-	t.rest = slices.Clone(b[whole:])
-	return t.tame(b[:whole])
+	s.rest = slices.Clone(b[whole:])
+	return s.sanitize(b[:whole])
 }
 
-func (t *tamer) tame(b []byte) []byte {
+func (s *sanitizer) sanitize(b []byte) []byte {
 	b, colored := onlyColors(lineEnds.ReplaceAll(b, []byte("\n")))
-	t.colored = t.colored || colored
+	s.colored = s.colored || colored
 	return b
 }
 
 // flush returns what is left at the end, which ends the colours.
-func (t *tamer) flush() []byte {
-	b := t.tame(t.rest)
-	if t.rest = nil; t.colored {
+func (s *sanitizer) flush() []byte {
+	b := s.sanitize(s.rest)
+	if s.rest = nil; s.colored {
 		b = append(b, noColor...)
 	}
 	return b
