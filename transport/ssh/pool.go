@@ -20,13 +20,6 @@ const spareChannels = 2
 // linger is how long a further connection outlives its last channel.
 const linger = 5 * time.Second
 
-// dialling is a dial that several openings wait for.
-type dialling struct {
-	done   chan struct{}
-	err    error // this and gaveUp are set before done is closed
-	gaveUp bool
-}
-
 // maxDied is on how many connections an opening may find nobody before it fails.
 const maxDied = 4
 
@@ -158,8 +151,7 @@ func (t *Transport) await(ctx context.Context) error {
 	}
 	t.mu.Unlock()
 	if mine {
-		d.err = t.connect(ctx)
-		d.gaveUp = d.err != nil && gaveUp(ctx, d.err)
+		d.ended(ctx, t.connect(ctx))
 		t.mu.Lock()
 		t.dial = nil
 		t.mu.Unlock()

@@ -20,11 +20,23 @@ type registry struct {
 
 // A share is one connection and those who use it.
 type share struct {
-	ready  chan struct{} // closed once conn or err is set
-	conn   *conn
+	dialling
+	conn  *conn // set before done is closed, unless err is
+	users int   // the registry's mu guards it
+}
+
+// A dialling is a dial that several wait for.
+type dialling struct {
+	done   chan struct{} // closed once the rest is set
 	err    error
 	gaveUp bool // err is that the dialler's own time was over
-	users  int  // the registry's mu guards it
+}
+
+// ended notes how the dial went, whose time is that of ctx. What was refused is
+// refused for all: it is not shown again.
+func (d *dialling) ended(ctx context.Context, err error) {
+	d.err = err
+	d.gaveUp = err != nil && ctx.Err() != nil && !slices.Contains([]string{codeRejected, codeTooMany}, code(err))
 }
 
 // join returns the connection to a machine, which it dials if there is none.
@@ -36,23 +48,23 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 		s := r.shares[key]
 		mine := s == nil
 		if mine {
-			s = &share{ready: make(chan struct{})}
+			s = &share{dialling: dialling{done: make(chan struct{})}}
 			r.shares[key] = s
 		}
 		s.users++
 		r.mu.Unlock()
 		if mine {
-			s.conn, s.err = dialHop(ctx, config)
-			if s.err != nil {
-				s.gaveUp = gaveUp(ctx, s.err)
+			var err error
+			s.conn, err = dialHop(ctx, config)
+			if s.ended(ctx, err); err != nil {
 				r.forget(key, s)
 			}
-			close(s.ready)
+			close(s.done)
 		}
 		select {
-		case <-s.ready:
+		case <-s.done:
 		case <-ctx.Done():
-			go func() { <-s.ready; r.leave(key, s) }() // ends with the other one's dial
+			go func() { <-s.done; r.leave(key, s) }() // ends with the other one's dial
 			return nil, nil, config.unconnected(ctx)
 		}
 		switch {
@@ -68,13 +80,6 @@ func (r *registry) join(ctx context.Context, config Config) (c *conn, leave func
 			return nil, nil, s.err
 		}
 	}
-}
-
-// gaveUp reports whether a dial for several failed because ctx ended, which is
-// only that of the one who dialled. What was refused is refused for all: it is
-// not shown again.
-func gaveUp(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && !slices.Contains([]string{codeRejected, codeTooMany}, code(err))
 }
 
 // forget makes the next join dial.
