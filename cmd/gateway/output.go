@@ -1,19 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
-
-	"github.com/mattn/go-runewidth"
 
 	"gateway/gateway"
 	"gateway/internal/config"
@@ -189,102 +185,6 @@ func (o *output) status(status int) int {
 	return status
 }
 
-// json writes a value as one line.
-func (o *output) json(value any) error { return writeJSON(o, value) }
-
-// writeJSON writes a value as one line, all at once.
-func writeJSON(w io.Writer, value any) error {
-	line, err := phrase.JSON(value)
-	if err == nil {
-		_, err = w.Write(append(disobeyed(line), '\n'))
-	}
-	return err
-}
-
-// orders begin what agents obey wherever it stands in a line: ##[COMMAND] GitHub's
-// runner, ##vso[ that of Azure Pipelines, ##teamcity[ that of TeamCity.
-var orders = regexp.MustCompile(`##([a-z]*\[)`)
-
-// disobeyed writes a text of JSON so that none of its strings is an order: with an escape
-// for the second #, which decodes to the same.
-func disobeyed(text []byte) []byte {
-	if !bytes.Contains(text, []byte("##")) {
-		return text
-	}
-	return orders.ReplaceAll(text, []byte(`#\u0023$1`))
-}
-
-// list writes values as programs want them: an array, or one a line.
-func list[T any](o *output, values []T) error {
-	if o.format == "json" {
-		return o.json(append([]T{}, values...)) // [] where there are none
-	}
-	for _, value := range values {
-		if err := o.json(value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// listOrTable writes values to a program, and rows to people.
-func listOrTable[T any](o *output, values []T, rows [][]string) error {
-	if o.format != "text" {
-		return list(o, values)
-	}
-	return o.table(rows)
-}
-
-// table writes rows for people, with the columns aligned. What they show need not be
-// visible.
-func (o *output) table(rows [][]string) error {
-	var widths []int
-	for _, row := range rows {
-		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
-		for i := range row {
-			row[i] = visible(row[i])
-			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
-		}
-	}
-	var text strings.Builder
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			line.WriteString(cell + strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+2))
-		}
-		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-	}
-	_, err := io.WriteString(o, text.String())
-	return err
-}
-
-// The colours of what went well and what did not.
-const (
-	green = "32"
-	red   = "31"
-)
-
-// paint colours text, where colours are wanted.
-func (o *output) paint(color, text string) string {
-	if !o.color {
-		return text
-	}
-	return painted(color, text)
-}
-
-// paintHead is paint for the first line of what stderr says of a run.
-func (o *output) paintHead(well bool, line string) string {
-	switch {
-	case !o.errColor:
-		return line
-	case well:
-		return painted(green, line)
-	}
-	return painted(red, line)
-}
-
-func painted(color, text string) string { return "\x1b[" + color + "m" + text + "\x1b[0m" }
-
 // printf writes text for people to stdout.
 func (o *output) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(o, format, args...)
@@ -293,16 +193,6 @@ func (o *output) printf(format string, args ...any) error {
 
 // fail says why something was not done.
 func (o *output) fail(err error) { o.say(strings.Join(complaint(err, gateway.Hint(err)), "\n")) }
-
-// complaint is an error for people: one line with its code, and one with the remedy if
-// there is one.
-func complaint(err error, hint string) []string {
-	lines := []string{"gateway: " + gateway.Code(err) + ": " + indent(visible(err.Error()))}
-	if hint != "" {
-		lines = append(lines, "hint: "+indent(visible(hint)))
-	}
-	return lines
-}
 
 // warn says something that stopped nothing.
 func (o *output) warn(message string) { o.say("gateway: warning: " + indent(visible(message))) }

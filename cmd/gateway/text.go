@@ -2,11 +2,15 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
+
 	"gateway/daemon/api"
 	"gateway/fleet"
+	"gateway/gateway"
 	"gateway/internal/phrase"
 )
 
@@ -73,3 +77,63 @@ func ago(t time.Time) string {
 
 // spelled is an outcome for people.
 func spelled(outcome fleet.Outcome) string { return strings.ReplaceAll(string(outcome), "_", " ") }
+
+// complaint is an error for people: one line with its code, and one with the remedy if
+// there is one.
+func complaint(err error, hint string) []string {
+	lines := []string{"gateway: " + gateway.Code(err) + ": " + indent(visible(err.Error()))}
+	if hint != "" {
+		lines = append(lines, "hint: "+indent(visible(hint)))
+	}
+	return lines
+}
+
+// table writes rows for people, with the columns aligned. What they show need not be
+// visible.
+func (o *output) table(rows [][]string) error {
+	var widths []int
+	for _, row := range rows {
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
+		for i := range row {
+			row[i] = visible(row[i])
+			widths[i] = max(widths[i], runewidth.StringWidth(row[i]))
+		}
+	}
+	var text strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)+2))
+		}
+		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	_, err := io.WriteString(o, text.String())
+	return err
+}
+
+// The colours of what went well and what did not.
+const (
+	green = "32"
+	red   = "31"
+)
+
+// paint colours text, where colours are wanted.
+func (o *output) paint(color, text string) string {
+	if !o.color {
+		return text
+	}
+	return painted(color, text)
+}
+
+// paintHead is paint for the first line of what stderr says of a run.
+func (o *output) paintHead(well bool, line string) string {
+	switch {
+	case !o.errColor:
+		return line
+	case well:
+		return painted(green, line)
+	}
+	return painted(red, line)
+}
+
+func painted(color, text string) string { return "\x1b[" + color + "m" + text + "\x1b[0m" }
