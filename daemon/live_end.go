@@ -162,3 +162,30 @@ func (s *live) closeUnless(reason string, against func() error) (api.Session, er
 	<-s.over
 	return s.info(), nil
 }
+
+// restTime is how long a session keeps its transcript open behind a command: the next
+// one may come at once.
+const restTime = 10 * time.Second
+
+// startTimer comes when a session becomes idle. It is locked.
+func (s *live) startTimer() { s.timer.Reset(min(restTime, time.Duration(s.session.TTL))) }
+
+// expire closes the session once it has been idle for its TTL. Its transcript rests,
+// without the lock: to close a file may take as long as to write it.
+func (s *live) expire() {
+	s.log.Rest()
+	_, _ = s.closeUnless(fmt.Sprintf("idle for %v", time.Duration(s.session.TTL)), s.notIdle)
+}
+
+// notIdle speaks against that. The session is locked.
+func (s *live) notIdle() error {
+	left := time.Duration(s.session.TTL) - time.Since(s.used)
+	switch {
+	case s.runs || s.holder != "" || s.session.Reason != "": // their ends set the timer
+	case left > 0:
+		s.timer.Reset(left)
+	default:
+		return nil
+	}
+	return errors.New("it is in use")
+}

@@ -125,16 +125,6 @@ func (d *Daemon) unreserve(name scoped) {
 	delete(d.names, name)
 }
 
-// retire moves a session to the past.
-func (d *Daemon) retire(s api.Session) {
-	defer d.forget()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.sessions, s.ID)
-	delete(d.names, scoped{s.Scope, s.Name})
-	d.past[s.ID] = outline(s)
-}
-
 // start connects, starts the shell and begins the record. Without a session, also
 // after a panic, the place is given back.
 func (d *Daemon) start(ctx context.Context, o api.Open, id, name string) (started *live, err error) {
@@ -199,33 +189,6 @@ func recordError(err error) error {
 		e.Code, e.Hint = "session.limit", "this machine or its limits (ulimit -n) let the daemon open no more files: close some sessions"
 	}
 	return e
-}
-
-// restTime is how long a session keeps its transcript open behind a command: the next
-// one may come at once.
-const restTime = 10 * time.Second
-
-// startTimer comes when a session becomes idle. It is locked.
-func (s *live) startTimer() { s.timer.Reset(min(restTime, time.Duration(s.session.TTL))) }
-
-// expire closes the session once it has been idle for its TTL. Its transcript rests,
-// without the lock: to close a file may take as long as to write it.
-func (s *live) expire() {
-	s.log.Rest()
-	_, _ = s.closeUnless(fmt.Sprintf("idle for %v", time.Duration(s.session.TTL)), s.notIdle)
-}
-
-// notIdle speaks against that. The session is locked.
-func (s *live) notIdle() error {
-	left := time.Duration(s.session.TTL) - time.Since(s.used)
-	switch {
-	case s.runs || s.holder != "" || s.session.Reason != "": // their ends set the timer
-	case left > 0:
-		s.timer.Reset(left)
-	default:
-		return nil
-	}
-	return errors.New("it is in use")
 }
 
 func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) session.Config {

@@ -33,6 +33,16 @@ func outline(s api.Session) api.Session {
 	return s
 }
 
+// retire moves a session to the past.
+func (d *Daemon) retire(s api.Session) {
+	defer d.forget()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.sessions, s.ID)
+	delete(d.names, scoped{s.Scope, s.Name})
+	d.past[s.ID] = outline(s)
+}
+
 // forget removes the oldest sessions beyond the limit, with their records.
 func (d *Daemon) forget() {
 	for {
@@ -60,6 +70,13 @@ func (d *Daemon) oldest() (id string) {
 	}
 	delete(d.past, id)
 	return id
+}
+
+// acknowledge has a lost session listed no more.
+func (d *Daemon) acknowledge(s api.Session) api.Session {
+	s.State = api.Closed
+	d.rewrite(s.ID, func(past *api.Session) { past.State = api.Closed })
+	return s
 }
 
 // pastLogs are the transcripts of sessions that are over and are being read: to
