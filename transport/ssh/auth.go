@@ -2,7 +2,6 @@ package ssh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,8 +9,6 @@ import (
 	"sync"
 
 	gossh "golang.org/x/crypto/ssh"
-
-	"gateway/transport"
 )
 
 // The contract's codes for credentials.
@@ -283,36 +280,3 @@ func (a *authenticator) tooManyError(cause error) error {
 	return a.config.failure(codeTooMany, cause, "set identity for this host so that the right key comes first, or agent: false",
 		"too many keys for the server's MaxAuthTries: refused %s", strings.Join(a.offered, ", "))
 }
-
-// worst returns the problem with a key that is to be told; nil if there is none.
-func (k *keyring) worst() *transport.Error {
-	for _, code := range []string{codeSecret, codePassphrase, codeCertExpired, codeKeyUnreadable} {
-		for _, problem := range k.problems {
-			if problem.Code == code {
-				return problem
-			}
-		}
-	}
-	return nil
-}
-
-// problem is a key that can't be used.
-func (k *keyring) problem(code string, cause error, hint, format string, args ...any) error {
-	err := k.config.failure(code, cause, hint, format, args...)
-	k.problems = append(k.problems, err)
-	return err
-}
-
-// ask puts a question to a person, while the clock stands still.
-func (k *keyring) ask(q Question) (string, error) {
-	q.Host, q.User = k.config.Name, k.config.User
-	defer k.clock.pause()()
-	answer, err := k.config.Ask(k.ctx, q)
-	if err == nil {
-		err = k.ctx.Err()
-	}
-	k.answered = k.answered || err == nil
-	return answer, err
-}
-
-var errNoPassphrase = errors.New("no passphrase")

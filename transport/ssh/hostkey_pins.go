@@ -12,6 +12,39 @@ import (
 	"gateway/transport"
 )
 
+// pinned reports whether the key is one of the pins. A pin that cannot be read
+// matches nothing.
+func (h *HostKeys) pinned(key gossh.PublicKey) bool {
+	fingerprint := gossh.FingerprintSHA256(key)
+	for _, pin := range h.Pins {
+		pin = strings.TrimSpace(pin)
+		if strings.HasPrefix(pin, "SHA256:") {
+			// Some tools print the padding of base64.
+			if strings.TrimRight(pin, "=") == fingerprint {
+				return true
+			}
+			continue
+		}
+		pinned, err := parsePin(pin)
+		if err != nil {
+			h.warn("host key pin of " + h.display() + " is neither SHA256:… nor a public key: " + err.Error())
+		} else if sameKey(pinned, key) {
+			return true
+		}
+	}
+	return false
+}
+
+// parsePin parses a public key as in authorized_keys, without options.
+func parsePin(pin string) (gossh.PublicKey, error) {
+	typ, rest := nextWord(pin)
+	blob, _ := nextWord(rest)
+	if blob == "" {
+		return nil, fmt.Errorf("%.32q is no public key", pin)
+	}
+	return parseKeyWords(typ, blob)
+}
+
 // A pinSearch looks for the pinned key among those of a machine. It shows one
 // key in a handshake, and which one that is depends on the types it is asked for;
 // a pin that is a fingerprint does not say its type. Nothing but the handshake has

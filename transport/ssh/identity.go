@@ -15,95 +15,10 @@ import (
 	gossh "golang.org/x/crypto/ssh"
 
 	"gateway/internal/regular"
-	"gateway/transport"
 )
 
 // maxKey is more than any key's file has.
 const maxKey = 1 << 20
-
-// A keyring holds what can be shown to one machine under publickey, in this
-// order: each identity, its certificates before the key itself, and then what
-// else the agent has.
-type keyring struct {
-	ctx    context.Context
-	config *Config
-	clock  *clock
-
-	agent      *agentClient
-	agentless  string // why there is no agent; empty if there is one
-	candidates []candidate
-	seen       map[string]bool // public keys among the candidates
-	certs      []*gossh.Certificate
-	searched   []string
-	problems   []*transport.Error
-	answered   bool // a person has answered a question
-}
-
-// A candidate is a key whose turn may come. open may need a passphrase.
-type candidate struct {
-	label string
-	open  func() (*signer, error)
-}
-
-// next returns the next key that can sign, or nil.
-func (k *keyring) next() (*signer, string) {
-	for len(k.candidates) > 0 {
-		c := k.candidates[0]
-		k.candidates = k.candidates[1:]
-		if signer, err := c.open(); err == nil { // open has noted the problem
-			return signer, c.label
-		}
-	}
-	return nil, ""
-}
-
-// looked names the places without a key.
-func (k *keyring) looked() string {
-	if len(k.searched) == 0 {
-		return "no identity file and no agent"
-	}
-	return strings.Join(k.searched, ", ")
-}
-
-func (k *keyring) close() {
-	if k.agent != nil {
-		k.agent.close()
-	}
-}
-
-// gather finds the candidates.
-func (k *keyring) gather() {
-	k.seen = map[string]bool{}
-	k.readCertificates()
-	k.openAgent()
-	for _, id := range k.config.Identities {
-		k.identity(id)
-	}
-	if k.agent == nil || k.config.IdentitiesOnly {
-		return
-	}
-	for _, key := range k.agent.keys {
-		k.add(key.signer, key.label)
-	}
-}
-
-func (k *keyring) openAgent() {
-	if k.config.Agent == "" {
-		k.agentless = "there is no agent"
-		return
-	}
-	where := "agent " + k.config.Agent
-	agent, err := k.patientAgent()
-	switch {
-	case err != nil:
-		where += fmt.Sprintf(" (%v)", reason(err))
-		k.agentless = "no agent answers at " + k.config.Agent + ": " + reason(err)
-	case len(agent.keys) == 0:
-		where += " (no keys)"
-	}
-	k.agent = agent
-	k.searched = append(k.searched, where)
-}
 
 // identity adds the candidates of one configured key.
 func (k *keyring) identity(id Identity) {
@@ -230,6 +145,8 @@ func (k *keyring) addLocked(id Identity, data []byte, pub gossh.PublicKey) {
 // the machine meanwhile.
 const maxTyped = 3
 
+var errNoPassphrase = errors.New("no passphrase")
+
 // unlock decrypts a key, while the clock stands still: a person may have to
 // think, and the key's derivation takes a busy machine seconds.
 func (k *keyring) unlock(id Identity, data []byte) (gossh.Signer, error) {
@@ -283,37 +200,6 @@ func (k *keyring) addWithCerts(id Identity, key *signer, label string) {
 	}
 	k.add(key, label)
 }
-
-// add adds a key after those certificates for it that were named.
-func (k *keyring) add(key *signer, label string) {
-	for _, cert := range k.certs {
-		k.addCert(cert, key, "certificate "+cert.KeyId)
-	}
-	k.offer(key, label)
-}
-
-// offer adds a candidate, unless it is one already or its time is not now.
-func (k *keyring) offer(key *signer, label string) {
-	if cert, ok := key.pub.(*gossh.Certificate); ok {
-		if k.expired(cert, label) {
-			return
-		}
-		label += k.notFor(cert)
-	}
-	blob := string(key.pub.Marshal())
-	if k.seen[blob] {
-		return
-	}
-	k.seen[blob] = true
-	k.candidates = append(k.candidates, candidate{
-		label: fmt.Sprintf("%s %s (%s)", key.pub.Type(), fingerprint(key.pub), label),
-		open:  func() (*signer, error) { return key, nil },
-	})
-}
-
-// fingerprint is that of the key, also for a certificate: ssh-add -l and
-// ssh-keygen -l show the same.
-func fingerprint(key gossh.PublicKey) string { return gossh.FingerprintSHA256(plainKey(key)) }
 
 // public returns the public key beside the private one's file, or nil. A key
 // that is in no file has none: ".pub" alone is a file of the current directory.
