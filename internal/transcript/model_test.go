@@ -11,10 +11,15 @@ import (
 	"gateway/internal/transcript"
 )
 
-// A model is a log as plain bytes, with the stream of each.
+// A model is a log as plain bytes, and where each of its streams goes on.
 type model struct {
-	data    []byte
-	streams []transcript.Stream
+	data []byte
+	runs []run
+}
+
+type run struct {
+	end    int
+	stream transcript.Stream
 }
 
 // only returns the bytes of some streams between two cursors.
@@ -23,10 +28,12 @@ func (m model) only(from, to transcript.Cursor, streams []transcript.Stream) (b 
 	for _, stream := range streams {
 		wanted[stream] = true
 	}
-	for i := from; i < to; i++ {
-		if len(streams) == 0 || wanted[m.streams[i]] {
-			b = append(b, m.data[i])
+	start := 0
+	for _, r := range m.runs {
+		if lo, hi := max(start, int(from)), min(r.end, int(to)); lo < hi && (len(streams) == 0 || wanted[r.stream]) {
+			b = append(b, m.data[lo:hi]...)
 		}
+		start = r.end
 	}
 	return b
 }
@@ -64,9 +71,9 @@ func TestModel(t *testing.T) {
 				b := make([]byte, sizes.Draw(t, "n"))
 				for i := range b {
 					b[i] = byte((len(m.data) + i) * 7 >> 3)
-					m.streams = append(m.streams, stream)
 				}
 				m.data = append(m.data, b...)
+				m.runs = append(m.runs, run{len(m.data), stream})
 				if end, err := l.Append(stream, b); int(end) != len(m.data) || err != nil {
 					t.Fatalf("Append = %d, %v, want %d", end, err, len(m.data))
 				}
