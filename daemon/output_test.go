@@ -195,7 +195,7 @@ func TestCallerOfTheNextCommand(t *testing.T) {
 	earlier := make(chan error, 1)
 	go func() {
 		first := sync.OnceFunc(func() { close(up) })
-		earlier <- c.Exec(t.Context(), "work", api.Run{Text: "head -c 3000000 /dev/zero"}, func(e api.Event) error {
+		earlier <- c.Exec(t.Context(), "work", api.Run{Text: `head -c 3000000 /dev/zero | tr "\0" x`}, func(e api.Event) error {
 			if e.Piece != nil {
 				first()
 				<-next

@@ -67,7 +67,7 @@ func TestPastIsBoundedByWhatIsWritten(t *testing.T) {
 		t.Fatal("no record to begin with")
 	}
 	for range 2 {
-		run(t, c, s.ID, "head -c 1000000 /dev/zero")
+		run(t, c, s.ID, `head -c 1000000 /dev/zero | tr "\0" x`)
 		open(t, c, api.Open{})
 	}
 	if _, err := os.Lstat(old); !errors.Is(err, os.ErrNotExist) {
@@ -80,10 +80,10 @@ func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	c := start(t, daemon.Config{})("")
 	s := open(t, c, api.Open{})
-	for i := range 6 {
+	for i := range 4 {
 		run(t, c, s.ID, fmt.Sprintf("echo %d # %s", i, strings.Repeat("x", 300_000)))
 	}
-	for i := range 6 {
+	for i := range 4 {
 		got, err := c.Command(t.Context(), fmt.Sprintf("%s.%d", s.ID, i+1), 0)
 		if err != nil || got.Result == nil || string(got.Result.Stdout) != fmt.Sprintln(i) || len(got.Text) < 300_000 {
 			t.Errorf("command %d: %+.100v, %v", i, got.Result, err)
