@@ -128,7 +128,7 @@ func TestSplitDeep(t *testing.T) {
 		strings.Repeat("$(", maxOpeners), strings.Repeat(`"$(`, maxOpeners), strings.Repeat("${a:-", maxOpeners), strings.Repeat("`\\", maxOpeners),
 		strings.Repeat("if ", maxOpeners), strings.Repeat("while if ", maxOpeners/2), strings.Repeat("f(){ ", maxOpeners/2), strings.Repeat("case x in x) ", maxOpeners/2),
 		"((" + strings.Repeat("!", maxOpeners-2), "[[" + strings.Repeat(" !", maxOpeners-2), "a" + strings.Repeat("[a", maxOpeners),
-		fill("a|"), fill("a&&"), fill("a;"), fill("a&"), "((" + fill("-")[2:], "((" + fill("a=")[2:], "((" + fill("a?")[2:], "((" + fill("a**")[3:], "[[" + fill(" a &&")[5:],
+		fill("a|"), fill("a&&"), fill("a;a&"), "((" + fill("-")[2:], "((" + fill("a=")[2:], "((" + fill("a?")[2:], "((" + fill("a**")[3:], "[[" + fill(" a &&")[5:],
 		fill("<<a "), fill("a\\\n"), fill("$$"), fill("a=b "), fill("'"), fill(`"`), fill("\\"),
 	} {
 		for _, shell := range []string{"bash", "zsh"} { // what others have, bash has
