@@ -93,6 +93,7 @@ func TestSudoRefusedWithItsOwnWords(t *testing.T) {
 
 // A shell that waits for something else is not waited for where there is no side channel.
 func TestOpeningWithoutASideChannel(t *testing.T) {
+	t.Parallel()
 	tr := local.New(local.Config{})
 	defer tr.Close()
 	// It wants a new password first, as sshd does.

@@ -71,6 +71,7 @@ func init() {
 }
 
 func TestAnotherThreadReadsTheTerminal(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

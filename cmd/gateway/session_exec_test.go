@@ -57,6 +57,7 @@ func TestSessionCommandIsInterrupted(t *testing.T) {
 
 // The second signal leaves at once, and a hang-up does: the command goes on.
 func TestSessionCommandOutlivesItsCall(t *testing.T) {
+	t.Parallel()
 	home := daemonHome(t)
 	stop := filepath.Join(home, "stop")
 	for _, test := range []struct {
@@ -93,6 +94,7 @@ func TestSessionCommandOutlivesItsCall(t *testing.T) {
 // Signals end a call that the daemon tells nothing any more, and a program is told that
 // the command may run.
 func TestSessionCommandOfASilentDaemon(t *testing.T) {
+	t.Parallel()
 	leaves := func(t *testing.T, p *person, verdict, code string) {
 		t.Helper()
 		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {

@@ -223,6 +223,7 @@ func TestSessionOutputBeforeTheDaemonIsLost(t *testing.T) {
 // What nobody answers, and what nobody sees any more, is ended also where it ignores an
 // interrupt.
 func TestSessionCommandThatIgnoresInterrupts(t *testing.T) {
+	t.Parallel()
 	home := daemonHome(t)
 	in := func(t *testing.T, name, command string) (*exec.Cmd, *bytes.Buffer) {
 		gatewayIn(t, home, "session", "open", "localhost", "--name", name)

@@ -260,6 +260,7 @@ func TestSessionLimit(t *testing.T) {
 }
 
 func TestSecondConnectionRefused(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{Config: []string{"MaxSessions 1"}})
 	var seen atomic.Int32
 	c := config(s)
