@@ -119,6 +119,7 @@ func TestSudo(t *testing.T) {
 		{"no own terminal", "Defaults !use_pty\ngwtest ALL=(ALL) ALL", "root"},
 		{"wants a terminal", "Defaults requiretty\ngwtest ALL=(ALL) ALL", ""},
 		{"no password", "gwtest ALL=(ALL) NOPASSWD: ALL", ""},
+		{"another default", "Defaults runas_default=nobody\ngwtest ALL=(ALL) NOPASSWD: ALL", ""},
 		{"another user", "Defaults use_pty\ngwtest ALL=(ALL) ALL", "nobody"},
 		{"another user, no own terminal", "Defaults !use_pty\ngwtest ALL=(ALL) ALL", "nobody"},
 	} {

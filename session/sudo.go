@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"gateway/transport"
@@ -19,7 +20,7 @@ import (
 // apart, also where sudo is set to use a terminal of its own (use_pty), to want
 // one (requiretty), or to ask nothing.
 type Sudo struct {
-	// User is the other user; empty means root.
+	// User is the other user; empty means root, unless Flags name a user or a group.
 	User string
 	// Flags stand behind sudo, such as -H.
 	Flags []string
@@ -32,6 +33,7 @@ type Sudo struct {
 var (
 	sudoUser = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
 	sudoFlag = regexp.MustCompile(`^[A-Za-z0-9_.,=:/@+-]+$`)
+	sudoAs   = regexp.MustCompile(`^(-[A-Za-z]*[ug]|--(user|group)\b)`)
 )
 
 func (u *Sudo) check() error {
@@ -141,12 +143,15 @@ const (
 // and the keeper has lost its own.
 func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) string {
 	u := s.config.Sudo
-	flags := ""
+	flags, user := "", u.User
 	for _, flag := range u.Flags {
 		flags += ` "` + flag + `"`
 	}
-	if u.User != "" {
-		flags += ` -u "` + u.User + `"`
+	if user == "" && !slices.ContainsFunc(u.Flags, sudoAs.MatchString) {
+		user = "root" // sudo's own default may be another (runas_default)
+	}
+	if user != "" {
+		flags += ` -u "` + user + `"`
 	}
 	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
 		`( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; wait; ` +
