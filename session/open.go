@@ -147,8 +147,8 @@ func (s *Session) attach(term transport.Terminal) {
 const maxTrip = 2 * time.Second
 
 // awaitReady waits for the shell's report and its first prompt. Questions are
-// sudo's. The prompt may overtake the report: they are stdout and stderr, and what
-// records an account may carry each by a program of its own (exec > >(tee log) 2> >(tee err)).
+// sudo's. The prompt may overtake the report: they are stdout and stderr, which need not
+// come the same way.
 func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) error {
 	attempt := 0
 	for reported, prompted := false, false; !reported || !prompted; {

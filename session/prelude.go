@@ -26,7 +26,7 @@ func shellScript(config Config, nonce string) string {
 	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
 		// What is called sh or ksh says itself what it is.
 		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
-		statFields + mountField + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ] && [ "$5$6" != 0-1 ]; then ` + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
+		statFields + mountField + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ] && [ "$5$6" != 0-1 ]; then ` + ownOutput + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
 		`become() { printf ` + controlMark('S', nonce, "%s:%s:%s:%s:%s:%s:%s") + ` "$t" "$i" "$q" "$m" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
 		`GATEWAY_SESSION=` + config.ID + `; export PS1 PS2 _gwn GATEWAY_SESSION; `
@@ -72,6 +72,11 @@ const ownSession = `case $4 in ""|$$) ;; *) if v=$(command -v setsid); then if [
 // forked sets i to the number of a subshell, and reports whether that is a process: those
 // of ksh93 need not be.
 const forked = `read -r i l </proc/self/stat && [ "$i" != $$ ]`
+
+// ownOutput has the shell speak to its terminal where a file that the account's login shell
+// reads has given its output to somebody else, such as tee: a ^C would end that, and the shell
+// with it. Behind sudo, stdin is for reading only.
+const ownOutput = `[ -t 1 ] && [ -t 2 ] || exec >&0 2>&0; `
 
 // terminalName sets t to the name of the terminal. Linux tells the number of a
 // pseudoterminal (tty_nr), which spares a program.

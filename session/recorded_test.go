@@ -47,3 +47,23 @@ func TestRecorded(t *testing.T) {
 		})
 	}
 }
+
+// TestTerminalTaken: what takes the terminal from the shell's output (exec > >(tee log) 2>&1
+// in a .bashrc) would end at a ^C, and the shell with it.
+func TestTerminalTaken(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []string{"exec > >(cat) 2>&1", "exec 2>/dev/null"} {
+		t.Run(taken, func(t *testing.T) {
+			t.Parallel()
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+			s := openOn(t, altered{Transport: tr, onTerminal: func(command string) string {
+				return "exec bash -c " + session.Quote(taken+"; "+command)
+			}}, session.Config{})
+			r, err := s.Run(t.Context(), session.Command{Text: "sleep 1000", Timeout: 200 * time.Millisecond})
+			if r.Verdict != session.TimedOut || r.Ended {
+				t.Errorf("got %s, ended=%v, %v, want timed_out and a session that lives", r.Verdict, r.Ended, err)
+			}
+			want(t, run(t, s, "echo out; echo err >&2; (exit 3)"), 3, "out\n", "err\n")
+		})
+	}
+}
