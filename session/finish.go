@@ -167,7 +167,7 @@ func (r *run) result(p progress, verdict Verdict) Result {
 	switch {
 	case r.command.TTY || r.keeper == nil:
 		result.Streams = OnTerminal
-	case r.command.Merge:
+	case r.command.Merge, p.joined:
 		result.Streams = Merged
 	}
 	switch verdict {
@@ -206,7 +206,8 @@ func (s *Session) drain(r *run) {
 	}
 }
 
-// drained waits, and reports whether it knows that everything is here.
+// drained waits, and reports whether it knows that everything is here. Where the machine has
+// joined the streams, both marks come on one.
 func (s *Session) drained(r *run) bool {
 	flushed, err := s.flush(r.keeper)
 	if err != nil {
@@ -216,10 +217,12 @@ func (s *Session) drained(r *run) bool {
 	heard := r.keeper.heard.Load()
 	timeout := time.NewTimer(drainGrace)
 	defer timeout.Stop()
-	for here := [3]bool{}; !here[Stdout] || !here[Stderr]; {
+	here, marks := [3]bool{}, 0
+	for marks < 2 && (!here[Stdout] || !here[Stderr]) {
 		select {
 		case m := <-flushed:
 			here[m.from] = true
+			marks++
 			heard = r.keeper.heard.Load() // the mark itself is no sign that the other stream moves
 		case m := <-s.behindSudo:
 			here[m.from] = true
@@ -242,6 +245,11 @@ func (s *Session) drained(r *run) bool {
 				return false
 			}
 		}
+	}
+	if !here[Stderr] {
+		s.mu.Lock()
+		r.progress.joined = true
+		s.mu.Unlock()
 	}
 	return true
 }

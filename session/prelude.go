@@ -182,10 +182,12 @@ const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 const runnerLine = `\command eval "$_gw"` + "\n"
 
 // keeperBegin is how a keeper and sudo's relay begin: $d is the directory, if there was
-// a place for what makes puts there. An account may be allowed no file at all (XFSZ).
+// a place for what makes puts there. An account may be allowed no file at all (XFSZ). What the
+// account's login shell has read may have sent stderr to a file or to nowhere: the end of a
+// command would never come there.
 func keeperBegin(nonce, usr1, makes string) string {
 	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, ":::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
-		anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && ` + makes + ` && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; `
+		`if [ -f $w/2 ] || [ -c $w/2 ]; then exec 2>&1; fi; ` + anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && ` + makes + ` && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; `
 }
 
 func keeperScript(nonce string) string {

@@ -10,6 +10,7 @@ type progress struct {
 	closed         [3]bool // mark T or E has come on that stream: what follows is not the command's
 	ended          [3]bool // mark E has
 	stdout, stderr bool    // the end of that stream is here
+	joined         bool    // the machine sends stderr to where stdout goes
 	begun          bool    // mark B or S has come: its stdin is open, or the terminal is its own
 	prompted       bool    // the shell reads commands again
 	status         string  // of mark E
@@ -34,7 +35,7 @@ func (r *run) take(m mark) {
 	case 'E':
 		p.closed[m.from], p.ended[m.from] = true, true
 		if m.payload == "" {
-			p.stderr = true
+			p.stderr, p.joined = true, m.from == Stdout
 			break
 		}
 		p.stdout = true

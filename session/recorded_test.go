@@ -48,6 +48,29 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
+// TestJoined: a file that the account's login shell reads, or a forced command, may have
+// sent stderr to where stdout goes (exec > >(tee log) 2>&1), or to where nobody reads it.
+func TestJoined(t *testing.T) {
+	t.Parallel()
+	for _, moved := range []string{"exec 2>&1; ", "exec 2>/dev/null; "} {
+		t.Run(moved, func(t *testing.T) {
+			t.Parallel()
+			tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir()}})
+			s := openOn(t, altered{Transport: tr, onPipe: func(command string) string { return moved + command }}, session.Config{})
+			for _, command := range []session.Command{
+				{Text: "echo out; echo err >&2; sleep 1000", Timeout: 200 * time.Millisecond},
+				{Text: "echo out; echo err >&2; (exit 3)"},
+				{Text: "echo out; echo err >&2; exit 3"},
+			} {
+				r, _ := s.Run(t.Context(), command)
+				if string(r.Stdout) != "out\nerr\n" || r.StderrBytes > 0 || r.Streams != session.Merged || r.ExitCode < 0 {
+					t.Errorf("%s: got %s %d %q %q, %s, want all in stdout, merged", command.Text, r.Verdict, r.ExitCode, r.Stdout, r.Stderr, r.Streams)
+				}
+			}
+		})
+	}
+}
+
 // TestTerminalTaken: what takes the terminal from the shell's output (exec > >(tee log) 2>&1
 // in a .bashrc) would end at a ^C, and the shell with it.
 func TestTerminalTaken(t *testing.T) {
