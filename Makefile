@@ -8,6 +8,9 @@ TESTFLAGS =
 BENCHFLAGS =
 MATRIX    = docs/conformance.md
 GATEWAY_SOAK ?= 10m
+# What is compiled does not depend on the folder: a fresh clone finds it in the build cache, and what is released shares
+# it with lint and with what is measured.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 # MCP servers from npm: the three with the most downloads of those that run commands over SSH.
 PEERS = ssh-mcp@2.11.0 mcp-ssh-manager@3.8.5 @marian-craciunescu/ssh-mcp-server-secured@1.0.23
 
@@ -17,7 +20,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## bin/gateway, a static binary
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gateway ./cmd/gateway
+	CGO_ENABLED=0 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/gateway ./cmd/gateway
 
 .PHONY: deps
 deps: ## install the servers and shells that the tests need, or say which
@@ -50,12 +53,12 @@ microbench: deps ## all benchmarks of Go packages, BENCHTIME=1s each
 .PHONY: bench
 bench: deps build ## side by side with what others use: bench/results, README's excerpt; BENCHFLAGS=-quick tries it
 	@scripts/bench-deps bin/peers $(PEERS)
-	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
+	CGO_ENABLED=0 go build -o bin/bench ./bench
 	bin/bench -readme README.md $(BENCHFLAGS)
 
 .PHONY: bench-check
 bench-check: deps ## counts of a command (allocations, system calls, bytes, round trips) against bench/baseline.json; RENEW=1 writes it
-	CGO_ENABLED=0 go build -trimpath -o bin/bench ./bench
+	CGO_ENABLED=0 go build -o bin/bench ./bench
 	bin/bench -check bench/baseline.json $(if $(RENEW),-renew)
 
 .PHONY: fuzz
