@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -8,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"gateway/daemon/api"
 	"gateway/internal/sshdtest"
+	"gateway/session"
 )
 
 // A socketHome is a home whose name is short enough for the daemon's socket in it.
@@ -258,4 +261,27 @@ func TestAttachBehindFailure(t *testing.T) {
 	p.expect("work:")
 	p.press("\x04")
 	p.leaves(0)
+}
+
+// Of a daemon that does not answer nobody knows whether anything goes on there.
+func TestDetachUnheard(t *testing.T) {
+	s := api.Session{ID: "s-1", Name: "work", State: api.Idle, Cwd: "/"}
+	stays := func(line any) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			answer(w, line)
+			<-r.Context().Done()
+		}
+	}
+	home := madeUp(t, map[string]http.HandlerFunc{
+		"GET /v1/sessions/{name}":               func(w http.ResponseWriter, _ *http.Request) { answer(w, s) },
+		"GET /v1/sessions/{name}/screen":        func(w http.ResponseWriter, _ *http.Request) { answer(w, session.Screen{}) },
+		"GET /v1/sessions/{name}/stream":        stays(api.Event{Event: "alive"}),
+		"POST /v1/sessions/{name}/attachment":   stays(api.Attached{Session: s, Attachment: "a"}),
+		"DELETE /v1/sessions/{name}/attachment": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	})
+	p := atHome(t, home, "session", "attach", "work")
+	p.expect("work:/$ ")
+	p.press("\x04")
+	p.expect("gateway: daemon.unreachable: ")
+	p.leaves(statusFailed)
 }

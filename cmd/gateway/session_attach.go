@@ -88,12 +88,15 @@ func (a *app) sessionAttach(ctx context.Context, c *client.Client, name string, 
 	err = t.run(ctx, s, at)
 	t.resetTerminal()
 	at.stop()
-	if !readOnly { // else who comes next could find it taken still
-		_ = c.Detach(context.WithoutCancel(ctx), s.ID, t.id) // its request ends as well
+	var unheard error // whether the daemon hears it or not, its request ends
+	if !readOnly {    // else who comes next could find it taken still
+		unheard = c.Detach(context.WithoutCancel(ctx), s.ID, t.id)
 	}
 	switch {
 	case errors.Is(err, errOver):
 		return t.over(context.WithoutCancel(ctx), s)
+	case errors.Is(err, errDetached) && errors.Is(unheard, client.ErrLost): // and nobody knows what goes on
+		return unheard
 	case errors.Is(err, errDetached):
 		a.out.say("gateway: detached from " + s.Name + "; it goes on")
 		return nil
