@@ -71,7 +71,7 @@ func (c *Client) whileAlive(ctx context.Context, first time.Duration) (bound con
 				return
 			case <-time.After(pause):
 			}
-			if _, err := c.Hello(bound); errors.Is(err, ErrLost) {
+			if _, err := c.Hello(bound); errors.Is(err, ErrLost) && !errors.Is(err, errForeign) { // which is an answer
 				end(err)
 			}
 		}
