@@ -72,7 +72,10 @@ unknown, 6 stopped by --max-fail or --fail-fast; if several apply, the first of
 	}
 	flags := cmd.Flags()
 	flags.Func("on", "the hosts, a `SELECTOR`", func(s string) error {
-		if f.on != "" {
+		switch {
+		case s == "":
+			return errors.New("it is empty")
+		case f.on != "":
 			return errors.New("given twice: join selectors with a comma")
 		}
 		f.on = s
