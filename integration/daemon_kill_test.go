@@ -139,7 +139,7 @@ func (v *victim) live(ctx context.Context, t *testing.T) {
 	for n := 0; !killed && ctx.Err() == nil; n++ {
 		lines := v.random.IntN(2000)
 		pause := []string{"", "", "sleep 0.1; ", "sleep 0.1 | cat; "}[v.random.IntN(4)]
-		if v.random.IntN(8) == 0 {
+		if n == 0 || v.random.IntN(8) == 0 { // some of the first ones are not killed before
 			pause = "(export " + v.stays + "; nohup sh -c 'until [ -e " + v.allow + " ]; do sleep 0.1; done' >/dev/null 2>&1 &) ; "
 		}
 		text := fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo %s.%d $i; i=$((i+1)); [ $i != %d ] || %s:; done; cd /tmp # says %[2]s.%[3]d %[1]d", lines, v.name, n, lines/2, pause)

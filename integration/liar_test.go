@@ -141,7 +141,7 @@ func flood(to io.Writer, text string) {
 
 // keep is a keeper that never answers a control line.
 func (p *program) keep() {
-	p.mark("K", "/x/.gw/o:/x/.gw/e:/x/.gw")
+	p.mark("K", "23:/x/.gw/o:/x/.gw/e:/x/.gw")
 	p.hold()
 }
 
@@ -149,7 +149,7 @@ var typedNonce = regexp.MustCompile(`_gwn=([0-9a-f]{16})`)
 
 // shell is one that reads lines.
 func (p *program) shell() {
-	p.mark("S", "/dev/pts/9:4242:4242:bash:/bin/bash:/home/u")
+	p.mark("S", "/dev/pts/9:4242:4242:23:bash:/bin/bash:/home/u")
 	p.mark("P", "0:#")
 	p.conn.ready.Wait()
 	var line []byte
@@ -214,26 +214,26 @@ func TestLiarOpens(t *testing.T) {
 		"endless separators": {liar{terminal: func(p *program) { p.flood(p, "\x1e") }}, true, noSync, ""},
 		"an endless mark":    {liar{terminal: func(p *program) { p.say("\x1eS" + p.nonce + ":"); p.flood(p, "x") }}, true, noSync, ""},
 		"endless beginnings": {liar{terminal: func(p *program) { p.flood(p, "\x1eS"+p.nonce+":") }}, true, noSync, ""},
-		"endless marks":      {liar{terminal: func(p *program) { p.flood(p, markOf("S", p.nonce, "/dev/pts/9:4242:4242:bash:/bin/bash:/")) }}, true, noSync, ""},
+		"endless marks":      {liar{terminal: func(p *program) { p.flood(p, markOf("S", p.nonce, "/dev/pts/9:4242:4242:23:bash:/bin/bash:/")) }}, true, noSync, ""},
 		"another's marks": {liar{terminal: func(p *program) {
-			p.say(markOf("S", wrong, "/dev/pts/9:4242:4242:bash:/bin/bash:/") + markOf("P", wrong, "0:#"))
+			p.say(markOf("S", wrong, "/dev/pts/9:4242:4242:23:bash:/bin/bash:/") + markOf("P", wrong, "0:#"))
 			p.hold()
 		}}, true, noSync, ""},
 		"marks on the other stream": {liar{terminal: func(p *program) { p.hold() }, keeper: func(p *program) {
 			p.conn.ready.Wait()
-			p.say(markOf("S", p.conn.terminal.nonce, "/dev/pts/9:4242:4242:bash:/bin/bash:/") + markOf("P", p.conn.terminal.nonce, "0:#"))
+			p.say(markOf("S", p.conn.terminal.nonce, "/dev/pts/9:4242:4242:23:bash:/bin/bash:/") + markOf("P", p.conn.terminal.nonce, "0:#"))
 			p.keep()
 		}}, true, noSync, ""},
-		"no process number":           {absurd("/dev/pts/9:x:4242:bash:/bin/bash:/"), false, unreadable, ""},
-		"a session that is no number": {absurd("/dev/pts/9:4242:$(reboot):bash:/bin/bash:/"), false, unreadable, ""},
-		"a large process number":      {absurd("/dev/pts/9:99999999999999999999:4242:bash:/bin/bash:/"), false, unreadable, ""},
+		"no process number":           {absurd("/dev/pts/9:x:4242:23:bash:/bin/bash:/"), false, unreadable, ""},
+		"a session that is no number": {absurd("/dev/pts/9:4242:$(reboot):23:bash:/bin/bash:/"), false, unreadable, ""},
+		"a large process number":      {absurd("/dev/pts/9:99999999999999999999:4242:23:bash:/bin/bash:/"), false, unreadable, ""},
 		"an empty report":             {absurd(""), false, unreadable, ""},
 		"a report of colons":          {absurd(strings.Repeat(":", 10_000)), false, unreadable, ""},
-		"an unknown shell":            {absurd("/dev/pts/9:4242:4242:emacs:/bin/emacs:/"), false, unreadable, ""},
+		"an unknown shell":            {absurd("/dev/pts/9:4242:4242:23:emacs:/bin/emacs:/"), false, unreadable, ""},
 		"exits before it speaks":      {liar{terminal: func(p *program) { p.exit(0); p.say("late"); p.Close() }}, false, noSync, "late"},
 		"an absurd status":            {liar{terminal: func(p *program) { p.exit(1<<32 - 1); p.Close() }}, false, noSync, "255"},
 		"closes without a status":     {liar{terminal: func(p *program) { p.Close() }}, false, []string{"link.lost"}, "without an exit status"},
-		"closes behind its report":    {liar{terminal: func(p *program) { p.mark("S", "/dev/pts/9:4242:4242:bash:/bin/bash:/"); p.exit(0); p.Close() }}, false, noSync, "status 0"},
+		"closes behind its report":    {liar{terminal: func(p *program) { p.mark("S", "/dev/pts/9:4242:4242:23:bash:/bin/bash:/"); p.exit(0); p.Close() }}, false, noSync, "status 0"},
 		"no program":                  {liar{refuse: "exec"}, false, []string{"session.forced_command"}, ""},
 		"the keeper is silent":        {liar{keeper: (*program).hold}, true, noSync, ""},
 		"the keeper leaves":           {liar{keeper: func(p *program) { p.exit(0); p.Close() }}, false, noSync, "side channel"},
@@ -242,7 +242,7 @@ func TestLiarOpens(t *testing.T) {
 		"the keeper floods stderr":    {liar{keeper: func(p *program) { p.flood(p.Stderr(), "garbage") }}, true, noSync, ""},
 		"the keeper's endless mark":   {liar{keeper: func(p *program) { p.say("\x1eK" + p.nonce + ":"); p.flood(p, "/") }}, true, noSync, ""},
 		"everything is closed":        {liar{terminal: func(p *program) { p.conn.ready.Wait(); p.conn.keeper.Close(); p.Close() }, keeper: (*program).hold}, false, []string{"link.lost", "shell.no_sync"}, ""},
-		"the connection ends":         {liar{first: func(c *gossh.ServerConn) {}, terminal: func(p *program) { p.mark("S", "/dev/pts/9:4242:4242:bash:/bin/bash:/"); p.Close() }}, false, []string{"link.lost"}, ""},
+		"the connection ends":         {liar{first: func(c *gossh.ServerConn) {}, terminal: func(p *program) { p.mark("S", "/dev/pts/9:4242:4242:23:bash:/bin/bash:/"); p.Close() }}, false, []string{"link.lost"}, ""},
 		"it asks back": {liar{first: func(c *gossh.ServerConn) {
 			for {
 				if _, _, err := c.SendRequest("keepalive@openssh.com", true, make([]byte, 30_000)); err != nil {
