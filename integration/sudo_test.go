@@ -262,13 +262,15 @@ func TestSudoWithoutATerminal(t *testing.T) {
 	}
 }
 
+// findKeeper sets $k to the keeper of its session, $d to a file in its directory, and $r to the relay.
+const findKeeper = `e=$(readlink /proc/self/fd/2); for p in $(ls -l /proc/[0-9]*/fd/4 2>/dev/null | grep -F -e "-> $e" | grep -o '/proc/[0-9]*'); do
+	case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && read k <"${d%/r}/p";; esac
+done; `
+
 // TestSudoKeeperIsKilled: a session of another user can have no other keeper, so
 // it ends, and says so.
 func TestSudoKeeperIsKilled(t *testing.T) {
 	t.Parallel()
-	const find = `e=$(readlink /proc/self/fd/2); for p in $(ls -l /proc/[0-9]*/fd/4 2>/dev/null | grep -F -e "-> $e" | grep -o '/proc/[0-9]*'); do
-		case $(readlink $p/fd/9) in */c) r=${p#/proc/};; *) [ "$(readlink $p/fd/6 2>&1)" = "$e" ] && d=$(readlink $p/fd/8) && read k <"${d%/r}/p";; esac
-	done; `
 	for name, kill := range map[string]string{"the relay": "kill -9 $r", "the keeper": "kill -9 $k"} {
 		t.Run(name, func(t *testing.T) {
 			tr := newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL")
@@ -279,7 +281,7 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 			defer s.Close()
 			seen := filepath.Join(t.TempDir(), "seen") // what it has said by then would be lost with the relay
 			r, err := s.Run(t.Context(), session.Command{
-				Text:   find + `[ "$r" ] && [ "$k" ] && echo "${d%/r}" && until [ -e ` + seen + ` ]; do sleep 0.05; done && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`,
+				Text:   findKeeper + `[ "$r" ] && [ "$k" ] && echo "${d%/r}" && until [ -e ` + seen + ` ]; do sleep 0.05; done && ` + kill + `; while kill -0 ${r:-0} && kill -0 $k; do :; done 2>/dev/null`,
 				Output: func(session.Stream, []byte) { _ = os.WriteFile(seen, nil, 0o600) },
 			})
 			dir, found := strings.CutSuffix(string(r.Stdout), "\n")
@@ -296,6 +298,26 @@ func TestSudoKeeperIsKilled(t *testing.T) {
 			}
 			eventually(t, "the keeper's directory is gone", func() bool { _, err := os.Lstat(dir); return errors.Is(err, fs.ErrNotExist) })
 		})
+	}
+}
+
+// TestSudoKeeperIsNotStopped: what stops the shell's process group, where it comes to the terminal
+// from the background, leaves the keeper as it is.
+func TestSudoKeeperIsNotStopped(t *testing.T) {
+	t.Parallel()
+	tr := newAccount(t, "Defaults use_pty\ngwtest ALL=(ALL) NOPASSWD: ALL")
+	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}, OpenTimeout: 10 * time.Second})
+	if err != nil {
+		t.Fatalf("Open = %v", err)
+	}
+	defer s.Close()
+	r, err := s.Run(t.Context(), session.Command{Text: findKeeper + "kill -TTIN $k && kill -TTOU $k && kill -TSTP $k"})
+	if r.Verdict != session.Exited || r.ExitCode != 0 {
+		t.Fatalf("got %s %d %q, %v", r.Verdict, r.ExitCode, r.Stderr, err)
+	}
+	// It takes the texts that are too long to be typed.
+	if r, err := s.Run(t.Context(), session.Command{Text: ": " + strings.Repeat("x", 5000) + "; echo out"}); string(r.Stdout) != "out\n" {
+		t.Errorf("got %s %q, ended=%v, %v", r.Verdict, r.Stdout, r.Ended, err)
 	}
 }
 

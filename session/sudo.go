@@ -136,6 +136,11 @@ const (
 // The keeper is no child of the other user's shell: ksh93 would wait for it (wait). It is
 // that of a shell which removes its directory if it is killed: the account can't.
 //
+// Where sudo has a terminal of its own, the shell comes to it from the background, and is
+// stopped for that with all of its process group, until sudo lets them go on. What is being
+// forked in that moment may stay stopped (seen with Linux 6.18). So the keeper, which is
+// starting then, ignores these signals.
+//
 // dropbear leaves SIGTTOU ignored, and where sudo has a terminal of its own, zsh would take
 // that unseen: only what is stopped for it has sudo pass on what is typed.
 //
@@ -154,8 +159,8 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) 
 		flags += ` -u "` + user + `"`
 	}
 	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
-		`( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; wait; ` +
-		anywhere + `[ ! -O $x/.gw-` + kept + ` ] || rm -rf $x/.gw-` + kept + `; done ) & ); exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
+		`trap "" TSTP TTIN TTOU; ( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; wait; ` +
+		anywhere + `[ ! -O $x/.gw-` + kept + ` ] || rm -rf $x/.gw-` + kept + `; done ) & ); trap - TSTP TTIN TTOU; exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`[ -p ` + relay.dir + `/c ] || { printf ` + controlMark('Q', asked, noRelay) + `; exit 1; }; ` +
 		`q=$(printf ` + controlMark('Q', asked, "") + `); x=$(printf "` + octal(inside) + `"); ` +
