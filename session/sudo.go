@@ -71,9 +71,7 @@ func (s *Session) startSudo(ctx context.Context) error {
 	}
 	opened := time.Now()
 	k := s.newKeeper(pipe)
-	s.mu.Lock()
-	s.keeper = k
-	s.mu.Unlock()
+	s.turnTo(k)
 	if err := s.awaitKeeper(ctx, k, relay); err != nil {
 		return s.noKeeper(err)
 	}

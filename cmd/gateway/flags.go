@@ -60,6 +60,22 @@ func (f *sudoFlag) Set(s string) error {
 	return nil
 }
 
+// once is the value of a flag of which a second one would take the place of the first
+// unseen.
+type once struct {
+	pflag.Value
+	instead string // what to do about it
+	given   bool
+}
+
+func (o *once) Set(text string) error {
+	if o.given {
+		return errors.New("given twice: " + o.instead)
+	}
+	o.given = true
+	return o.Value.Set(text)
+}
+
 // filled is the value of a flag that has to say something. An empty one is a
 // variable that is not set, and no flag that was not given: --cwd "$DIR" must not
 // mean the home directory.

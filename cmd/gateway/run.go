@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -71,16 +70,9 @@ unknown, 6 stopped by --max-fail or --fail-fast; if several apply, the first of
 		},
 	}
 	flags := cmd.Flags()
-	flags.Func("on", "the hosts, a `SELECTOR`", func(s string) error {
-		switch {
-		case s == "":
-			return errors.New("it is empty")
-		case f.on != "":
-			return errors.New("given twice: join selectors with a comma")
-		}
-		f.on = s
-		return nil
-	})
+	flags.StringVar(&f.on, "on", "", "the hosts, a `SELECTOR`")
+	on := flags.Lookup("on")
+	on.Value = &once{Value: on.Value, instead: "join selectors with a comma"}
 	flags.StringArrayVar(&f.vars, "var", nil, "set the script's variable, `NAME=VALUE`; may be repeated")
 	flags.StringVar(&f.startAt, "start-at", "", "leave out the steps before the one called `NAME`")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and connect to nothing")

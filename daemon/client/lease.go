@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -81,13 +80,4 @@ func (t *Transport) upgrade(ctx context.Context, conn *net.UnixConn) (*lease, er
 		return &lease{conn, json.NewDecoder(buffer), account}, nil
 	}
 	return nil, refusal(response, conn.RemoteAddr().String())
-}
-
-// refusal is the error that an answer stands for.
-func refusal(response *http.Response, where string) error {
-	var body api.Failure
-	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&body); err != nil || body.Error == nil {
-		return unreadable(response, where, fmt.Errorf("it answers %s", response.Status))
-	}
-	return body.Error.Err()
 }

@@ -145,6 +145,15 @@ func cause(ctx context.Context) error {
 	return transport.Cause(ctx)
 }
 
+// refusal is the error that an answer stands for.
+func refusal(response *http.Response, where string) error {
+	var body api.Failure
+	if err := json.NewDecoder(io.LimitReader(response.Body, 1<<20)).Decode(&body); err != nil || body.Error == nil {
+		return unreadable(response, where, fmt.Errorf("it answers %s", response.Status))
+	}
+	return body.Error.Err()
+}
+
 // unreadable is the error of an answer that makes no sense. A daemon names its protocol,
 // whatever it says.
 func unreadable(response *http.Response, where string, err error) error {
