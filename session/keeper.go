@@ -280,6 +280,9 @@ func has(mask string) string {
 	return `has() { while read -r m v; do case $m$v in Sig$1*:` + mask + `) return 0;; esac; done </proc/$2/status; return 1; }; `
 }
 
+// interrupt is [has]'s mask for SIGINT.
+const interrupt = "*[2367abef]"
+
 // nobody is what gone does where nobody is to be hung up.
 const nobody = "gone() { :; }"
 

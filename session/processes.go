@@ -54,6 +54,15 @@ func signalLine(sig string, of scope) string {
 	return noted(sig, of) + `; ( ` + signalWhere("", all, sig, of) + ` )`
 }
 
+// killLine is signalLine for SIGKILL, behind a command that has ended of an interrupt. What
+// handles that may be cleaning up still, though nobody waits for it any more: the program
+// that has started it is gone at once (xargs and find are), or the shell had not come to wait.
+// It has about as long as a program has that the shell does wait for; see [Session.climb].
+func killLine(of scope) string {
+	return noted("KILL", of) + `; ( ` + has(interrupt) + `for w in 0.02 0.03 0.05 0.1 0.1 0.2; do ` + signalWhere(`has C $i || continue; `, all, "0", of) +
+		`; [ "$k" ] && sleep $w || break; done; ` + signalWhere("", all, "KILL", of) + ` )`
+}
+
 // noted is [sinceLine], and keeps when a signal was sent: how late the line came is not for
 // those to pay who look behind it.
 func noted(sig string, of scope) string { return sinceLine(of) + `; m0=$u r1=` + of.run + sig }

@@ -193,7 +193,7 @@ func passedBy(level Level) (sig, condition string) {
 	case typedLevel:
 		return "0", ""
 	}
-	return "INT", missed("*[2367abef]")
+	return "INT", missed(interrupt)
 }
 
 // sweeps bounds how often is looked for what a signal has passed by.

@@ -37,8 +37,8 @@ func (s *Session) stop(r *run, verdict Verdict, cause error) (Result, error) {
 	}
 	// What it had started must not outlive it, and what that had written is the
 	// command's.
-	if !r.keeper.isGone() {
-		s.signal(r, "KILL")
+	if r.keeper != nil && !r.keeper.isGone() {
+		_ = r.keeper.control(killLine(s.scope(r)))
 		s.drain(r)
 		s.sweep(r, Kill, r.started)
 	}

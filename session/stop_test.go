@@ -109,6 +109,24 @@ func TestCancelInterrupts(t *testing.T) {
 	})
 }
 
+// TestWhatCleansUpBehindAProgramThatIsGone: the shell waits for the program that it has
+// started, which dies of the interrupt at once. What that one has started cleans up.
+func TestWhatCleansUpBehindAProgramThatIsGone(t *testing.T) {
+	t.Parallel()
+	const text = `echo | xargs sh -c 'trap "sleep 0.1; : >clean; exit" INT; echo up; while :; do sleep 0.01; done'`
+	eachShell(t, func(t *testing.T, s *session.Session) {
+		dir := t.TempDir()
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := s.Run(ctx, session.Command{Text: text, Cwd: dir, Timeout: 5 * time.Second, Output: func(session.Stream, []byte) { cancel() }})
+		if r.Verdict != session.Interrupted || string(r.Stdout) != "up\n" {
+			t.Errorf("got %s %q, %v, want interrupted", r.Verdict, r.Stdout, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "clean")); err != nil {
+			t.Error("it could not clean up:", err)
+		}
+	})
+}
+
 // TestInterruptWithOtherKeys: a program, whose text nobody has seen, has taken ^C from the
 // terminal.
 func TestInterruptWithOtherKeys(t *testing.T) {
