@@ -68,9 +68,9 @@ func TestInterruptWithinAFrame(t *testing.T) {
 				{Text: "touch " + ran + "; sleep 30; : " + strings.Repeat("x", 900)},
 			} {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				command.Started = func() { // as a keeper does that finds it running
+				command.Started = func() {
+					_ = s.Interrupt(session.Int) // first: the signal alone may end the command
 					_ = syscall.Kill(shell, syscall.SIGINT)
-					_ = s.Interrupt(session.Int)
 				}
 				r, err := s.Run(ctx, command)
 				cancel()
