@@ -200,6 +200,37 @@ func TestSudoThatRecords(t *testing.T) {
 	}
 }
 
+// TestSudoThatRecordsWhatIsTakenLate: behind the command's end, sudo first writes what it has,
+// and then waits for the end of streams that the keeper holds.
+func TestSudoThatRecordsWhatIsTakenLate(t *testing.T) {
+	t.Parallel()
+	// More than there is room for on the way from sudo to here, and no more than up to sudo.
+	for _, lines := range []int{38_000, 40_000, 42_000} {
+		tr := newAccount(t, "Defaults log_output, iolog_dir="+t.TempDir()+"\ngwtest ALL=(ALL) NOPASSWD: ALL")
+		s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		r, err := s.Run(t.Context(), session.Command{Text: "echo $$"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shell := "/proc/" + strings.TrimSpace(string(r.Stdout))
+		r, err = s.Run(t.Context(), session.Command{Text: fmt.Sprintf("seq %d; exit 3", lines), Timeout: 20 * time.Second, Output: func(session.Stream, []byte) {
+			for begun := time.Now(); time.Since(begun) < 10*time.Second; <-time.After(10 * time.Millisecond) {
+				if _, err := os.Stat(shell); err != nil {
+					return
+				}
+			}
+			t.Error("the shell lives on")
+		}})
+		if want := int64(6*lines - 11_106); err != nil || r.ExitCode != 3 || r.StdoutBytes != want {
+			t.Errorf("got %s %d, %d bytes of stdout, %v, in %v; want all %d", r.Verdict, r.ExitCode, r.StdoutBytes, err, r.Duration, want)
+		}
+	}
+}
+
 func TestSudoRefuses(t *testing.T) {
 	t.Parallel()
 	password := func(p string) func(context.Context, int) (string, error) {

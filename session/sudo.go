@@ -143,7 +143,10 @@ const (
 // that unseen: only what is stopped for it has sudo pass on what is typed.
 //
 // Behind sudo it flushes the streams: where sudo records them (log_output), they go through it,
-// and the keeper has lost its own.
+// and the keeper has lost its own. If sudo still has to write what it has read when the shell has
+// ended, it waits for the end of what it reads from (seen with sudo 1.9.13), and no control line
+// comes through it any more: so the shell's end is looked for beside the keeper, which then
+// lets go of the streams.
 func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) string {
 	u := s.config.Sudo
 	flags, user := "", u.User
@@ -157,7 +160,8 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) 
 		flags += ` -u "` + user + `"`
 	}
 	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
-		`trap "" TSTP TTIN TTOU; ( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; wait; ` +
+		`trap "" TSTP TTIN TTOU; ( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & k=$!; [ /proc/self/fd/4 -ef ` + relay.stdout + ` ]; r=$?; exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; ` +
+		`[ $r = 0 ] || { while kill -0 $$ && [ -e /proc/$k/exe ]; do sleep 1; done; kill -0 $$ || kill -USR2 $k; }; wait; ` +
 		anywhere + `[ ! -O $x/.gw-` + kept + ` ] || rm -rf $x/.gw-` + kept + `; done ) & ); trap - TSTP TTIN TTOU; exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
 		`[ -p ` + relay.dir + `/c ] || { printf ` + controlMark('Q', asked, noRelay) + `; exit 1; }; ` +
