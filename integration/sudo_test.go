@@ -218,12 +218,7 @@ func TestSudoThatRecordsWhatIsTakenLate(t *testing.T) {
 		}
 		shell := "/proc/" + strings.TrimSpace(string(r.Stdout))
 		r, err = s.Run(t.Context(), session.Command{Text: fmt.Sprintf("seq %d; exit 3", lines), Timeout: 20 * time.Second, Output: func(session.Stream, []byte) {
-			for begun := time.Now(); time.Since(begun) < 10*time.Second; <-time.After(10 * time.Millisecond) {
-				if _, err := os.Stat(shell); err != nil {
-					return
-				}
-			}
-			t.Error("the shell lives on")
+			eventually(t, "the shell's end", func() bool { _, err := os.Stat(shell); return err != nil })
 		}})
 		if want := int64(6*lines - 11_106); err != nil || r.ExitCode != 3 || r.StdoutBytes != want {
 			t.Errorf("got %s %d, %d bytes of stdout, %v, in %v; want all %d", r.Verdict, r.ExitCode, r.StdoutBytes, err, r.Duration, want)

@@ -167,7 +167,7 @@ func parseReady(payload string) (ready, error) {
 // directory: the client sees how it ends.
 // USR1 ends stdin too: it comes from a later session, when the link of this one
 // has gone silent; see [endLine]. $z tells. A second one must not meet the last
-// process. USR2 lets go of the streams; see [Session.sudoPrelude].
+// process.
 func keeperPrelude(nonce string) string { return inSh(keeperScript(nonce)) }
 
 // anywhere begins a loop over the places for a private directory, $x: those whose names
@@ -200,7 +200,6 @@ func keeperScript(nonce string) string {
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
-		`trap "exec 3>&- 4>&- 5</dev/null 6</dev/null" USR2; ` +
 		mountField + `printf ` + controlMark('K', nonce, "%s:%s:%s:%s") + ` "$m" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b; exec rm -rf "$d"`

@@ -160,7 +160,7 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) 
 		flags += ` -u "` + user + `"`
 	}
 	inside := sudoInside + ` </dev/tty >/dev/tty 2>&1; cd "$HOME" 2>/dev/null || cd /; ` +
-		`trap "" TSTP TTIN TTOU; ( ( /bin/sh -c "$(printf "` + octal(keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & k=$!; [ /proc/self/fd/4 -ef ` + relay.stdout + ` ]; r=$?; exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; ` +
+		`trap "" TSTP TTIN TTOU; ( ( /bin/sh -c "$(printf "` + octal(lettingGo+keeperScript(kept)) + `")" <&3 >&4 2>&5 3<&- 4>&- 5>&- & k=$!; [ /proc/self/fd/4 -ef ` + relay.stdout + ` ]; r=$?; exec 3<&- 4>&- 5>&- </dev/null >/dev/null 2>&1; trap "" HUP INT TERM; ` +
 		`[ $r = 0 ] || { while kill -0 $$ && [ -e /proc/$k/exe ]; do sleep 1; done; kill -0 $$ || kill -USR2 $k; }; wait; ` +
 		anywhere + `[ ! -O $x/.gw-` + kept + ` ] || rm -rf $x/.gw-` + kept + `; done ) & ); trap - TSTP TTIN TTOU; exec 3<&- 4>&- 5>&-; ` + shellScript(s.config, nonce)
 	return inSh(`{ { :; } </dev/tty; } 2>/dev/null || { printf ` + controlMark('Q', asked, noTerminal) + `; exit 1; }; ` +
@@ -169,6 +169,9 @@ func (s *Session) sudoPrelude(relay *keeper, asked, kept, nonce, behind string) 
 		`trap : INT QUIT TSTP; r=1; v="env --default-signal=TTOU"; $v true 2>/dev/null || v=; { $v sudo -p "$q"` + flags + ` -- /bin/sh -c "$x" <` + relay.dir + `/c; ` +
 		`r=$?; ( printf ` + controlMark('F', behind, "") + `; printf ` + controlMark('F', behind, "") + ` >&2 ); } >` + relay.stdout + ` 2>` + relay.stderr + `; [ $r -le 128 ] || { trap - INT QUIT TSTP; kill -$((r-128)) $$; }; exit $r`)
 }
+
+// lettingGo has a keeper let go of its streams for USR2.
+const lettingGo = `trap "exec 3>&- 4>&- 5</dev/null 6</dev/null" USR2; `
 
 // sudoInside begins what sudo is given to run.
 const sudoInside = `exec 3<&0 4>&1 5>&2`
