@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -52,6 +53,9 @@ type conn struct {
 	channels map[*channel]bool // those with a goroutine left
 
 	goroutines sync.WaitGroup
+
+	first   sync.Once // a program is started
+	nudging atomic.Bool
 }
 
 // newConn takes over an authenticated connection and starts what looks after
@@ -63,6 +67,7 @@ func newConn(config Config, mux gossh.Conn, channels <-chan gossh.NewChannel, re
 		terse:  bytes.Contains(mux.ServerVersion(), []byte("tinyssh")),
 		groups: map[string]int{}, channels: map[*channel]bool{},
 	}
+	c.nudges()
 	go c.watch(channels, requests) // ends with the connection, for which close waits
 	return c
 }

@@ -73,6 +73,7 @@ func (c *conn) tunnel(ctx context.Context, target *Config) (byteStream, error) {
 		OriginHost string
 		OriginPort uint32
 	}{target.Addr, uint32(target.Port), "127.0.0.1", 0})
+	c.wire.relays.Store(true)
 	c.mu.Lock()
 	c.used++ // sshd limits sessions, not tunnels
 	c.mu.Unlock()

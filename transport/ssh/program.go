@@ -41,6 +41,7 @@ type program struct {
 // start launches something on a connection that take was called for. streams
 // is called before any byte can be lost.
 func (c *conn) start(ctx context.Context, l launch, streams func(*program)) (*program, error) {
+	c.first.Do(c.hurry)
 	remote, requests, err := c.open(ctx, c.config.ConnectTimeout, "session", nil)
 	if err != nil {
 		return nil, err

@@ -43,8 +43,11 @@ type wire struct {
 	unsent atomic.Bool  // something could not be written; there may be more to read
 	heard  atomic.Int64 // when the peer last sent something, Unix nanoseconds
 
-	quick      func() // asks the kernel to acknowledge at once; nil if it can't
-	quickReads int    // used by the reader alone
+	quick      func()      // asks the kernel to acknowledge at once; nil if it can't
+	quickReads int         // used by the reader alone
+	relays     atomic.Bool // it carries other connections, whose machine is a bastion
+
+	nudge atomic.Pointer[time.Timer] // runs out in a pause behind a read; nil: nobody waits for that
 
 	joins atomic.Bool // what Write gets is joined to packets, see join
 	begun []byte      // of a packet, used by the writer alone
@@ -66,13 +69,16 @@ func (w *wire) Read(p []byte) (int, error) {
 		w.heard.Store(time.Now().UnixNano())
 		if !w.banner.Load() {
 			w.record(p[:n])
-		} else if w.quick != nil && w.quickReads > 0 {
+		} else if w.quick != nil && (w.quickReads > 0 || w.relays.Load()) {
 			// sshd leaves Nagle's algorithm on until its first session starts
-			// (packet.c, ssh_packet_set_interactive), so its second small packet waits for
-			// our ACK, which the kernel holds back for 40 ms. The option does not
-			// last (tcp(7)), hence after every read.
+			// (packet.c, ssh_packet_set_interactive), which on a bastion none ever does, so
+			// its second small packet waits for our ACK, which the kernel holds back for
+			// 40 ms. The option does not last (tcp(7)), hence after every read.
 			w.quickReads--
 			w.quick()
+		}
+		if timer := w.nudge.Load(); timer != nil {
+			timer.Reset(pause)
 		}
 	}
 	if err != nil {
@@ -95,6 +101,9 @@ func (w *wire) join(cipher string) {
 
 // Write implements [net.Conn].
 func (w *wire) Write(p []byte) (int, error) {
+	if timer := w.nudge.Load(); timer != nil {
+		timer.Stop()
+	}
 	n, err := w.write(p)
 	if err != nil {
 		w.unsent.Store(true)
