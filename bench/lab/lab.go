@@ -37,6 +37,8 @@ type Lab struct {
 	Near, Many *Site
 	// Far is behind a link that delays; SetTrip sets by how much.
 	Far *Site
+	// Behind is the same server, through a bastion that is as far away.
+	Behind *Site
 	// Link says what delays: a pair of network devices, or a proxy.
 	Link string
 	link link
@@ -73,10 +75,10 @@ func (l *Lab) start() error {
 		names[i] = Host{fmt.Sprintf("h%03d", i), fmt.Sprintf("127.0.0.%d", i%addresses+1), server.Port}
 	}
 	// Whoever is to enter one host reads no files about hundreds.
-	if l.Near, err = l.newSite("near", server, names[:1]); err != nil {
+	if l.Near, err = l.newSite("near", server, names[:1], ""); err != nil {
 		return err
 	}
-	if l.Many, err = l.newSite("many", server, names); err != nil {
+	if l.Many, err = l.newSite("many", server, names, ""); err != nil {
 		return err
 	}
 	return l.startFar()
@@ -111,7 +113,9 @@ func (l *Lab) startFar() error {
 		far.Addr, far.Port = "127.0.0.1", proxy.Port()
 		l.link, l.Link = slow{proxy}, fmt.Sprintf("a delaying proxy on loopback, with which TCP's own handshake takes no time (no TUN devices: %v)", err)
 	}
-	l.Far, failed = l.newSite("far", server, []Host{far})
+	if l.Far, failed = l.newSite("far", server, []Host{far}, ""); failed == nil {
+		l.Behind, failed = l.newSite("behind", server, []Host{far}, "bastion")
+	}
 	return failed
 }
 
@@ -129,7 +133,7 @@ func (l *Lab) Default(name string, count int) (*Site, error) {
 	for i := range names {
 		names[i] = Host{fmt.Sprintf("h%03d", i), "127.0.0.1", server.Port}
 	}
-	return l.newSite(name, server, names)
+	return l.newSite(name, server, names, "")
 }
 
 // server starts an sshd whose account has the lab's shell, where that can be

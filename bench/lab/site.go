@@ -39,16 +39,24 @@ type Site struct {
 	Key   gossh.Signer
 }
 
-// newSite writes the files of a site.
-func (l *Lab) newSite(name string, server *sshdtest.Server, names []Host) (*Site, error) {
+// newSite writes the files of a site. If jump is not empty, it is the name of a bastion
+// before all others; that is the server, too.
+func (l *Lab) newSite(name string, server *sshdtest.Server, names []Host, jump string) (*Site, error) {
 	s := &Site{Lab: l, Server: server, Home: filepath.Join(l.dir, name), Hosts: names, Key: server.Key.Signer}
 	var known, plain, list, ansible strings.Builder
 	inventory := fmt.Sprintf("defaults: {user: %s, identity: %s, known_hosts: %s, agent: false, shell: %s}\nhosts:\n",
 		server.User, server.KeyFile, s.Path("known_hosts"), Shell)
+	via, proxy := "", ""
+	if jump != "" {
+		first := names[0]
+		inventory += fmt.Sprintf("  %s: {addr: %s, port: %d}\n", jump, first.Addr, first.Port)
+		fmt.Fprintf(&plain, "Host %s\n  HostName %s\n  Port %d\n", jump, first.Addr, first.Port)
+		via, proxy = ", jump: "+jump, "  ProxyJump "+jump+"\n"
+	}
 	for _, h := range names {
 		known.WriteString(knownhosts.Line([]string{h.Address()}, server.HostKey) + "\n")
-		fmt.Fprintf(&plain, "Host %s\n  HostName %s\n  Port %d\n", h.Name, h.Addr, h.Port)
-		inventory += fmt.Sprintf("  %s: {addr: %s, port: %d}\n", h.Name, h.Addr, h.Port)
+		fmt.Fprintf(&plain, "Host %s\n  HostName %s\n  Port %d\n%s", h.Name, h.Addr, h.Port, proxy)
+		inventory += fmt.Sprintf("  %s: {addr: %s, port: %d%s}\n", h.Name, h.Addr, h.Port, via)
 		list.WriteString(h.Name + "\n")
 	}
 	fmt.Fprintf(&plain, "Host *\n  User %s\n  IdentityFile %s\n  IdentitiesOnly yes\n  UserKnownHostsFile %s\n  GlobalKnownHostsFile none\n  LogLevel ERROR\n",

@@ -16,7 +16,7 @@ var ansible = []Peer{
 
 func adHoc(name, module, how string) Peer {
 	return Peer{
-		Name: name, How: how,
+		Name: name, Jumps: true, How: how,
 		Version: says("ansible", "--version"), Missing: needs("ansible"),
 		Warm: func(_ context.Context, s *lab.Site) (Shell, error) {
 			return told{each{

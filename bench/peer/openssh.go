@@ -13,7 +13,7 @@ import (
 
 var openssh = []Peer{
 	{
-		Name: "ssh, a new connection", How: "`ssh host command`",
+		Name: "ssh, a new connection", Jumps: true, How: "`ssh host command`",
 		Version: says("ssh", "-V"), Missing: needs("ssh"),
 		Warm: func(_ context.Context, s *lab.Site) (Shell, error) {
 			return each{command: func(text string) *exec.Cmd { return ssh(s, "ssh_config", s.First().Name, text) }}, nil
@@ -31,7 +31,7 @@ var openssh = []Peer{
 		},
 	},
 	{
-		Name: "ssh, ControlMaster", How: "`ssh host command` with `ControlMaster auto`",
+		Name: "ssh, ControlMaster", Jumps: true, How: "`ssh host command` with `ControlMaster auto`",
 		Version: says("ssh", "-V"), Missing: needs("ssh"),
 		Warm: func(ctx context.Context, s *lab.Site) (Shell, error) {
 			if _, err := output(ctx, ssh(s, "ssh_shared", s.First().Name, "true")); err != nil {
@@ -56,7 +56,7 @@ var openssh = []Peer{
 		},
 	},
 	{
-		Name: "tmux, polled", How: "`ssh` in a tmux pane; `send-keys`, then `capture-pane` every 100 ms until the mark, as agents do",
+		Name: "tmux, polled", Jumps: true, How: "`ssh` in a tmux pane; `send-keys`, then `capture-pane` every 100 ms until the mark, as agents do",
 		Version: says("tmux", "-V"), Missing: needs("tmux", "ssh"),
 		Warm: openPane,
 	},

@@ -19,6 +19,8 @@ type Peer struct {
 	Name, How string
 	// Ours: it is gateway. Floor: it is the least that can be had.
 	Ours, Floor bool
+	// Jumps: it passes through a bastion if the site's files say so, as gateway does.
+	Jumps bool
 	// InProcess: it is code of this program, so that its memory is this process's.
 	InProcess bool
 	// Version says which one was measured.

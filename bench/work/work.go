@@ -24,7 +24,7 @@ type Work struct {
 // All are the kinds of work, in the order in which they are done.
 var All = []Work{
 	{"a", "a trivial command, warm", warm},
-	{"b", "the same command where a round trip takes time", trips},
+	{"b", "the same command where a round trip takes time, and through a bastion", trips},
 	{"c", "opening, cold and warm", opening},
 	{"d", "much output", flood},
 	{"e", "many hosts", fan},
@@ -156,7 +156,7 @@ type pair struct {
 }
 
 // shells opens one for each contender, by the way that how picks.
-func (b *Bench) shells(ctx context.Context, site *lab.Site, how func(peer.Peer) func(context.Context, *lab.Site) (peer.Shell, error)) (open []pair, missing []Row) {
+func (b *Bench) shells(ctx context.Context, site *lab.Site, how func(peer.Peer) opener) (open []pair, missing []Row) {
 	able, missing := b.able(func(p peer.Peer) bool { return how(p) != nil })
 	for _, p := range able {
 		b.Log("  opening %s", p.Name)
