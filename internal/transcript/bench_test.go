@@ -118,9 +118,7 @@ func BenchmarkRead(b *testing.B) {
 			b.SetBytes(bench.bytes)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := bench.do(); err != nil {
-					b.Fatal(err)
-				}
+				must(b, bench.do())
 			}
 		})
 	}

@@ -13,9 +13,7 @@ import (
 // need no more than its last file.
 func TestBounds(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	if start, end, err := transcript.Bounds(dir); start != 0 || end != 0 || err != nil {
 		t.Errorf("without a log: %d to %d, %v", start, end, err)
 	}
@@ -28,9 +26,7 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) < 3 {
 		t.Fatalf("files %q, %v", files, err)
@@ -55,9 +51,7 @@ func TestBounds(t *testing.T) {
 	}
 	start, end, _ := transcript.Bounds(dir)
 	for _, file := range files[:len(files)-1] {
-		if err := os.Truncate(file, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Truncate(file, 0))
 	}
 	if s, e, err := transcript.Bounds(dir); s != start || e != end || err != nil {
 		t.Errorf("with the last file alone: %d to %d, %v, want %d to %d", s, e, err, start, end)

@@ -97,9 +97,7 @@ func TestTorn(t *testing.T) {
 	}
 	before := int64(8*120 + 12)
 	for cut := range len(text) + 1 {
-		if err := os.WriteFile(last, text[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(last, text[:cut], 0o600))
 		opened, err := transcript.Open(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -178,9 +176,7 @@ func edit(t *testing.T, file string, how byte, where int, value byte, raw []byte
 	case 5: // a record twice
 		b = slices.Insert(b, where, b[:where]...)
 	}
-	if err := os.WriteFile(file, b[:min(len(b), 10_000)], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, b[:min(len(b), 10_000)], 0o600))
 }
 
 // FuzzRecords opens files of any content.
@@ -199,9 +195,7 @@ func FuzzRecords(f *testing.F) {
 		dir := t.TempDir()
 		os.Chmod(dir, 0o700)
 		for name, b := range map[string][]byte{"00000000000000000000": first, "00000000000000000009": second} {
-			if err := os.WriteFile(filepath.Join(dir, "transcript-"+name+".log"), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, "transcript-"+name+".log"), b, 0o600))
 		}
 		l := reopen(t, dir)
 		page, err := read(l, 0, 1<<20)
@@ -243,9 +237,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, program.Start())
 		var end int64
 		lines, stop := bufio.NewScanner(out), rand.IntN(300)
 		for i := 0; lines.Scan(); i++ {

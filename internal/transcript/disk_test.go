@@ -23,13 +23,9 @@ type disk struct {
 // is the process's.
 func limited(t *testing.T) disk {
 	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Getrlimit(unix.RLIMIT_FSIZE, &old))
 	set := func(limit uint64) {
-		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: old.Max}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: limit, Max: old.Max}))
 	}
 	t.Cleanup(func() { set(old.Cur) })
 	return disk{filepath.Join(t.TempDir(), "log"), func() { set(1000) }, func() { set(old.Cur) }, syscall.EFBIG}

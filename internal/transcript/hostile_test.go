@@ -79,13 +79,9 @@ func refused(t *testing.T, what string, err error, want string) {
 // TestForeignFiles: other files of a session stand beside its log.
 func TestForeignFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "session")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o700))
 	for _, name := range []string{"session.json", "transcript-1.log", "transcript-99999999999999999999.log", "transcript-+0000000000000000001.log"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644))
 	}
 	if l := reopen(t, dir); l.End() != 0 || l.Damaged() != 0 {
 		t.Errorf("a log to %d, damaged %d", l.End(), l.Damaged())
@@ -107,9 +103,7 @@ func TestForeignFiles(t *testing.T) {
 // TestRemoved: somebody removes the files of a log that is open.
 func TestRemoved(t *testing.T) {
 	l, dir := three(t)
-	if err := os.Remove(segmentsOf(t, dir)[1]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(segmentsOf(t, dir)[1]))
 	if kept, dropped := whole(t, l); kept != 8*120+12 || dropped != 4*120+6 {
 		t.Errorf("kept %d, dropped %d", kept, dropped)
 	}
@@ -118,9 +112,7 @@ func TestRemoved(t *testing.T) {
 	}
 	live, dir := create(t, transcript.Options{})
 	add(t, live, stdout, "before")
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	live.Rest()
 	if end, err := live.Append(stdout, []byte("after")); end != 11 || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Append = %d, %v, want 11, %v", end, err, os.ErrNotExist)

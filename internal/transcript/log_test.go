@@ -33,6 +33,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func create(t testing.TB, options transcript.Options) (*transcript.Log, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "log")

@@ -88,13 +88,9 @@ func session(t *testing.T, dir string, written time.Time, outside string) {
 	add(t, l, stdout, string(make([]byte, 5000)))
 	l.Close()
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(outside, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(outside, link))
 	times := []unix.Timespec{unix.NsecToTimespec(written.UnixNano()), unix.NsecToTimespec(written.UnixNano())}
 	for _, path := range []string{link, segmentsOf(t, dir)[0], dir} {
-		if err := unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.UtimesNanoAt(unix.AT_FDCWD, path, times, unix.AT_SYMLINK_NOFOLLOW))
 	}
 }

@@ -29,9 +29,7 @@ func TestWhy(t *testing.T) {
 	move := func(from, to string) {
 		t.Helper()
 		l.Rest()
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(from, to))
 	}
 	write(500)
 	move(dir, dir+".away") // no file can be made in it
@@ -77,9 +75,7 @@ func TestWhyOfWhatWasRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(dir))
 	for _, l := range []*transcript.Log{past, live, live} {
 		page, err := l.View(0, l.End()).Read(0, 10_000)
 		if err != nil || page.Dropped != int64(l.End()) {
@@ -103,9 +99,7 @@ func TestWhyIsBounded(t *testing.T) {
 	for range 100 {
 		for _, moved := range [][2]string{{dir, dir + ".away"}, {dir + ".away", dir}} {
 			l.Rest()
-			if err := os.Rename(moved[0], moved[1]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Rename(moved[0], moved[1]))
 			_, _ = l.Append(stdout, make([]byte, 10)) // every other one fails
 		}
 	}
