@@ -30,9 +30,7 @@ func outcomes(t *testing.T, s runs.Store) string {
 func killed(t *testing.T, s runs.Store) runs.Store {
 	t.Helper()
 	left := runs.Store{Dir: t.TempDir()}
-	if err := os.CopyFS(left.Dir, os.DirFS(s.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(left.Dir, os.DirFS(s.Dir)))
 	return left
 }
 
@@ -71,9 +69,7 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	// Beside the next run it stays as it is.
-	if err := begin(t, left, "a").Close(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, begin(t, left, "a").Close(0))
 	if r, err := left.Load(j.ID()); err != nil || r.Counts()["skipped"] != 1 || r.Counts()["ok"] != 1 {
 		t.Errorf("killed, and another behind it: %+v, %v", r, err)
 	}
@@ -82,9 +78,7 @@ func TestProgress(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the progress is %v, %v, want 0600", info, err)
 	}
-	if err := j.Close(5); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(5))
 	if got, want := outcomes(t, s), "a ok exited, b timed_out timed_out, c unknown unknown, d skipped not_started"; got != want {
 		t.Errorf("at the end: %s, want %s", got, want)
 	}
@@ -119,9 +113,7 @@ func TestProgressIsDamaged(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(file, []byte(test.damage(string(text))), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(file, []byte(test.damage(string(text))), 0o600))
 			r, err := s.Load("last")
 			if err != nil {
 				t.Fatal(err)
@@ -141,9 +133,7 @@ func TestRecordWithoutProgress(t *testing.T) {
 	text := `{"schema":"gateway.run/v1","id":"` + id + `","verb":"exec","selector":"web*","command":"true","started_at":"2026-11-21T11:09:40.436004Z","ended_at":null,"status":null,"hosts":[` +
 		`{"host":"a","outcome":"unknown","verdict":"unknown","exit_code":null,"signal":null,"started_at":null,"duration_ms":0,"connect_ms":0,"error":null},` +
 		`{"host":"b","outcome":"unknown","verdict":"unknown","exit_code":null,"signal":null,"started_at":null,"duration_ms":0,"connect_ms":0,"error":null}]}`
-	if err := os.WriteFile(filepath.Join(s.Dir, id+".json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.Dir, id+".json"), []byte(text), 0o600))
 	if got, want := outcomes(t, s), "a unknown unknown, b unknown unknown"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

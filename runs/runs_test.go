@@ -16,6 +16,13 @@ import (
 	"gateway/runs"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func begin(t *testing.T, s runs.Store, names ...string) *runs.Journal {
 	t.Helper()
 	j, err := s.Begin("exec", "web*", "curl -H 'hunter22'", names, redact.New("hunter22").String)
@@ -38,12 +45,8 @@ func TestJournal(t *testing.T) {
 	j.Started(2)
 	j.Done(0, runs.Host{Host: "a", Outcome: "ok", Verdict: "exited"})
 	j.Done(1, runs.Host{Host: "b", Outcome: "timed_out", Verdict: "timed_out", Error: &runs.Error{Code: "cmd.timeout", Message: "said hunter22"}})
-	if err := j.Close(4); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(0); err != nil { // whoever comes second
-		t.Fatal(err)
-	}
+	must(t, j.Close(4))
+	must(t, j.Close(0)) // whoever comes second
 	r, err = s.Load(j.ID()[:12])
 	if err != nil || r.EndedAt == nil || r.Running || *r.Status != 4 || r.Selector != "web*" || r.Command != "curl -H '********'" || r.Hosts[1].Error.Message != "said ********" {
 		t.Errorf("at the end: %+v, %v", r, err)
@@ -56,9 +59,7 @@ func TestJournal(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %s", test.outcomes, got, err, test.want)
 		}
 	}
-	if err := j.Correct(141); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Correct(141))
 	if again, err := s.Load(j.ID()); err != nil || *again.Status != 141 || !again.EndedAt.Equal(*r.EndedAt) || again.Counts()["skipped"] != 1 {
 		t.Errorf("corrected: %+v, %v", again, err)
 	}
@@ -84,9 +85,7 @@ func TestMaskBeforeCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.Done(0, runs.Host{Host: "a", Error: &runs.Error{Code: "internal", Message: long}})
-	if err := j.Close(1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close(1))
 	r, err := s.Load("last")
 	if err != nil || len(r.Command) > 4100 || strings.Contains(r.Command, "hunt") || strings.Contains(r.Hosts[0].Error.Message, "hunt") {
 		t.Errorf("%v: remembered %d bytes: …%s, %s", err, len(r.Command), r.Command[4080:], r.Hosts[0].Error.Message[4080:])
@@ -113,9 +112,7 @@ func TestLoadSaysWhy(t *testing.T) {
 	if r, err := s.Load(strings.ToLower(a.ID())); err != nil || r.ID != a.ID() {
 		t.Errorf("by id: %s, %v, want %s", r.ID, err, a.ID())
 	}
-	if err := os.WriteFile(filepath.Join(s.Dir, b.ID()+".json"), []byte(`{"sch`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(s.Dir, b.ID()+".json"), []byte(`{"sch`), 0o600))
 	for _, name := range []string{b.ID(), "last"} { // nothing was tried: as if there were none
 		if _, err := s.Load(name); gateway.Code(err) != "selector.invalid" || !strings.Contains(err.Error(), b.ID()) {
 			t.Errorf("a damaged record by %s: %v", name, err)
@@ -126,9 +123,7 @@ func TestLoadSaysWhy(t *testing.T) {
 // What can't be looked at selects nothing, as what is not there.
 func TestUnreadableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	s := runs.Store{Dir: filepath.Join(file, "runs")}
 	_, err := s.IDs()
 	_, byName := s.Load("last")
@@ -143,9 +138,7 @@ func TestUnreadableDirectory(t *testing.T) {
 func TestLastAfterAClockJump(t *testing.T) {
 	s := runs.Store{Dir: t.TempDir()}
 	ahead := ulid.MustNew(ulid.Timestamp(time.Now().Add(time.Hour)), ulid.DefaultEntropy()).String()
-	if err := s.Save(runs.Record{ID: ahead}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Save(runs.Record{ID: ahead}))
 	for range 3 {
 		j := begin(t, s, "a")
 		if r, err := s.Load("last"); err != nil || r.ID != j.ID() {
@@ -158,14 +151,10 @@ func TestBounds(t *testing.T) {
 	s := runs.Store{Dir: t.TempDir()}
 	old := begin(t, s, "a")
 	long := time.Now().Add(-40 * 24 * time.Hour)
-	if err := os.Chtimes(filepath.Join(s.Dir, old.ID()+".json"), long, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(s.Dir, old.ID()+".json"), long, long))
 	for i := range 1010 { // names that sort before those of today
 		name := fmt.Sprintf("0%025d.json", i)
-		if err := os.WriteFile(filepath.Join(s.Dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(s.Dir, name), nil, 0o600))
 	}
 	latest := begin(t, s, "a")
 	ids, err := s.IDs()
