@@ -19,6 +19,13 @@ import (
 	"gateway/transport"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func results() []script.Result {
 	failed := &transport.Error{Code: "script.failed", Message: "script: line 9: exit status 3", Hint: "look at\x07 it"}
 	return []script.Result{
@@ -115,9 +122,7 @@ func attributes(element, allowed string, have []xml.Attr) error {
 
 func TestJUnit(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.JUnit(&b, "deploy", results()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.JUnit(&b, "deploy", results()))
 	if err := conform(b.Bytes()); err != nil {
 		t.Errorf("%v in\n%s", err, b.Bytes())
 	}
@@ -145,9 +150,7 @@ func TestNeverTried(t *testing.T) {
 		Steps: []script.StepResult{{Name: "fine", Outcome: fleet.Skipped, Reason: "not tried"}},
 	})
 	var b bytes.Buffer
-	if err := report.JUnit(&b, "deploy", all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.JUnit(&b, "deploy", all))
 	if err := conform(b.Bytes()); err != nil {
 		t.Errorf("%v in\n%s", err, b.Bytes())
 	}
@@ -175,9 +178,7 @@ func TestStepsOfOneName(t *testing.T) {
 		},
 	}}
 	var b bytes.Buffer
-	if err := report.JUnit(&b, "deploy", same); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.JUnit(&b, "deploy", same))
 	for _, want := range []string{`name="make"`, `name="make (2)"`, `name="make (2) (2)"`, `name="make (3)"`} {
 		if strings.Count(b.String(), "<testcase "+want+" ") != 1 {
 			t.Errorf("no one testcase with %s in\n%s", want, b.String())
@@ -195,9 +196,7 @@ func TestInterruptedBetweenSteps(t *testing.T) {
 		},
 	}}
 	var b bytes.Buffer
-	if err := report.JUnit(&b, "deploy", between); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.JUnit(&b, "deploy", between))
 	if err := conform(b.Bytes()); err != nil {
 		t.Errorf("%v in\n%s", err, b.Bytes())
 	}
@@ -214,17 +213,13 @@ func TestInterruptedBetweenSteps(t *testing.T) {
 
 func TestGitHub(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.Mask(&b, map[string]string{"a": "100%\nsecond line\nxyz\n four\r"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Mask(&b, map[string]string{"a": "100%\nsecond line\nxyz\n four\r"}))
 	if got := b.String(); got != "::add-mask::100%25\n::add-mask::second line\n::add-mask::four\n" {
 		t.Errorf("got %q", got)
 	}
 	b.Reset()
 	g := &report.GitHub{W: &b, File: "ci/de,ploy.yaml"}
-	if err := g.Annotate(results()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.Annotate(results()))
 	want := "::warning file=ci/de%2Cploy.yaml,line=6,title=web1.example.com%3A ignored::script: line 9: exit status 3\n" +
 		"::error file=ci/de%2Cploy.yaml,line=9,title=web1.example.com%3A broken | \"quoted\" `x`::script: line 9: exit status 3%0Aout%0A```%0A::error::forged%0Aerr, 100%25\n" +
 		"::error file=ci/de%2Cploy.yaml,line=12,title=web1.example.com%3A slow::a%0Ab\n" +
@@ -233,9 +228,7 @@ func TestGitHub(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	b.Reset()
-	if err := report.Summary(&b, "deploy", results()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Summary(&b, "deploy", results()))
 	for _, want := range []string{
 		"### deploy: 1 of 3 hosts ok\n",
 		"| web1.example.com | failed | 2 of 5, 1 skipped | 1.2s | broken \\| \"quoted\" \\`x\\`: script: line 9: exit status 3 |\n",
@@ -256,9 +249,7 @@ func TestSummaryIsBounded(t *testing.T) {
 		many = append(many, one[2], one[0])
 	}
 	var b bytes.Buffer
-	if err := report.Summary(&b, "deploy", many); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.Summary(&b, "deploy", many))
 	if b.Len() > 1<<20 || !regexp.MustCompile(`\n\| … \| \| \| \| and \d+ more \|\n`).Match(b.Bytes()) {
 		t.Errorf("%d bytes, ending with %q, want a MiB at most, and how many are left out", b.Len(), b.Bytes()[b.Len()-200:])
 	}
@@ -272,9 +263,7 @@ func TestLongLine(t *testing.T) {
 	r := results()
 	r[0].Steps[3].Stdout = []byte(strings.Repeat("é", 8<<10) + "the end\n")
 	var b bytes.Buffer
-	if err := report.JUnit(&b, "deploy", r); err != nil {
-		t.Fatal(err)
-	}
+	must(t, report.JUnit(&b, "deploy", r))
 	if want := regexp.MustCompile("--- stdout\n\\[…\\]\né{900}é+the end\n"); !want.Match(b.Bytes()) {
 		t.Errorf("got %.1000q, want %s", b.Bytes(), want)
 	}
@@ -286,9 +275,7 @@ func FuzzJUnit(f *testing.F) {
 		r := results()
 		r[0].Steps[0].Stdout, r[0].Steps[3].Stderr, r[0].Steps[3].Name = out, out, name
 		var b bytes.Buffer
-		if err := report.JUnit(&b, name, r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, report.JUnit(&b, name, r))
 		if err := conform(b.Bytes()); err != nil {
 			t.Errorf("%v in\n%s", err, b.Bytes())
 		}
