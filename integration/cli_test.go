@@ -160,9 +160,7 @@ func steady(t *testing.T, result string) string {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(fields); err != nil {
-		t.Fatal(err)
-	}
+	must(t, encoder.Encode(fields))
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
@@ -203,9 +201,7 @@ func TestGatewayEnds(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, cmd.Start())
 					line, err := bufio.NewReader(stdout).ReadString('\n')
 					if err != nil {
 						t.Fatalf("read %q, %v; stderr %.1000q", line, err, stderr.String())

@@ -24,9 +24,7 @@ import (
 func TestH6NoUsableLoginShell(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		write(t, path, "#!/bin/sh\n"+text, 0o755)

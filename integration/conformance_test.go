@@ -50,9 +50,7 @@ func TestConformance(t *testing.T) {
 	}
 	t.Log(m.summary())
 	if file := os.Getenv("GATEWAY_CONFORMANCE_MATRIX"); file != "" {
-		if err := os.WriteFile(file, []byte(m.markdown(allShells, all)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(m.markdown(allShells, all)), 0o600))
 	}
 }
 
@@ -64,9 +62,7 @@ func runCell(t *testing.T, shell string, machine machine, m *matrix) {
 		t.Run(group.Letter, func(t *testing.T) {
 			runner := newRunner(t, tr, shell)
 			defer runner.Close()
-			if err := runner.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, runner.Start(t.Context()))
 			for _, c := range group.Cases {
 				at := spot{c.ID, shell, machine.name}
 				if reason := c.Reason(shell, machine.tty); reason != "" {

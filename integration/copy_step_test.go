@@ -26,9 +26,7 @@ func copyUser(t *testing.T) *deploy {
 	text := "hosts:\n"
 	for i := range 2 {
 		home := d.home(i + 1)
-		if err := os.Mkdir(home, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(home, 0o755))
 		text += fmt.Sprintf("  web%d: {addr: 127.0.0.%[1]d, port: %d, user: %s, identity: %q, agent: false, host_key_policy: accept-new, cwd: %[5]q}\n", i+1, d.server.Port, d.server.User, d.server.KeyFile, home)
 	}
 	d.file("hosts.yaml", text)
@@ -102,9 +100,7 @@ func TestCopySteps(t *testing.T) {
 	d.file("ci/conf/a", "aa")
 	d.file("ci/conf/sub/b", "bbb")
 	d.file("ci/conf/sub/b.tmp", "left out")
-	if err := os.Symlink("../a", filepath.Join(d.dir, "ci/conf/sub/c")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("../a", filepath.Join(d.dir, "ci/conf/sub/c")))
 	d.file("token", d.secret)
 	status, results, stderr := d.copies(`
 vars: {base: releases}
@@ -467,9 +463,7 @@ func follow(t *testing.T, cmd *exec.Cmd) io.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	return out
 }
@@ -480,9 +474,7 @@ func TestCopyStepIsInterrupted(t *testing.T) {
 	d.proxy(20 * time.Millisecond)
 	d.mkdir("ci")
 	d.file("ci/large", "")
-	if err := os.Truncate(filepath.Join(d.dir, "ci/large"), 4<<30); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(d.dir, "ci/large"), 4<<30))
 	d.file("ci/copy.yaml", "steps:\n  - name: large\n    copy: {src: large, dst: large}\n  - run: echo over\nalways:\n  - name: left\n    run: ls -A\n")
 	cmd := d.command("run", "ci/copy.yaml", "--on", "web1", "-o", "jsonl")
 	out := follow(t, cmd)
@@ -496,9 +488,7 @@ func TestCopyStepIsInterrupted(t *testing.T) {
 				Error                    *struct{ Code string }
 			} `json:"step_result"`
 		}
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &e))
 		switch {
 		case e.Event == "start" && e.Step == "large":
 			send(t, cmd, syscall.SIGINT)

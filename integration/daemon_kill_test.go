@@ -75,9 +75,7 @@ func (d *disaster) strike(t *testing.T, random *rand.Rand, round int) {
 	case <-time.After(time.Second + time.Duration(random.IntN(2000))*time.Millisecond):
 	case <-t.Context().Done():
 	}
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, daemon.Process.Kill())
 	_ = daemon.Wait() // killed
 	cancel()
 	all.Wait()

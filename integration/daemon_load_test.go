@@ -40,9 +40,7 @@ func plainDaemon(t *testing.T) (socket string, pid int) {
 	cmd := exec.Command(path, "serve", "--foreground")
 	cmd.Env = append(newUser(t, "hosts: {}\n").env, "GATEWAY_SOCKET="+socket)
 	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // it has nothing to lose
 		_ = cmd.Wait()

@@ -146,9 +146,7 @@ func TestDaemonIsKilled(t *testing.T) {
 	daemon := h.serve(t)
 	mark := tag(t)
 	_, s := h.session(t, "export "+mark+"; echo up; sleep 300")
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, daemon.Process.Kill())
 	_ = daemon.Wait() // killed
 	gone(t, mark)
 	h.wantState(t, s, api.Lost)

@@ -126,9 +126,7 @@ func TestDropbearNoFurtherLogin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(key, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(key, text, 0o600))
 	link := netsim.Start(t, server.Addr, 0)
 	config := sshConfig(server, link.Port())
 	config.Identities[0].Path = key
@@ -137,9 +135,7 @@ func TestDropbearNoFurtherLogin(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tr.Close()
-	if err := os.Remove(key); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(key))
 	threeAtOnce(t, tr)
 	if n := link.Conns(); n != 2 {
 		t.Errorf("%d connections, want one, and one that was refused", n)
@@ -193,9 +189,7 @@ func fortyFiles(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for i := range 40 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), bytes.Repeat([]byte{byte(i)}, 40_000), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(fmt.Sprintf("%s/%d", dir, i), bytes.Repeat([]byte{byte(i)}, 40_000), 0o600))
 	}
 	return dir
 }

@@ -85,6 +85,13 @@ func sshConfig(server *sshdtest.Server, port int) ssh.Config {
 	}
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(10 * time.Millisecond) {

@@ -245,9 +245,7 @@ func TestDaemonEndsBehindExec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	lines := bufio.NewReader(out)
 	says := func(want string) {
 		t.Helper()

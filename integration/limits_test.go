@@ -100,9 +100,7 @@ func TestFloodIsBounded(t *testing.T) {
 			out, outSide := pipe(t)
 			errs, errSide := pipe(t)
 			cmd.Stdout, cmd.Stderr = outSide, errSide
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			defer cmd.Wait()
 			defer cmd.Process.Kill()
 			outSide.Close()

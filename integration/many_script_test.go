@@ -156,9 +156,7 @@ func TestCrowdRunsScript(t *testing.T) {
 	})
 	t.Run("json", func(t *testing.T) {
 		var reported, shown []scriptedResult
-		if err := json.Unmarshal(mustRead(t, report), &reported); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(mustRead(t, report), &reported))
 		var all []string
 		for i := 1; i <= crowdSize; i++ {
 			all = append(all, fmt.Sprintf("web%03d", i))

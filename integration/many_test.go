@@ -269,9 +269,7 @@ func mustRead(t *testing.T, file string) []byte {
 func TestWarningOfManyHosts(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	key := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(key, mustRead(t, s.KeyFile), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(key, mustRead(t, s.KeyFile), 0o644))
 	newer := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUpgradeRequired)
 		io.WriteString(w, `{"error": {"code": "daemon.version", "message": "daemon: it speaks protocol 99"}}`)

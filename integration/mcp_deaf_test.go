@@ -40,9 +40,7 @@ func lineTo(t *testing.T, server *exec.Cmd) *line {
 		t.Fatal(err)
 	}
 	p.out = bufio.NewReader(out)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	t.Cleanup(func() {
 		p.in.Close()
 		_ = p.cmd.Process.Kill()
@@ -160,9 +158,7 @@ func TestAgentEndsWhileItWaits(t *testing.T) {
 			p.say(fmt.Sprintf(call, 3, "exec", `{"host":"localhost","command":"`+brief+` sleep 600","wait_ms":50000}`))
 			eventually(t, "the commands run", func() bool { return tagged(kept) > 0 && tagged(brief) > 0 })
 			begun := time.Now()
-			if err := end(p); err != nil {
-				t.Fatal(err)
-			}
+			must(t, end(p))
 			_ = p.cmd.Wait() // the status says it
 			if took := time.Since(begun); p.cmd.ProcessState.ExitCode() != status || took > 4*time.Second {
 				t.Errorf("the server ends with %v after %v", p.cmd.ProcessState, took)

@@ -80,17 +80,13 @@ func realDir(t *testing.T) string {
 func plant(t *testing.T, in string, dirs, files []string, links map[string]string) {
 	t.Helper()
 	for _, dir := range dirs {
-		if err := os.MkdirAll(filepath.Join(in, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(in, dir), 0o755))
 	}
 	for _, file := range files {
 		write(t, filepath.Join(in, file), "content", 0o644)
 	}
 	for link, target := range links {
-		if err := os.Symlink(target, filepath.Join(in, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(in, link)))
 	}
 }
 
@@ -144,9 +140,7 @@ func testFiles(t *testing.T, a *agent, host, dir string) {
 
 	// What is no text, and more than one answer holds.
 	large := bytes.Repeat([]byte("\x00\xff\n a line\x1b[0m\r\n"), 60_000)
-	if err := os.WriteFile(dir+"/large", large, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(dir+"/large", large, 0o644))
 	var all []byte
 	for offset := int64(0); ; {
 		page := a.file(t, with("read", dir+"/large", args{"offset": offset, "limit": 256 << 10}))
@@ -187,9 +181,7 @@ func testFiles(t *testing.T, a *agent, host, dir string) {
 	}
 
 	// What can't be done.
-	if err := syscall.Mkfifo(dir+"/fifo", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(dir+"/fifo", 0o600))
 	a.refused("file.special", "", "file", with("read", dir+"/fifo", nil))
 	a.refused("file.special", "", "file", with("write", dir+"/fifo", args{"content": "x"}))
 	a.refused("file.is_directory", "list", "file", with("read", dir, nil))
@@ -375,9 +367,7 @@ func TestAgentFilesWarm(t *testing.T) {
 		t.Errorf("session and files have %d connections, want one", n)
 	}
 	// What is lent goes with the daemon.
-	if err := daemon.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, daemon.Process.Kill())
 	daemon.Wait()
 	if f := a.file(t, args{"host": "web1", "op": "read", "path": name}); f.Content != "before" {
 		t.Errorf("read: %+v", f)

@@ -264,9 +264,7 @@ func TestAgentIsKilled(t *testing.T) {
 	a.do("session_open", args{"host": "localhost", "name": "gone"})
 	a.do("run", args{"session": "gone", "command": mark + " sleep 600", "wait_ms": 0})
 	a.do("exec", args{"host": "localhost", "command": mark + " sleep 600", "wait_ms": 0})
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	gone(t, mark)
 	eventually(t, "only the session to keep is there", func() bool {
 		list, err := c.Sessions(t.Context(), false)
@@ -294,16 +292,12 @@ func TestAgentGoesOn(t *testing.T) {
 		}
 		return append(names, fmt.Sprint(err))
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	eventually(t, "what nobody uses is gone", func() bool { return !slices.Contains(open(), "gone") })
 	if s := again.do("wait", args{"id": begun.ID, "until": "exit", "wait_ms": 500}); s.Verdict != "running" {
 		t.Errorf("what the other agent runs = %s", s.text)
 	}
-	if err := second.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, second.Process.Kill())
 	gone(t, mark)
 	eventually(t, "nothing is left", func() bool { return len(open()) == 1 })
 }
@@ -348,9 +342,7 @@ func TestStdoutIsTheProtocol(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	out.Close()
 	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	fmt.Fprintln(stdin, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)

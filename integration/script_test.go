@@ -103,12 +103,8 @@ func newDeploy(t *testing.T) *deploy {
 	for i := range 3 {
 		inventory += fmt.Sprintf("  web%d: {addr: 127.0.0.%d, port: %d, user: deploy, identity: %q, agent: false, host_key_policy: accept-new, env: {NAME: web%[1]d, FAIL: web3}, cwd: %[5]q}\n",
 			i+1, i+1, d.server.Port, d.server.KeyFile, d.home(i+1))
-		if err := os.Mkdir(d.home(i+1), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(d.home(i+1), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(d.home(i+1), 0o777))
+		must(t, os.Chmod(d.home(i+1), 0o777))
 	}
 	d.file("hosts.yaml", inventory)
 	return d
@@ -354,9 +350,7 @@ func TestScriptIsInterrupted(t *testing.T) {
 	cmd := d.command("run", "s.yaml", "--on", "web[1-3]", "--report", "junit=junit.xml")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	for i := range 3 {
 		eventually(t, "the step begins", func() bool {
 			text, err := os.ReadFile(filepath.Join(d.home(i+1), "begun"))
@@ -389,9 +383,7 @@ func TestScriptIsLeft(t *testing.T) {
 	cmd := d.command("run", "s.yaml", "--on", "web[1-3]", "-o", "json", "--report", "junit=junit.xml", "--report", "json=report.json", "--report", "jsonl=report.jsonl")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	shells := func(file string) (pids []int) {
 		for i := range 3 {
 			eventually(t, file+" begins", func() bool {

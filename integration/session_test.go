@@ -149,9 +149,7 @@ func TestWatcherThatIsSlow(t *testing.T) {
 	if w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilPrompt, Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
 		t.Fatalf("Wait = %+v, %v", w, err)
 	}
-	if err := c.Send(t.Context(), s.ID, api.Input{Text: "on", Enter: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Send(t.Context(), s.ID, api.Input{Text: "on", Enter: true}))
 	if w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
 		t.Fatalf("Wait = %+v, %v", w, err)
 	}

@@ -55,9 +55,7 @@ func newAccount(t *testing.T, sudoers string) *account {
 	}
 	file := func(name, text string, mode os.FileMode) {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)))
 	}
 	system := func(name string) string {
 		text, err := os.ReadFile("/etc/" + name)
@@ -67,9 +65,7 @@ func newAccount(t *testing.T, sudoers string) *account {
 		return string(text)
 	}
 	home := filepath.Join(dir, "home")
-	if err := errors.Join(os.Mkdir(home, 0o700), os.Chown(home, sudoUID, sudoUID)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(home, 0o700), os.Chown(home, sudoUID, sudoUID)))
 	file("passwd", system("passwd")+fmt.Sprintf("gwtest:x:%d:%d::%s:/bin/sh\n", sudoUID, sudoUID, home), 0o644)
 	file("shadow", system("shadow")+fmt.Sprintf("gwtest:%s:19000:0:99999:7:::\n", strings.TrimSpace(string(hashed))), 0o600)
 	file("sudoers", "Defaults env_reset, timestamp_timeout=0, secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin\"\n"+sudoers+"\n", 0o440)

@@ -145,9 +145,7 @@ func TestTransferSeveralParts(t *testing.T) {
 		want := []string{"f"}
 		if os.Getuid() == 0 { // who can give a file away
 			const foreign = ".f.gateway-ABCDEFGHIE.part"
-			if err := os.Chown(write(t, there+"/"+foreign, "x", 0o644), 12345, 12345); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chown(write(t, there+"/"+foreign, "x", 0o644), 12345, 12345))
 			want = append(want, foreign)
 		}
 		if r := copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}); r.Resumed != 7<<20 {
@@ -268,13 +266,9 @@ func TestTransferStalePart(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				large, there := largeFile(t, 12<<20), t.TempDir()
-				if err := os.Truncate(large, 12<<20+17); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Truncate(large, 12<<20+17))
 				old := time.Now().Add(-time.Hour) // servers tell whole seconds
-				if err := os.Chtimes(large, old, old); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chtimes(large, old, old))
 				b, err := os.ReadFile(large)
 				if err == nil {
 					err = os.WriteFile(filepath.Join(there, ".large.gateway-ABCDEFGHIJ.part"), b[:9<<20], 0o600)
@@ -447,9 +441,7 @@ func TestCpOutcomes(t *testing.T) {
 	t.Run("told to end, over a link that stands for six seconds", func(t *testing.T) {
 		there := t.TempDir()
 		cmd := u.command(t, "cp", "-q", largeFile(t, 6<<20), "web1:"+there)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		during(t, filepath.Join(there, ".large*"), func() {
 			near.Stall(netsim.Up)
 			_ = cmd.Process.Signal(syscall.SIGTERM) // else its status is another

@@ -63,9 +63,7 @@ func TestTransferHole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			there := t.TempDir()
 			path := write(t, t.TempDir()+"/sparse", head, 0o600)
-			if err := os.Truncate(path, 100<<20+17); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(path, 100<<20+17))
 			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{path}, Into: there})
 			sameFiles(t, path, there+"/sparse")
 		})
@@ -87,9 +85,7 @@ func TestTransferWrittenEarly(t *testing.T) {
 		if n := strings.Count(string(said), `fsync "`); n > 1 {
 			return
 		}
-		if err := os.Remove(log); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(log))
 	}
 	t.Error("one fsync, at the end")
 }

@@ -93,9 +93,7 @@ func TestTransferOntoItself(t *testing.T) {
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		dir := t.TempDir()
 		write(t, dir+"/f", "f", 0o644)
-		if err := errors.Join(os.Symlink("f", dir+"/link"), os.Link(dir+"/f", dir+"/hard"), os.Symlink(dir, dir+"/d")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Symlink("f", dir+"/link"), os.Link(dir+"/f", dir+"/hard"), os.Symlink(dir, dir+"/d")))
 		for _, c := range []struct{ from, into string }{{"/f", "/f"}, {"/f", ""}, {"/link", ""}, {"/f", "/d/f"}, {"/f", "/link"}} {
 			r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + c.from}, Into: dir + c.into})
 			if codes(r) != "file.failed" {
@@ -123,9 +121,7 @@ func TestTransferInPlaceOfALoop(t *testing.T) {
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		there := t.TempDir()
 		path := write(t, t.TempDir()+"/f", "f", 0o644)
-		if err := errors.Join(os.Symlink("loop", there+"/loop"), os.Symlink("nowhere", there+"/gone")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.Symlink("loop", there+"/loop"), os.Symlink("nowhere", there+"/gone")))
 		for _, name := range []string{"loop", "gone"} {
 			c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there + "/" + name, DryRun: true}
 			if r := run(t, c); !r.OK() {
@@ -152,9 +148,7 @@ func TestTransferForeignPart(t *testing.T) {
 		from, there := t.TempDir(), t.TempDir()
 		path := write(t, from+"/f", strings.Repeat("x", 9<<20), 0o600)
 		part := write(t, there+"/.f.gateway-ABCDEFGHIJ.part", strings.Repeat("x", 8<<20), 0o666)
-		if err := os.Chown(part, 12345, 12345); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(part, 12345, 12345))
 		c := transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Resume: true}
 		if r := run(t, c); codes(r) != "file.unsafe" {
 			t.Errorf("%+v", r)
@@ -199,9 +193,7 @@ func TestTransferOldTime(t *testing.T) {
 		there := t.TempDir()
 		path := write(t, t.TempDir()+"/f", "old", 0o600)
 		old := time.Unix(-1e8, 0)
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, old, old))
 		run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Preserve: true})
 		if info, err := os.Stat(there + "/f"); err != nil || info.ModTime().Unix() != old.Unix() && info.ModTime().Unix() != 0 {
 			t.Errorf("%v, %v", info, err)

@@ -41,9 +41,7 @@ func TestTransferHashEnds(t *testing.T) {
 func givenUp(t *testing.T, read func(path string), end func()) {
 	t.Helper()
 	path := t.TempDir() + "/endless"
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o600))
 	var reading, ending sync.WaitGroup
 	defer reading.Wait()
 	reading.Go(func() { read(path) })
@@ -54,9 +52,7 @@ func givenUp(t *testing.T, read func(path string), end func()) {
 	defer f.Close()
 	defer ending.Wait()
 	ending.Go(end)
-	if err := f.SetWriteDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.SetWriteDeadline(time.Now().Add(20*time.Second)))
 	for b := make([]byte, 1<<16); err == nil; {
 		_, err = f.Write(b)
 	}

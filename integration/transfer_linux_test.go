@@ -50,9 +50,7 @@ func TestTransferKeepsTimes(t *testing.T) {
 			there := t.TempDir()
 			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
 			accessed, modified := time.Unix(1_500_000_000, 0), time.Unix(1_400_000_000, 0)
-			if err := os.Chtimes(path, accessed, modified); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(path, accessed, modified))
 			run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there, Preserve: true})
 			info, err := os.Stat(there + "/f")
 			if err != nil {

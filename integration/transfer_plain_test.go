@@ -37,9 +37,7 @@ func asPlainUser(t *testing.T, test func(t *testing.T, m transfer.Machine, home 
 func give(t *testing.T, path, text string, mode fs.FileMode, uid int) string {
 	t.Helper()
 	write(t, path, text, mode)
-	if err := os.Chown(path, uid, uid); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(path, uid, uid))
 	return path
 }
 
@@ -68,9 +66,7 @@ func TestTransferResumesWhatMayNotBeRead(t *testing.T) {
 		if r := run(t, c); codes(r) != "file.unsafe" {
 			t.Errorf("root's part: %+v", r)
 		}
-		if err := os.Chmod(home, 0o300); err != nil { // to copy into it, nobody needs to list it
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(home, 0o300)) // to copy into it, nobody needs to list it
 		if r := run(t, c); !r.OK() {
 			t.Errorf("a directory that can't be listed: %+v", r)
 		}
@@ -118,9 +114,7 @@ func TestTransferUnreadableOfPlainUser(t *testing.T) {
 func TestTransferIntoWhatMayNotBeWritten(t *testing.T) {
 	asPlainUser(t, func(t *testing.T, m transfer.Machine, home string, uid int) {
 		there := home + "/roots"
-		if err := os.Mkdir(there, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(there, 0o755))
 		for _, size := range []int{5, 100 << 10, 9 << 20} {
 			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
 			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there})
@@ -141,9 +135,7 @@ func TestTransferInPlaceOfAnothers(t *testing.T) {
 	asPlainUser(t, func(t *testing.T, m transfer.Machine, home string, uid int) {
 		there := home + "/sticky"
 		roots := write(t, there+"/f", "root's", 0o644)
-		if err := os.Chmod(there, 0o777|fs.ModeSticky); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(there, 0o777|fs.ModeSticky))
 		for _, size := range []int{5, 9 << 20} {
 			path := write(t, t.TempDir()+"/f", strings.Repeat("x", size), 0o600)
 			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{path}, Into: there})

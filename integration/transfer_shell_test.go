@@ -40,9 +40,7 @@ func TestTransferLongText(t *testing.T) {
 		sshdtest.Skip(t, "%v", err)
 	}
 	tools := t.TempDir()
-	if err := os.Symlink(mksh, tools+"/sh"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(mksh, tools+"/sh"))
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + tools + ":/usr/bin:/bin"}})
 	from, into := t.TempDir(), t.TempDir()
 	write(t, from+"/zeros", string(make([]byte, transfer.Small)), 0o640)

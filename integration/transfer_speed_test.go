@@ -124,9 +124,7 @@ func BenchmarkTransfer(b *testing.B) {
 // the kernel says when it is over counts the parent before the exec as well.
 func highWater(b *testing.B, cmd *exec.Cmd) int64 {
 	b.Helper()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	tick := time.NewTicker(5 * time.Millisecond)

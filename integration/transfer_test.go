@@ -55,15 +55,11 @@ func smallFiles(t testing.TB, n int) string {
 	for i := range n {
 		sub := filepath.Join(dir, fmt.Sprintf("d%02d", i%20))
 		if i < 20 {
-			if err := os.MkdirAll(sub, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(sub, 0o755))
 		}
 		b := make([]byte, i*7%8192)
 		random.Read(b)
-		if err := os.WriteFile(filepath.Join(sub, fmt.Sprintf("f%04d", i)), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(sub, fmt.Sprintf("f%04d", i)), b, 0o644))
 	}
 	return dir
 }

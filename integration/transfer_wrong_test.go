@@ -34,15 +34,9 @@ func onAll(t *testing.T, test func(t *testing.T, m transfer.Machine)) {
 
 func write(t testing.TB, path, text string, mode os.FileMode) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	must(t, os.Chmod(path, mode))
 	return path
 }
 
@@ -93,12 +87,8 @@ func TestTransferExact(t *testing.T) {
 		old := time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 		for i, name := range names {
 			path := write(t, filepath.Join(from, "tree", name, name), strings.Repeat(name, i), 0o640)
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink("to/"+name[:min(len(name), 100)], filepath.Join(from, "tree", name, "link")); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(path, old, old))
+			must(t, os.Symlink("to/"+name[:min(len(name), 100)], filepath.Join(from, "tree", name, "link")))
 		}
 		write(t, from+"/tree/empty", "", 0o444)
 		write(t, from+"/tree/script", "#!/bin/sh\n", 0o755)
@@ -113,12 +103,8 @@ func TestTransferExact(t *testing.T) {
 		if f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Mkdir(from+"/tree/locked", 0o555); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(from+"/tree/locked", old, old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(from+"/tree/locked", 0o555))
+		must(t, os.Chtimes(from+"/tree/locked", old, old))
 		// Twice: the second time over what is there.
 		for range 2 {
 			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/tree/."}, Into: there, Recursive: true, Preserve: true})
@@ -218,9 +204,7 @@ func TestTransferRefused(t *testing.T) {
 		t.Run("special files", func(t *testing.T) {
 			from, there := t.TempDir(), t.TempDir()
 			write(t, from+"/d/a", "a", 0o644)
-			if err := syscall.Mkfifo(from+"/d/fifo", 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(from+"/d/fifo", 0o600))
 			r := run(t, transfer.Copy{From: m, To: local, Paths: []string{from + "/d"}, Into: there, Recursive: true})
 			if codes(r) != "file.special" || r.Files != 1 || !strings.Contains(r.Problems[0].Err.Error(), "d/fifo is no regular file (a FIFO)") || gateway.Hint(r.Problems[0].Err) == "" {
 				t.Errorf("%+v", r)
@@ -252,9 +236,7 @@ func TestTransferRefused(t *testing.T) {
 		t.Run("a symlink to the target", func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir+"/d/a", "a", 0o644)
-			if err := os.Symlink("../to", dir+"/d/to"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("../to", dir+"/d/to"))
 			r := run(t, transfer.Copy{From: m, To: m, Paths: []string{dir + "/d/."}, Into: dir + "/to", Recursive: true, Links: transfer.FollowLinks})
 			if codes(r) != "file.failed" || r.Files != 1 {
 				t.Errorf("%s: %d files", codes(r), r.Files)
@@ -264,13 +246,9 @@ func TestTransferRefused(t *testing.T) {
 		t.Run("special targets", func(t *testing.T) {
 			from, there := t.TempDir(), t.TempDir()
 			write(t, from+"/file", "a", 0o644)
-			if err := os.Symlink("file", from+"/link"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("file", from+"/link"))
 			for _, name := range []string{"file", "link"} {
-				if err := syscall.Mkfifo(there+"/"+name, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, syscall.Mkfifo(there+"/"+name, 0o600))
 			}
 			for _, dry := range []bool{true, false} {
 				r := run(t, transfer.Copy{From: local, To: m, Paths: []string{from + "/."}, Into: there, Recursive: true, DryRun: dry})
@@ -289,9 +267,7 @@ func TestTransferRefused(t *testing.T) {
 			from := t.TempDir()
 			write(t, from+"/d/a", "a", 0o644)
 			for name, target := range map[string]string{"file": "a", "loop": "loop", "up": ".", "gone": "nowhere"} {
-				if err := os.Symlink(target, from+"/d/"+name); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Symlink(target, from+"/d/"+name))
 			}
 			for links, want := range map[transfer.Links]string{transfer.KeepLinks: "", transfer.SkipLinks: "", transfer.FollowLinks: "followed"} {
 				there := t.TempDir()
@@ -324,9 +300,7 @@ func TestTransferRefused(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			holds(t, there+"/d", "a.c", "s")
-			if err := os.Symlink("d", there+"/link"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("d", there+"/link"))
 			c.Paths, c.Into, c.DryRun, c.Checksum = []string{from + "/d/."}, there+"/link", true, true
 			if r := run(t, c); !r.OK() || r.Files != 0 || r.Unchanged != 1 {
 				t.Errorf("%+v", r)
@@ -442,9 +416,7 @@ func TestManyLargeOverShell(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true})
 	from, to := t.TempDir(), t.TempDir()
 	for i := range 8 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), make([]byte, 50_000+i), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(fmt.Sprintf("%s/%d", from, i), make([]byte, 50_000+i), 0o644))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -464,9 +436,7 @@ func TestManyThatGrowOverShell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Symlink(path, tools+"/"+name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(path, tools+"/"+name))
 	}
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"SetEnv PATH=" + tools}})
 	m := filesOf(t, s, s.Port)
@@ -590,9 +560,7 @@ func TestTransferDirectoryMode(t *testing.T) {
 	m := filesOf(t, s, s.Port)
 	from, there := t.TempDir(), t.TempDir()
 	write(t, from+"/d/f", "f", 0o644)
-	if err := os.Chmod(from+"/d", 0o555); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(from+"/d", 0o555))
 	for into, c := range map[string]struct {
 		preserve bool
 		mode     os.FileMode
@@ -612,17 +580,13 @@ func TestTransferGroupDirectory(t *testing.T) {
 			from, there := t.TempDir(), t.TempDir()
 			write(t, from+"/d/f", "f", 0o644)
 			for dir, mode := range map[string]os.FileMode{from + "/d": perm, there: 0o755 | os.ModeSetgid} {
-				if err := os.Chmod(dir, mode); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chmod(dir, mode))
 			}
 			copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d"}, Into: there, Recursive: true})
 			if info, err := os.Stat(there + "/d"); err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|perm {
 				t.Errorf("%v, %v", info.Mode(), err)
 			}
-			if err := os.Chmod(there+"/d", 0o777|os.ModeSetgid|os.ModeSticky); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chmod(there+"/d", 0o777|os.ModeSetgid|os.ModeSticky))
 			for into, bits := range map[string]os.FileMode{"/new": os.ModeSetgid, "/d": os.ModeSetgid | os.ModeSticky} {
 				copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/d/."}, Into: there + into, Recursive: true, Preserve: true})
 				if info, err := os.Stat(there + into); err != nil || info.Mode() != os.ModeDir|bits|perm {
@@ -660,12 +624,8 @@ func TestTransferRenames(t *testing.T) {
 			from, there := t.TempDir(), t.TempDir()
 			write(t, from+"/f", "new", 0o644)
 			write(t, there+"/f", "old", 0o644)
-			if err := os.Symlink("new", from+"/link"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink("old", there+"/link"); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink("new", from+"/link"))
+			must(t, os.Symlink("old", there+"/link"))
 			r := run(t, transfer.Copy{From: &transfer.Local{}, To: m, Paths: []string{from + "/."}, Into: there, Recursive: true})
 			if got := strings.Fields(codes(r)); slices.ContainsFunc(got, func(code string) bool { return code != test.code }) || len(got) > 0 == r.OK() {
 				t.Errorf("%+v", r)
@@ -723,9 +683,7 @@ func TestTransferIntoItselfByAnotherName(t *testing.T) {
 			dir := t.TempDir()
 			write(t, dir+"/d/x/f", "f", 0o644)
 			link := t.TempDir() + "/link"
-			if err := os.Symlink(dir, link); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(dir, link))
 			c.Recursive = true
 			for _, source := range []string{link + "/d", dir + "/d"} {
 				c.Paths = []string{source}

@@ -14,9 +14,7 @@ func TestTransferInterruptedZeros(t *testing.T) {
 	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		path, there := write(t, t.TempDir()+"/zeros", "", 0o600), t.TempDir()
-		if err := os.Truncate(path, 96<<20); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Truncate(path, 96<<20))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		// Of what was written to a program, 2 MiB and more may be under way.

@@ -101,9 +101,7 @@ func (u *user) feed(t *testing.T, stdin string, args ...string) outcome {
 // send sends a signal to a call of gateway.
 func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 	t.Helper()
-	if err := cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(s))
 }
 
 func outcomeOf(t *testing.T, cmd *exec.Cmd) outcome {
