@@ -40,10 +40,7 @@ func eachConformantOn(t *testing.T, machine func(*testing.T) transport.Transport
 	t.Helper()
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
-			s, err := session.Open(t.Context(), machine(t), session.Config{Shell: shell})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := open(t, machine(t), session.Config{Shell: shell})
 			defer s.Close()
 			test(t, s)
 		})
@@ -77,11 +74,7 @@ func TestC7SessionsApart(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			var all sync.WaitGroup
 			for i := range 3 {
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer s.Close()
+				s := open(t, tr, session.Config{Shell: shell})
 				all.Go(func() {
 					for round := range 10 {
 						replies(t, s, fmt.Sprintf("V=%d.%d; export V; cd /", i, round), "")
@@ -121,7 +114,7 @@ func TestC40SessionsInParallel(t *testing.T) {
 	tr, dir := here(t), t.TempDir()
 	var sessions [3]*session.Session
 	for i := range sessions {
-		sessions[i] = open(t, tr)
+		sessions[i] = open(t, tr, session.Config{})
 	}
 	var all sync.WaitGroup
 	for i, s := range sessions {
@@ -181,10 +174,7 @@ func TestE27CloseUnderFlood(t *testing.T) {
 	for _, place := range machines(t, t.TempDir()) {
 		t.Run(place.name, func(t *testing.T) {
 			tag := tag(t)
-			s, err := session.Open(t.Context(), place.open(t), session.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := open(t, place.open(t), session.Config{})
 			r := start(t, s, session.Command{Text: "export " + tag + "; echo up; yes & yes >&2", Limit: 1000})
 			begun := time.Now()
 			s.Close()
@@ -218,11 +208,7 @@ func TestG28StartupFiles(t *testing.T) {
 	tr := dial(t, server, server.Port)
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Env: map[string]string{"ENV": server.Home + "/.kshrc"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := open(t, tr, session.Config{Shell: shell, Env: map[string]string{"ENV": server.Home + "/.kshrc"}})
 			replies(t, s, "echo out", "out\n")
 			replies(t, s, "printf next", "next")
 		})
@@ -261,10 +247,7 @@ func TestH7LoginShells(t *testing.T) {
 			server := sshdtest.Start(t, sshdtest.Options{Account: &sshdtest.Account{Shell: shell}})
 			tr := dial(t, server, server.Port)
 			for _, shell := range []string{"bash", "dash"} {
-				s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Cwd: "/usr", Env: map[string]string{"A": "it's !x $y"}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := open(t, tr, session.Config{Shell: shell, Cwd: "/usr", Env: map[string]string{"A": "it's !x $y"}})
 				replies(t, s, `echo "$A"; pwd; echo "wow!!"; sh -c 'echo $0'`, "it's !x $y\n/usr\nwow!!\nsh\n")
 				r, err := s.Run(t.Context(), session.Command{Text: "cat; echo err >&2; exit 5", Stdin: strings.NewReader("in\n")})
 				if err != nil || r.ExitCode != 5 || string(r.Stdout) != "in\n" || string(r.Stderr) != "err\n" {

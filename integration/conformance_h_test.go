@@ -95,7 +95,7 @@ func TestH9FiftyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	s := open(t, tr)
+	s := open(t, tr, session.Config{})
 	replies(t, s, "echo on", "on\n")
 }
 
@@ -116,7 +116,7 @@ func TestH10AllWaitersHear(t *testing.T) {
 		})
 	}
 	all.Wait()
-	replies(t, open(t, dial(t, server, server.Port)), "echo on", "on\n")
+	replies(t, open(t, dial(t, server, server.Port), session.Config{}), "echo on", "on\n")
 }
 
 // H16: a host that can't be reached is an error, and nothing runs here instead.

@@ -135,11 +135,7 @@ func TestNoProc(t *testing.T) {
 // session's directory.
 func TestC70NoStickyBit(t *testing.T) {
 	tr := mounted(t, "for d in /dev/shm /tmp; do mount -t tmpfs -o mode=0777 none $d || exit; done")
-	s, err := session.Open(t.Context(), tr, session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := open(t, tr, session.Config{})
 	replies(t, s, "find /dev/shm /tmp -name '.gw-*'; echo none", "none\n")
 }
 

@@ -19,11 +19,7 @@ func TestUptimeOfAContainer(t *testing.T) {
 	for name, noTerminal := range map[string]bool{"terminal": false, "no terminal": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", NoTerminal: noTerminal})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := open(t, tr, session.Config{Shell: "bash", NoTerminal: noTerminal})
 			r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 10 * time.Second, Output: func(_ session.Stream, b []byte) {
 				if strings.Contains(string(b), "up") {
 					go s.Interrupt(session.Int)

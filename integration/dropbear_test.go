@@ -28,7 +28,7 @@ func TestDropbearSessionsApart(t *testing.T) {
 	server := sshdtest.StartDropbear(t, sshdtest.Options{})
 	link := netsim.Start(t, server.Addr, 0)
 	tr := dial(t, server, link.Port())
-	first := open(t, tr)
+	first := open(t, tr, session.Config{})
 	if n := link.Conns(); n != 1 {
 		t.Errorf("%d connections for a session", n)
 	}
@@ -230,21 +230,14 @@ func thereAndBack(t *testing.T, connection *gateway.Connection, from, via string
 func TestDropbearWithoutTerminal(t *testing.T) {
 	server := sshdtest.StartDropbear(t, sshdtest.Options{})
 	tr := dial(t, server, server.Port)
-	open := func() *session.Session {
-		s, err := session.Open(t.Context(), tr, session.Config{Shell: "dash", NoTerminal: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { s.Close() })
-		return s
-	}
-	first, second := open(), open()
+	config := session.Config{Shell: "dash", NoTerminal: true}
+	first, second := open(t, tr, config), open(t, tr, config)
 	replies(t, second, "set -- $(cat /proc/$$/stat); [ $6 = $$ ] && echo its own", "its own\n")
 	replies(t, first, "sleep 1000 & echo up", "up\n")
 	first.Close()
 	replies(t, second, "echo up", "up\n")
 	second.Close()
-	replies(t, open(), "echo up", "up\n")
+	replies(t, open(t, tr, config), "echo up", "up\n")
 }
 
 // TestSudoOverDropbear: it starts what it runs with SIGTTOU ignored, for which zsh has no
@@ -258,10 +251,7 @@ func TestSudoOverDropbear(t *testing.T) {
 	tr := dial(t, server, server.Port)
 	for _, shell := range []string{"zsh", "bash", "dash"} {
 		for _, tty := range []bool{false, true} {
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: shell, Sudo: &session.Sudo{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := open(t, tr, session.Config{Shell: shell, Sudo: &session.Sudo{}})
 			r, err := s.Run(t.Context(), session.Command{Text: "id -u", TTY: tty, Timeout: 20 * time.Second})
 			if r.Verdict != session.Exited || err != nil {
 				t.Errorf("%s, tty %v: got %s %q %q, %v", shell, tty, r.Verdict, r.Stdout, r.Stderr, err)

@@ -32,10 +32,7 @@ func (f far) hangsUp(t *testing.T, shell string) {
 	for i := range 9 {
 		link := netsim.Start(t, f.server.Addr, 0)
 		tr := dial(t, f.server, link.Port())
-		s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := open(t, tr, session.Config{Shell: shell})
 		after := time.Duration(rand.IntN(8000)) * time.Microsecond
 		if i%3 == 0 {
 			// The next command has another keeper.

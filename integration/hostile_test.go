@@ -69,10 +69,7 @@ func TestForgedMarks(t *testing.T) {
 // forges runs the forger in a session.
 func forges(t *testing.T, tr transport.Transport, shell string) {
 	t.Helper()
-	s, err := session.Open(t.Context(), tr, session.Config{Shell: shell})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := open(t, tr, session.Config{Shell: shell})
 	defer s.Close()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "forger")

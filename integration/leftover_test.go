@@ -40,7 +40,7 @@ func TestFailedOpenLeavesNothing(t *testing.T) {
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tr := dial(t, f.server, f.link.Port())
-			neighbour := open(t, tr)
+			neighbour := open(t, tr, session.Config{})
 			_, id, _ := strings.Cut(tag(t), "=")
 			mark := "GATEWAY_SESSION=" + id
 			up := func() { eventually(t, "the shell is there", func() bool { return tagged(mark) > 0 }) }

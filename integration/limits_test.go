@@ -192,7 +192,7 @@ func TestOneLongLine(t *testing.T) {
 	}
 	for _, machine := range machines(t, t.TempDir())[:2] {
 		t.Run(machine.name, func(t *testing.T) {
-			s := open(t, machine.open(t))
+			s := open(t, machine.open(t), session.Config{})
 			got := [2]hash.Hash{sha256.New(), sha256.New()}
 			var r session.Result
 			var err error
@@ -309,7 +309,7 @@ func TestNothingGrows(t *testing.T) {
 	dir := t.TempDir()
 	for _, machine := range machines(t, dir)[:2] {
 		t.Run(machine.name, func(t *testing.T) {
-			s := open(t, machine.open(t))
+			s := open(t, machine.open(t), session.Config{})
 			r, err := s.Run(t.Context(), session.Command{Text: "echo $$"})
 			if err != nil {
 				t.Fatal(err)

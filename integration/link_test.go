@@ -48,12 +48,13 @@ func (f far) ownLink(t *testing.T) far {
 
 func (f far) open(t *testing.T) *session.Session {
 	t.Helper()
-	return open(t, dial(t, f.server, f.link.Port()))
+	return open(t, dial(t, f.server, f.link.Port()), session.Config{})
 }
 
-func open(t *testing.T, tr transport.Transport) *session.Session {
+// open opens a session, which is closed with the test at the latest.
+func open(t testing.TB, tr transport.Transport, config session.Config) *session.Session {
 	t.Helper()
-	s, err := session.Open(t.Context(), tr, session.Config{})
+	s, err := session.Open(t.Context(), tr, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +329,7 @@ func TestSilentLink(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { tr.Close() })
-			s := open(t, tr)
+			s := open(t, tr, session.Config{})
 			r := start(t, s, session.Command{Text: "export " + tag + "; echo err >&2; echo up; sleep 60"})
 			f.link.Stall()
 			result, err := r.wait(t, 3*time.Second)
@@ -404,7 +405,7 @@ func TestNeighbours(t *testing.T) {
 	for _, f := range farMachines(t) {
 		t.Run(f.name, func(t *testing.T) {
 			tr := dial(t, f.server, f.link.Port())
-			first, second := open(t, tr), open(t, tr)
+			first, second := open(t, tr, session.Config{}), open(t, tr, session.Config{})
 			r := start(t, second, session.Command{Text: "echo up; sleep 1.5; echo done; exit 3"})
 			if got, err := first.Run(t.Context(), session.Command{Text: "trap '' INT TERM; sleep 60", Timeout: 300 * time.Millisecond}); got.Verdict != session.TimedOut {
 				t.Errorf("the first: %s, %v, want timed_out", got.Verdict, err)

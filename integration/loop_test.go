@@ -48,11 +48,7 @@ func TestLoopWithoutTerminal(t *testing.T) {
 
 // bashOn returns a session with bash, and the shell's process number.
 func bashOn(t *testing.T, tr transport.Transport) (s *session.Session, pid string) {
-	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
+	s = open(t, tr, session.Config{Shell: "bash"})
 	r, err := s.Run(t.Context(), session.Command{Text: "echo $$"})
 	if err != nil {
 		t.Fatal(err)

@@ -26,11 +26,7 @@ func TestAnySh(t *testing.T) {
 			tr := mounted(t, "bin=$(readlink -f /bin) && old=$1 && mount --bind $bin $old && mount -t tmpfs none $bin && "+
 				"$old/ln -s $old/* $bin && $old/ln -sf $old/${0##*/} $bin/sh", path, t.TempDir())
 			sameOutcome(t, tr, []string{"bash", "dash"}, true)
-			s, err := session.Open(t.Context(), tr, session.Config{Shell: "dash"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := open(t, tr, session.Config{Shell: "dash"})
 			replies(t, s, `readlink /bin/sh | sed 's|.*/||'`, sh+"\n")
 			if r, err := s.Run(t.Context(), session.Command{Text: `printf "name? " >/dev/tty; read a </dev/tty`}); r.Prompt != "name? " || !errors.Is(err, session.ErrNeedsInput) {
 				t.Errorf("a prompt: got %s %q, %v", r.Verdict, r.Prompt, err)

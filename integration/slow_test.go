@@ -17,11 +17,7 @@ func TestSlowLink(t *testing.T) {
 	t.Parallel() // it waits, mostly
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 150*time.Millisecond)
-	s, err := session.Open(t.Context(), dial(t, server, proxy.Port()), session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := open(t, dial(t, server, proxy.Port()), session.Config{})
 	s.Run(t.Context(), session.Command{Text: "cd /usr; V=kept"})
 	for _, text := range []string{"echo part; sleep 1000", `echo part; sh -c 'trap "" INT QUIT; while :; do sleep 0.1; done'`} {
 		r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 500 * time.Millisecond})

@@ -77,11 +77,7 @@ func BenchmarkCommand(b *testing.B) {
 				b.Run(machine.name+"/"+shell+"/"+name, func(b *testing.B) {
 					tr := machine.open(b)
 					bare := openFloor(b, tr, shell)
-					s, err := session.Open(b.Context(), tr, session.Config{Shell: shell})
-					if err != nil {
-						b.Fatal(err)
-					}
-					defer s.Close()
+					s := open(b, tr, session.Config{Shell: shell})
 					var floors, ours []time.Duration
 					for b.Loop() {
 						begun := time.Now()
@@ -119,11 +115,7 @@ func TestRoundTrips(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	tr := dial(t, server, proxy.Port())
-	warm, err := session.Open(t.Context(), tr, session.Config{}) // the first one is slower: sshd's first channel
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer warm.Close()
+	warm := open(t, tr, session.Config{}) // the first one is slower: sshd's first channel
 	proxy.SetDelay(delay)
 	defer proxy.SetDelay(0)
 
@@ -218,11 +210,7 @@ func TestBorrowedRoundTrips(t *testing.T) {
 func BenchmarkDaemon(b *testing.B) {
 	for _, shell := range shells {
 		b.Run(shell, func(b *testing.B) {
-			bare, err := session.Open(b.Context(), local.New(local.Config{}), session.Config{Shell: shell, Reopen: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer bare.Close()
+			bare := open(b, local.New(local.Config{}), session.Config{Shell: shell, Reopen: true})
 			d, err := daemon.New(daemon.Config{StateDir: b.TempDir()})
 			if err != nil {
 				b.Fatal(err)

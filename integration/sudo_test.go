@@ -170,11 +170,7 @@ func TestSudoWait(t *testing.T) {
 	t.Parallel()
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
-			s, err := session.Open(t.Context(), newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL"), session.Config{Shell: shell, Sudo: &session.Sudo{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := open(t, newAccount(t, "gwtest ALL=(ALL) NOPASSWD: ALL"), session.Config{Shell: shell, Sudo: &session.Sudo{}})
 			replies(t, s, "sleep 0.1 & wait >/dev/null; echo on", "on\n")
 		})
 	}
@@ -185,11 +181,7 @@ func TestSudoWait(t *testing.T) {
 func TestSudoThatRecords(t *testing.T) {
 	t.Parallel()
 	tr := newAccount(t, "Defaults log_output, log_input, iolog_dir="+t.TempDir()+"\ngwtest ALL=(ALL) NOPASSWD: ALL")
-	s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := open(t, tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
 	r, err := s.Run(t.Context(), session.Command{Text: "seq 100000; echo err >&2; exit 3"})
 	if err != nil || r.ExitCode != 3 || r.StdoutBytes != 588_895 || string(r.Stderr) != "err\n" || r.Duration >= 5*time.Second {
 		t.Errorf("got %s %d, %d bytes of stdout, stderr %q, %v, in %v", r.Verdict, r.ExitCode, r.StdoutBytes, r.Stderr, err, r.Duration)
@@ -203,11 +195,7 @@ func TestSudoThatRecordsWhatIsTakenLate(t *testing.T) {
 	// More than there is room for on the way from sudo to here, and no more than up to sudo.
 	for _, lines := range []int{38_000, 40_000, 42_000} {
 		tr := newAccount(t, "Defaults log_output, iolog_dir="+t.TempDir()+"\ngwtest ALL=(ALL) NOPASSWD: ALL")
-		s, err := session.Open(t.Context(), tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+		s := open(t, tr, session.Config{Shell: "bash", Sudo: &session.Sudo{}})
 		r, err := s.Run(t.Context(), session.Command{Text: "echo $$"})
 		if err != nil {
 			t.Fatal(err)
