@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -303,10 +302,7 @@ func TestHostKeys(t *testing.T) {
 			}
 			u.gateway(t, "exec", "web1", "--", "echo in").want(t, 0, "in\n", "")
 
-			known, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			known := mustRead(t, file)
 			other := sshdtest.NewKey(t, "ed25519")
 			name, _, _ := strings.Cut(string(known), " ")
 			u.write(t, ".ssh/known_hosts", "# mine\n"+name+" "+other.Line()+"\n")

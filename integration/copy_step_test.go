@@ -275,10 +275,7 @@ func TestCopyStepIsCut(t *testing.T) {
 	d := copyUser(t)
 	proxy := d.proxy(0)
 	d.mkdir("ci")
-	large, err := os.ReadFile(largeFile(t, 40<<20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	large := mustRead(t, largeFile(t, 40<<20))
 	d.file("ci/large", string(large))
 	proxy.Truncate(netsim.Up, 5<<20, netsim.RST)
 	status, results, stderr := d.copies("steps:\n  - copy: {src: large, dst: large}\n    on_fail: continue\n  - run: echo over\n")

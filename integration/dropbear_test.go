@@ -122,10 +122,7 @@ func TestDropbearFiles(t *testing.T) {
 func TestDropbearNoFurtherLogin(t *testing.T) {
 	server := sshdtest.StartDropbear(t, sshdtest.Options{})
 	key := t.TempDir() + "/key"
-	text, err := os.ReadFile(server.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := mustRead(t, server.KeyFile)
 	must(t, os.WriteFile(key, text, 0o600))
 	link := netsim.Start(t, server.Addr, 0)
 	config := sshConfig(server, link.Port())

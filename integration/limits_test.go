@@ -53,10 +53,7 @@ func long[T any](quick, long T) T {
 // status returns a figure in KiB of /proc/PID/status.
 func status(t *testing.T, pid int, name string) int {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := mustRead(t, fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(text)) {
 		if f := strings.Fields(line); f[0] == name+":" {
 			n, _ := strconv.Atoi(f[1])

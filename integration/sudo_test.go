@@ -53,17 +53,8 @@ func newAccount(t *testing.T, sudoers string) *account {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := func(name, text string, mode os.FileMode) {
-		path := filepath.Join(dir, name)
-		must(t, errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)))
-	}
-	system := func(name string) string {
-		text, err := os.ReadFile("/etc/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+	file := func(name, text string, mode os.FileMode) { write(t, filepath.Join(dir, name), text, mode) }
+	system := func(name string) string { return string(mustRead(t, "/etc/"+name)) }
 	home := filepath.Join(dir, "home")
 	must(t, errors.Join(os.Mkdir(home, 0o700), os.Chown(home, sudoUID, sudoUID)))
 	file("passwd", system("passwd")+fmt.Sprintf("gwtest:x:%d:%d::%s:/bin/sh\n", sudoUID, sudoUID, home), 0o644)

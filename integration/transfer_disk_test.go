@@ -78,10 +78,7 @@ func TestTransferWrittenEarly(t *testing.T) {
 	for range 5 { // a busy machine may take the server for one that is far away
 		copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{path}, Into: there})
 		sameFiles(t, path, there+"/large")
-		said, err := os.ReadFile(log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		said := mustRead(t, log)
 		if n := strings.Count(string(said), `fsync "`); n > 1 {
 			return
 		}
@@ -96,10 +93,7 @@ func TestTransferStoredBeforeItsName(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp " + logging(t, &log)}})
 	there := t.TempDir()
 	copyFiles(t, transfer.Copy{From: &transfer.Local{}, To: filesOf(t, s, s.Port), Paths: []string{largeFile(t, 1<<20)}, Into: there})
-	said, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	said := mustRead(t, log)
 	stored, named := bytes.Index(said, []byte(`fsync "`)), bytes.Index(said, []byte(`posix-rename old "`))
 	if stored < 0 || named < stored {
 		t.Errorf("the server says: %s", said)
