@@ -59,9 +59,7 @@ func TestCheckTellsOneConnection(t *testing.T) {
 			inventory := fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, user: %s, identity: %s, agent: false, host_key: %q}}",
 				server.Host, server.Port, server.User, server.KeyFile, gossh.FingerprintSHA256(server.HostKey))
 			var steps []string
-			if err := with(t, inventory, nil).Check(t.Context(), "web1", func(s gateway.Step) { steps = append(steps, s.Layer) }); err != nil {
-				t.Fatal(err)
-			}
+			must(t, with(t, inventory, nil).Check(t.Context(), "web1", func(s gateway.Step) { steps = append(steps, s.Layer) }))
 			if want := []string{"tcp", "hostkey", "banner", "kex", "auth", "auth", "session", "shell", "sftp"}; !slices.Equal(steps, want) {
 				t.Errorf("steps %q, want %q", steps, want)
 			}

@@ -23,6 +23,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // with returns a gateway for an inventory.
 func with(t *testing.T, inventory string, edit func(*gateway.Config)) *gateway.Gateway {
 	t.Helper()
@@ -105,9 +112,7 @@ func TestBothStreamsAreKeptWhole(t *testing.T) {
 
 func TestSpoolThatCannotBeWrittenFailsNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	warnings := 0
 	g := with(t, "", func(c *gateway.Config) { c.SpoolDir, c.Warn = file, func(string) { warnings++ } })
 	r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "seq 1 300000 | tee /dev/stderr", Spool: true})
@@ -125,16 +130,10 @@ func TestSpoolsAreBounded(t *testing.T) {
 	}{{"young", 10, 6, true}, {"old", 10, 8, false}, {"big", 1 << 30, 0, false}} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, spool.name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(path, spool.size); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, nil, 0o600))
+		must(t, os.Truncate(path, spool.size))
 		written := time.Now().Add(-spool.days * 24 * time.Hour)
-		if err := os.Chtimes(path, written, written); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, written, written))
 		g := with(t, "", func(c *gateway.Config) { c.SpoolDir = dir })
 		r := g.Exec(t.Context(), "localhost", gateway.Command{Text: "head -c 70000000 /dev/zero", Spool: true})
 		if r.Err != nil || r.Spool != "" || r.StdoutBytes != 70_000_000 {

@@ -20,9 +20,7 @@ func TestSecretFile(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	for name, content := range map[string]string{"short": "hunter2\n", "largest": strings.Repeat("x", 64<<10), "larger": strings.Repeat("x", 64<<10+1)} {
-		if err := os.WriteFile(path(name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path(name), []byte(content), 0o600))
 	}
 	sparse, err := os.Create(path("sparse"))
 	if err != nil {

@@ -23,9 +23,7 @@ func withSSH(t *testing.T, inventory, sshConfig string, edit func(*gateway.Confi
 	home = t.TempDir()
 	t.Setenv("HOME", home)
 	file := filepath.Join(home, "ssh_config")
-	if err := os.WriteFile(file, []byte(sshConfig), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(sshConfig), 0o600))
 	return with(t, inventory, func(c *gateway.Config) {
 		c.SSHConfig = hosts.NewSSHConfig(file, "")
 		if edit != nil {

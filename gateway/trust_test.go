@@ -59,9 +59,7 @@ func TestTrustWithoutFile(t *testing.T) {
 func TestTrustThatCannotBeRecorded(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{})
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	g := with(t, fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, known_hosts: %s/known_hosts}}", server.Host, server.Port, file), nil)
 	keys, err := g.HostKeys(t.Context(), "web1")
 	if err != nil || len(keys) != 1 {
