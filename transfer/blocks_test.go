@@ -46,9 +46,7 @@ func TestLend(t *testing.T) {
 		content[i] = byte(i >> 10)
 	}
 	path := t.TempDir() + "/file"
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, content, 0o600))
 	far := over(t, sftp.InMemHandler())
 	far.link.block = block // as with a server that tells its limits
 	part, err := far.Create(t.Context(), Spec{Path: "/file", Perm: 0o644, Size: int64(len(content))})

@@ -34,9 +34,7 @@ func TestOwnCause(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(t.Context(), here, "f", []byte("text"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(t.Context(), here, "f", []byte("text"), nil))
 	for name, do := range map[string]func() error{
 		"ask a server":       func() error { _, err := server.Stat(ctx, "/f", false); return err },
 		"list on a server":   func() error { return server.List(ctx, "/", nil) },

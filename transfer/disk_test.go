@@ -23,13 +23,9 @@ func TestPartBecomesASymlink(t *testing.T) {
 	for name, m := range map[string]Machine{"local": &Local{}, "sftp": remote(t, linkTo(t, server, near, near)), "shell": shell} {
 		t.Run(name, func(t *testing.T) {
 			dir, secret := t.TempDir(), t.TempDir()+"/secret"
-			if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(secret, []byte("secret"), 0o644))
 			old := partPath(dir + "/f")
-			if err := os.Symlink(secret, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(secret, old))
 			part, err := m.Create(t.Context(), Spec{Path: dir + "/f", Perm: 0o600, Size: 2 * step, Old: old})
 			if gateway.Code(err) != codeUnsafe {
 				t.Errorf("%v, want %s", err, codeUnsafe)

@@ -70,9 +70,7 @@ func TestHashOfASlowDisk(t *testing.T) {
 			})
 			defer h.close()
 			slow := t.TempDir() + "/slow"
-			if err := syscall.Mkfifo(slow, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(slow, 0o600))
 			go func() { // ends with the hash, or before
 				if disk, err := os.OpenFile(slow, os.O_WRONLY, 0); err == nil {
 					time.Sleep(1500 * time.Millisecond)
@@ -92,9 +90,7 @@ func hashesAndEnds(t *testing.T, h *hasher, to int64) {
 	t.Helper()
 	dir := t.TempDir()
 	file := dir + "/a file"
-	if err := errors.Join(os.WriteFile(file, []byte("abc"), 0o600), syscall.Mkfifo(dir+"/endless", 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(file, []byte("abc"), 0o600), syscall.Mkfifo(dir+"/endless", 0o600)))
 	if sum, err := h.sum(t.Context(), file, 0, to); err != nil || sum != sha256.Sum256([]byte("abc")) {
 		t.Errorf("%x, %v", sum, err)
 	}
@@ -117,9 +113,7 @@ func hashesAndEnds(t *testing.T, h *hasher, to int64) {
 	var closing sync.WaitGroup
 	closing.Go(h.close)
 	defer closing.Wait()
-	if err := endless.SetWriteDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, endless.SetWriteDeadline(time.Now().Add(20*time.Second)))
 	for err == nil {
 		_, err = endless.Write(zeros)
 	}

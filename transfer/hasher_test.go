@@ -20,9 +20,7 @@ import (
 func TestSumElsewhere(t *testing.T) {
 	served, home := t.TempDir(), t.TempDir()
 	for dir, text := range map[string]string{served: "right", home: "wrong"} {
-		if err := os.WriteFile(dir+"/f", []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(dir+"/f", []byte(text), 0o600))
 	}
 	near, far := net.Pipe()
 	s, err := sftp.NewServer(far, sftp.WithServerWorkingDirectory(served))

@@ -70,9 +70,7 @@ func TestReadBack(t *testing.T) {
 	r := over(t, sftp.InMemHandler())
 	from, here := t.TempDir(), t.TempDir()
 	for name, size := range map[string]int{"empty": 0, "small": 100, "edge": Small, "over": Small + 1, "large": 3<<20 + 1} {
-		if err := os.WriteFile(filepath.Join(from, name), []byte(strings.Repeat("0123456789abcde", size/15+1)[:size]), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(from, name), []byte(strings.Repeat("0123456789abcde", size/15+1)[:size]), 0o644))
 	}
 	for _, c := range []Copy{
 		{From: &Local{}, To: r, Paths: []string{from}, Into: "/tree", Recursive: true},
@@ -138,6 +136,13 @@ func (l liar) Filelist(r *sftp.Request) (sftp.ListerAt, error) {
 }
 
 func (l liar) Fileread(*sftp.Request) (io.ReaderAt, error) { return strings.NewReader("evil"), nil }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // endless is a directory whose names are more than anyone should keep.
 func endless(string) []fs.FileInfo {
@@ -227,9 +232,7 @@ func (nulLinks) Readlink(context.Context, string) (string, error) { return "a\x0
 // A shell would make another symlink of it, and sshd's server of sftp ends over it.
 func TestSymlinkToNUL(t *testing.T) {
 	from := nulLinks{&Local{Dir: t.TempDir()}}
-	if err := errors.Join(from.Mkdir(t.Context(), "d", 0o755), from.Symlink(t.Context(), "x", "d/link")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(from.Mkdir(t.Context(), "d", 0o755), from.Symlink(t.Context(), "x", "d/link")))
 	for _, to := range []Machine{&Local{}, over(t, sftp.InMemHandler()), shellHere(t, "stat")} {
 		into := t.TempDir() + "/new"
 		if to.About().Via == viaSFTP {

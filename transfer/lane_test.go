@@ -115,9 +115,7 @@ func TestSecondLaneOfAnother(t *testing.T) {
 // closed, however late that is.
 func TestSecondLaneIsLeft(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(path, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, nil, 0o644))
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		s, err := sftp.NewServer(far)

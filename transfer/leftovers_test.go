@@ -31,9 +31,7 @@ func (m noHasher) Sum(ctx context.Context, path string, from, to int64) (transfe
 func TestPartIsReadBackOnce(t *testing.T) {
 	const size, there, segment = 110 << 20, 101 << 20, 32 << 20
 	from := tree(t, map[string]string{"f": ""})
-	if err := os.Truncate(from+"/f", size); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(from+"/f", size))
 	for _, test := range []struct{ wrong, used, read int64 }{
 		{-1, there, there},
 		{100<<20 + 1, 100 << 20, there + segment},
@@ -42,12 +40,8 @@ func TestPartIsReadBackOnce(t *testing.T) {
 	} {
 		into := t.TempDir()
 		part := into + "/.f.gateway-ABCDEFGHIJ.part"
-		if err := os.WriteFile(part, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Truncate(part, there); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(part, nil, 0o600))
+		must(t, os.Truncate(part, there))
 		if test.wrong >= 0 {
 			f, err := os.OpenFile(part, os.O_WRONLY, 0)
 			if err != nil {

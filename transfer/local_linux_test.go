@@ -16,12 +16,8 @@ import (
 // What was copied into a directory that its user may not list is on the disk.
 func TestSettleUnreadable(t *testing.T) {
 	t.Chdir(t.TempDir()) // whose parents another user may not enter
-	if err := os.Mkdir("drop", 0o300); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod("drop", 0o333); err != nil { // the umask has spoken
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir("drop", 0o300))
+	must(t, os.Chmod("drop", 0o333)) // the umask has spoken
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -14,9 +14,7 @@ import (
 // nobody waiting.
 func TestFIFO(t *testing.T) {
 	fifo := t.TempDir() + "/fifo"
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	here := &Local{}
 	for name, test := range map[string]struct {
 		do   func(context.Context) error

@@ -152,9 +152,7 @@ func (p *narrowPart) Write(b []byte) (int, error) {
 // What a disk will never take whole is not kept to go on with.
 func TestTooLargeIsNotKept(t *testing.T) {
 	from, there := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(from+"/f", make([]byte, 12<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(from+"/f", make([]byte, 12<<20), 0o600))
 	for _, resume := range []bool{false, true} {
 		c := transfer.Copy{From: &transfer.Local{}, To: narrow{&transfer.Local{}, 10 << 20}, Paths: []string{from + "/f"}, Into: there, Resume: resume}
 		if r := c.Run(t.Context()); r.Failed != 1 || r.Kept != 0 {

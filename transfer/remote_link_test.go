@@ -30,9 +30,7 @@ func TestSymlinkOrder(t *testing.T) {
 			r := over(t, memory)
 			from := t.TempDir()
 			for link, target := range map[string]string{"a": "/nowhere", "b": "/f"} {
-				if err := os.Symlink(target, from+"/"+link); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Symlink(target, from+"/"+link))
 			}
 			c := Copy{From: &Local{}, To: r, Paths: []string{from + "/."}, Into: "/", Recursive: true}
 			if report := c.Run(t.Context()); report.Links != 2 || !report.OK() {

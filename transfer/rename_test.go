@@ -50,9 +50,7 @@ func (g *grudging) Filecmd(r *sftp.Request) error {
 // withoutPosixRename has servers not know it, until the test is over.
 func withoutPosixRename(t *testing.T) {
 	t.Helper()
-	if err := sftp.SetSFTPExtensions("hardlink@openssh.com"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, sftp.SetSFTPExtensions("hardlink@openssh.com"))
 	t.Cleanup(func() {
 		if err := sftp.SetSFTPExtensions("hardlink@openssh.com", "posix-rename@openssh.com", "statvfs@openssh.com"); err != nil {
 			t.Error(err)
@@ -68,9 +66,7 @@ func TestRenameLost(t *testing.T) {
 	g := &grudging{FileCmder: memory.FileCmd}
 	memory.FileCmd = g
 	r := over(t, memory)
-	if err := Write(t.Context(), r, "/f", []byte("old"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(t.Context(), r, "/f", []byte("old"), nil))
 	g.renaming, g.lost = 0, func() { _ = r.link.Close() }
 	err := Write(t.Context(), r, "/f", []byte("new"), nil)
 	if !Lost(err) || !strings.Contains(err.Error(), "it may have been done") || !strings.Contains(err.Error(), ".old") {
@@ -86,9 +82,7 @@ func TestSymlinkLost(t *testing.T) {
 	r := over(t, memory)
 	g.lost = func() { _ = r.link.Close() }
 	from := t.TempDir()
-	if err := os.Symlink("anywhere", from+"/link"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("anywhere", from+"/link"))
 	c := Copy{From: &Local{}, To: r, Paths: []string{from + "/."}, Into: "/", Recursive: true}
 	report := c.Run(t.Context())
 	if report.Unsure != 1 || len(report.Problems) != 1 || !MayBeDone(report.Problems[0].Err) {
@@ -101,9 +95,7 @@ func TestSymlinkLost(t *testing.T) {
 func TestRenameInterrupted(t *testing.T) {
 	withoutPosixRename(t)
 	r := over(t, sftp.InMemHandler())
-	if err := Write(t.Context(), r, "/f", []byte("old"), nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(t.Context(), r, "/f", []byte("old"), nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	part, err := r.Create(ctx, Spec{Path: "/f", Perm: 0o644, Size: 3})
 	if err != nil {
@@ -185,9 +177,7 @@ func (s silent) Filecmd(r *sftp.Request) error {
 func placings(t *testing.T) map[string]func(context.Context, *Remote) error {
 	t.Helper()
 	from := t.TempDir()
-	if err := os.WriteFile(from+"/f", []byte("new"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(from+"/f", []byte("new"), 0o644))
 	return map[string]func(context.Context, *Remote) error{
 		"write": func(ctx context.Context, r *Remote) error { return Write(ctx, r, "/f", []byte("new"), nil) },
 		"copy": func(ctx context.Context, r *Remote) error {
@@ -262,9 +252,7 @@ func TestRenameRefused(t *testing.T) {
 			g := &grudging{FileCmder: memory.FileCmd, why: test.why}
 			memory.FileCmd = g
 			r := over(t, memory)
-			if err := Write(t.Context(), r, "/f", []byte("old"), nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, Write(t.Context(), r, "/f", []byte("old"), nil))
 			g.renaming, g.refused, g.keeps = 0, test.refused, test.keeps
 			err := Write(t.Context(), r, "/f", []byte("new"), nil)
 			if err == nil != (test.code == "") || err != nil && gateway.Code(err) != test.code {

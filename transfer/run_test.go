@@ -20,18 +20,21 @@ import (
 	"gateway/transport"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // tree makes a directory with these files.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	return dir
 }
@@ -42,19 +45,11 @@ func TestTreesMeet(t *testing.T) {
 	a := tree(t, map[string]string{"x": "a", "s/1": "a", "s/t/1": "a", "s/both": "a", "kind": "a"})
 	b := tree(t, map[string]string{"x": "b", "s/2": "b", "s/t/2": "b", "s/both": "b", "kind/in": "b", "c": "b"})
 	c := tree(t, map[string]string{"c": "c"})
-	if err := os.Symlink("a", a+"/link"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("b", b+"/link"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(a+"/s", 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("a", a+"/link"))
+	must(t, os.Symlink("b", b+"/link"))
+	must(t, os.Chmod(a+"/s", 0o750))
 	old := time.Unix(1e9, 0)
-	if err := os.Chtimes(b+"/s", old, old); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(b+"/s", old, old))
 	into := t.TempDir()
 	report := (&transfer.Copy{
 		From: &transfer.Local{}, To: &transfer.Local{}, Into: into, Recursive: true, Preserve: true,
@@ -112,9 +107,7 @@ func TestMakesIntoForSomething(t *testing.T) {
 		if got, err := os.ReadFile(to + "/out/host/f"); string(got) != "text" {
 			t.Errorf("%s and a file: %q, %v", paths, got, err)
 		}
-		if err := os.RemoveAll(to + "/out"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(to+"/out"))
 	}
 }
 
@@ -123,12 +116,8 @@ func TestMakesIntoForSomething(t *testing.T) {
 func TestNoWayOut(t *testing.T) {
 	a, b := t.TempDir(), tree(t, map[string]string{"x/in": "b"})
 	outside, into := t.TempDir(), t.TempDir()
-	if err := os.Symlink(outside, a+"/x"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(into, a+"/into"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(outside, a+"/x"))
+	must(t, os.Symlink(into, a+"/into"))
 	report := (&transfer.Copy{
 		From: &transfer.Local{}, To: &transfer.Local{}, Into: a + "/into", Recursive: true, Preserve: true,
 		Paths: []string{a + "/.", b + "/x"},
@@ -211,9 +200,7 @@ func TestSourceIsAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from := tree(t, map[string]string{"f": strings.Repeat("a", size), "f.new": strings.Repeat("b", size)})
 			path := from + "/f"
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(path, old, old))
 			read := &reading{read: make(chan struct{})}
 			machine := hashing{&transfer.Local{}, sync.OnceValue(func() error {
 				<-read.read
@@ -392,9 +379,7 @@ func TestFollowsNoLoop(t *testing.T) {
 	for link, target := range map[string]string{
 		"a/self": ".", "a/b/up": "..", "a/b/top": from, "a/c": "../c", "c/back": "../a/b", "a/out": from + "/out", "a/b/out": "../out", "c/deep": "../a/b/../b",
 	} {
-		if err := os.Symlink(target, from+"/"+link); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, from+"/"+link))
 	}
 	for _, source := range []string{from + "/a", from + "/a/b/../../a"} {
 		into := t.TempDir()

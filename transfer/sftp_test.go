@@ -179,9 +179,7 @@ func (e ending) Begin(string, int64, int64) {
 func TestServerEnds(t *testing.T) {
 	from := t.TempDir()
 	for i := range 3 {
-		if err := os.WriteFile(fmt.Sprintf("%s/%d", from, i), []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(fmt.Sprintf("%s/%d", from, i), []byte("x"), 0o644))
 	}
 	r := over(t, sftp.InMemHandler())
 	near, far := net.Pipe()

@@ -36,9 +36,7 @@ func shellHere(t *testing.T, stat string) *Shell {
 // script writes a program.
 func script(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700))
 	return path
 }
 
@@ -50,9 +48,7 @@ func TestShellWithoutStat(t *testing.T) {
 	}
 	c.Close()
 	tools := t.TempDir()
-	if err := os.Symlink("/bin/sh", tools+"/sh"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/bin/sh", tools+"/sh"))
 	c.Transport = local.New(local.Config{Env: []string{"PATH=" + tools}})
 	if _, err = openShellMachine(t.Context(), c, nil); gateway.Code(err) != "file.no_subsystem" || gateway.Hint(err) == "" {
 		t.Errorf("open = %v (%s), want file.no_subsystem", err, gateway.Code(err))
@@ -92,9 +88,7 @@ func TestListWhatGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, name := range []string{"here", "gone", "-n", "a\nb"} {
-				if err := os.WriteFile(dir+"/"+name, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(dir+"/"+name, nil, 0o600))
 			}
 			s := shellHere(t, script(t, tools+"/stat", test.stat+"\nPATH=${PATH#*:} exec stat \"$@\""))
 			script(t, tools+"/find", test.find+"\nPATH=${PATH#*:} exec find \"$@\"")
@@ -120,9 +114,7 @@ func TestListWhatGoes(t *testing.T) {
 // What can't be listed for want of a program is no empty directory.
 func TestListWithoutPrograms(t *testing.T) {
 	dir, tools := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(dir+"/here", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(dir+"/here", nil, 0o600))
 	for _, there := range []string{"", "find", "grep"} {
 		s := shellHere(t, script(t, tools+"/stat", "PATH=/usr/bin:/bin exec stat \"$@\""))
 		if there != "" {
@@ -145,18 +137,14 @@ func TestPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			to, part := dir+"/to", dir+"/part"
-			if err := os.Symlink(t.TempDir(), to); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Symlink(t.TempDir(), to))
 			if out, err := exec.Command("sh", "-c", mv+place(part, to)).CombinedOutput(); err == nil {
 				t.Errorf("there is no part: %s", out)
 			}
 			if _, err := os.Readlink(to); err != nil {
 				t.Errorf("the symlink is gone: %v", err)
 			}
-			if err := os.WriteFile(part, []byte("new"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(part, []byte("new"), 0o600))
 			if out, err := exec.Command("sh", "-c", mv+place(part, to)).CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
@@ -203,9 +191,7 @@ func testShellFixed(t *testing.T, s *Shell, spec Spec, refused bool) {
 	spec.Path = dir + "/f"
 	if spec.Old != "" {
 		spec.Old = dir + "/" + spec.Old
-		if err := os.WriteFile(spec.Old, make([]byte, spec.At+1), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(spec.Old, make([]byte, spec.At+1), 0o644))
 	}
 	part, err := s.Create(t.Context(), spec)
 	if err != nil {
@@ -243,13 +229,9 @@ func TestShellGroupDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for group, want := range map[fs.FileMode]fs.FileMode{0: fs.ModeDir | 0o750, fs.ModeSetgid: fs.ModeDir | fs.ModeSetgid | 0o750} {
-		if err := os.Chmod(dir, 0o700|group); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(dir, 0o700|group))
 		path := fmt.Sprintf("%s/d-%d", dir, group)
-		if err := s.Mkdir(t.Context(), path, 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Mkdir(t.Context(), path, 0o750))
 		if info, err := os.Stat(path); err != nil || info.Mode() != want {
 			t.Errorf("%v, %v, want %v", info.Mode(), err, want)
 		}
@@ -304,9 +286,7 @@ func TestShellEnds(t *testing.T) {
 func TestHasherEnds(t *testing.T) {
 	s := shellHere(t, "stat")
 	file := t.TempDir() + "/f"
-	if err := os.WriteFile(file, []byte("abc"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("abc"), 0o600))
 	sum := func() {
 		t.Helper()
 		if sum, err := s.hasher.sum(t.Context(), file, 0, -1); err != nil || sum != sha256.Sum256([]byte("abc")) {
@@ -332,9 +312,7 @@ func TestHasherEnds(t *testing.T) {
 // kill ends a shell that nobody is using, and returns when that is known.
 func kill(t *testing.T, s *shell) {
 	t.Helper()
-	if err := s.send("kill -9 $$"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.send("kill -9 $$"))
 	<-s.pipe.Done()
 }
 
@@ -350,9 +328,7 @@ func TestSumOfNothing(t *testing.T) {
 func TestNobodyReads(t *testing.T) {
 	path := t.TempDir() + "/f"
 	want := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	if err := os.WriteFile(path, want, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, want, 0o600))
 	s := shellHere(t, "stat")
 	s.feeds, s.stalled = make(chan struct{}, 1), time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

@@ -164,9 +164,7 @@ func TestTwinOfAnother(t *testing.T) {
 func TestTwinThatIsNotCopied(t *testing.T) {
 	from, into := tree(t, map[string]string{"a": "a", "B": "B", "c": "c", "D": "D"}), tree(t, map[string]string{"a": "old", "B": "old", "c": "old", "D": "old"})
 	for _, name := range []string{"A", "b", "C", "d"} {
-		if err := syscall.Mkfifo(from+"/"+name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mkfifo(from+"/"+name, 0o600))
 	}
 	r := (&transfer.Copy{From: &transfer.Local{}, To: &transfer.Local{}, Paths: []string{from + "/."}, Into: into, Recursive: true}).Run(t.Context())
 	if r.Files != 4 || r.Failed != 4 {

@@ -62,12 +62,8 @@ func testFixed(t *testing.T, to Machine, there string) {
 	for mode, code := range map[fs.FileMode]string{0o644: "", 0o664: "", 0o444: "", 0o600: codePermission, 0o640: codePermission, 0o755: codePermission} {
 		for _, size := range []int{1, Small + 1} {
 			name := fmt.Sprintf("/%03o-%d", mode, size)
-			if err := os.WriteFile(from+name, make([]byte, size), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(from+name, mode); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(from+name, make([]byte, size), 0o600))
+			must(t, os.Chmod(from+name, mode))
 			c := Copy{From: &Local{}, To: to, Paths: []string{from + name}, Into: there + name}
 			err := onlyProblem(t.Context(), &c)
 			if gateway.Code(err) != code || code != "" && !strings.Contains(gateway.Hint(err), "--mode 0644") {
@@ -104,12 +100,8 @@ func TestFixedPermissionsOfDirectories(t *testing.T) {
 	r := over(t, memory)
 	for _, mode := range []fs.FileMode{0o700, 0o555, 0o500} {
 		from, into := t.TempDir(), fmt.Sprintf("/%03o", mode)
-		if err := os.WriteFile(from+"/f", []byte("f"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(from, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(from+"/f", []byte("f"), 0o644))
+		must(t, os.Chmod(from, mode))
 		t.Cleanup(func() { _ = os.Chmod(from, 0o700) })
 		c := Copy{From: &Local{}, To: r, Paths: []string{from}, Into: into, Recursive: true}
 		if report := c.Run(t.Context()); !report.OK() || report.Dirs != 1 || report.Files != 1 {

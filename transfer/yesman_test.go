@@ -85,9 +85,7 @@ func TestYesMan(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			dir := t.TempDir()
-			if err := os.WriteFile(dir+"/f", make([]byte, step+1), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(dir+"/f", make([]byte, step+1), 0o600))
 			for what, do := range map[string]func() error{
 				"Home":     func() error { _, err := r.Home(ctx); return err },
 				"List":     func() error { return r.List(ctx, "/", func(Info) error { return nil }) },
