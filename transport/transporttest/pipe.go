@@ -18,9 +18,7 @@ func pipeBytes(t *testing.T, tr transport.Transport) {
 	}()
 	stderr := make(chan string, 1)
 	go func() { b, _ := io.ReadAll(pipe.Stderr); stderr <- string(b) }()
-	if got, want := readAll(t, pipe.Stdout), every(); got != want {
-		t.Errorf("stdout = %q, want %q", got, want)
-	}
+	wantOutput(t, pipe.Stdout, every())
 	if got, want := <-stderr, every(); got != want {
 		t.Errorf("stderr = %q, want %q", got, want)
 	}
@@ -33,9 +31,7 @@ func pipeHalfClose(t *testing.T, tr transport.Transport) {
 	if err := pipe.Stdin.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := readAll(t, pipe.Stdout), "before after the end\n"; got != want {
-		t.Errorf("stdout = %q, want %q", got, want)
-	}
+	wantOutput(t, pipe.Stdout, "before after the end\n")
 }
 
 func pipeExit(t *testing.T, tr transport.Transport) {
@@ -52,9 +48,7 @@ func pipeSignal(t *testing.T, tr transport.Transport) {
 
 func pipeNoTerminal(t *testing.T, tr transport.Transport) {
 	pipe := openPipe(t, tr, `test -t 0 || test -t 1 || test -t 2 || { : </dev/tty; } 2>/dev/null || echo none`)
-	if got, want := readAll(t, pipe.Stdout), "none\n"; got != want {
-		t.Errorf("stdout = %q, want %q", got, want)
-	}
+	wantOutput(t, pipe.Stdout, "none\n")
 }
 
 func pipeCloseUnblocks(t *testing.T, tr transport.Transport) {

@@ -107,6 +107,21 @@ func readAll(t *testing.T, r io.Reader) string {
 	return string(all)
 }
 
+func wantOutput(t *testing.T, r io.Reader, want string) {
+	t.Helper()
+	if got := readAll(t, r); got != want {
+		t.Errorf("output = %q, want %q", got, want)
+	}
+}
+
+// typeIn types to the program on a terminal.
+func typeIn(t *testing.T, term transport.Terminal, text string) {
+	t.Helper()
+	if _, err := io.WriteString(term, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // readUntil reads r until what came ends in suffix, and returns all of it.
 func readUntil(t *testing.T, r io.Reader, suffix string) string {
 	t.Helper()

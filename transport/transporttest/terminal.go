@@ -3,7 +3,6 @@ package transporttest
 import (
 	"crypto/rand"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
@@ -14,35 +13,23 @@ var plain transport.TerminalOptions
 
 func terminalBytes(t *testing.T, tr transport.Transport) {
 	term := openTerminal(t, tr, `read -r line; printf "got %s\nsecond\n" "$line"`, plain)
-	if _, err := io.WriteString(term, "a  b\\c\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := readAll(t, term), "got a  b\\c\nsecond\n"; got != want {
-		t.Errorf("output = %q, want %q", got, want)
-	}
+	typeIn(t, term, "a  b\\c\n")
+	wantOutput(t, term, "got a  b\\c\nsecond\n")
 }
 
 // A program that was stopped would look like one that has ended.
 func terminalNotStopped(t *testing.T, tr transport.Transport) {
 	term := openTerminal(t, tr, `echo up; read -r line; echo "got $line"`, plain)
 	readUntil(t, term, "up\n")
-	if _, err := io.WriteString(term, "a\x1ab\n"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := readAll(t, term), "got a\x1ab\n"; got != want {
-		t.Errorf("output = %q, want %q", got, want)
-	}
+	typeIn(t, term, "a\x1ab\n")
+	wantOutput(t, term, "got a\x1ab\n")
 }
 
 func terminalSize(t *testing.T, tr transport.Transport) {
 	term := openTerminal(t, tr, `test -t 0 && test -t 1 && test -t 2 && : </dev/tty && stty size && echo "$TERM"`,
 		transport.TerminalOptions{Size: transport.Size{Cols: 132, Rows: 43}, Term: "vt220"})
-	if got, want := readAll(t, term), "43 132\nvt220\n"; got != want {
-		t.Errorf("output = %q, want %q", got, want)
-	}
-	if got, want := readAll(t, openTerminal(t, tr, `stty size; echo "$TERM"`, plain)), "24 80\ndumb\n"; got != want {
-		t.Errorf("output by default = %q, want %q", got, want)
-	}
+	wantOutput(t, term, "43 132\nvt220\n")
+	wantOutput(t, openTerminal(t, tr, `stty size; echo "$TERM"`, plain), "24 80\ndumb\n")
 }
 
 func terminalResize(t *testing.T, tr transport.Transport) {
@@ -51,20 +38,14 @@ func terminalResize(t *testing.T, tr transport.Transport) {
 	if err := term.Resize(transport.Size{Cols: 100, Rows: 50}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := readAll(t, term), "50 100\n"; got != want {
-		t.Errorf("output = %q, want %q", got, want)
-	}
+	wantOutput(t, term, "50 100\n")
 }
 
 func terminalInteractive(t *testing.T, tr transport.Transport) {
 	term := openTerminal(t, tr, `echo up; read -r line; echo "$line"`, transport.TerminalOptions{Interactive: true})
 	readUntil(t, term, "up\r\n")
-	if _, err := io.WriteString(term, "typed\r"); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := readAll(t, term), "typed\r\ntyped\r\n"; got != want {
-		t.Errorf("output = %q, want %q", got, want)
-	}
+	typeIn(t, term, "typed\r")
+	wantOutput(t, term, "typed\r\ntyped\r\n")
 }
 
 func terminalExit(t *testing.T, tr transport.Transport) {
@@ -85,9 +66,7 @@ func terminalInterrupt(t *testing.T, tr transport.Transport) {
 	// leaves it waiting for ever, on any terminal (2 of 6,000).
 	term := openTerminal(t, tr, `exec sh -c 'trap "echo caught; exit 3" INT; echo up; while :; do sleep 0.02; done'`, plain)
 	readUntil(t, term, "up\n")
-	if _, err := io.WriteString(term, "\x03"); err != nil {
-		t.Fatal(err)
-	}
+	typeIn(t, term, "\x03")
 	if got := readAll(t, term); !strings.Contains(got, "caught\n") {
 		t.Errorf("output = %q, want %q in it", got, "caught\n")
 	}
