@@ -32,9 +32,7 @@ func TestAuthKeys(t *testing.T) {
 	rsa, ecdsa, other := sshdtest.NewKey(t, "rsa"), sshdtest.NewKey(t, "ecdsa"), sshdtest.NewKey(t, "ed25519")
 	ca, certified := sshdtest.NewKey(t, "ed25519"), sshdtest.NewKey(t, "rsa")
 	caFile := filepath.Join(t.TempDir(), "ca.pub")
-	if err := os.WriteFile(caFile, []byte(ca.Line()+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(caFile, []byte(ca.Line()+"\n"), 0o644))
 	s := sshdtest.Start(t, sshdtest.Options{
 		AuthorizedKeys: []string{rsa.Line(), ecdsa.Line()},
 		Config:         []string{"TrustedUserCAKeys " + caFile},
@@ -46,9 +44,7 @@ func TestAuthKeys(t *testing.T) {
 	}
 	locked := rsa.Encrypted(t, "open sesame")
 	alone := filepath.Join(t.TempDir(), "other") // without the certificate beside it
-	if err := os.WriteFile(alone, mustRead(t, certified.File), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(alone, mustRead(t, certified.File), 0o600))
 
 	for _, test := range []struct {
 		name string
@@ -118,9 +114,7 @@ func TestAuthKeys(t *testing.T) {
 func TestAuthKeyWithoutFile(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ".pub"), []byte(s.Key.Line()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, ".pub"), []byte(s.Key.Line()+"\n"), 0o600))
 	t.Chdir(dir)
 	c := config(s)
 	c.Identities, c.IdentitiesOnly, c.Agent = []ssh.Identity{{Name: "cmd:…", PEM: []byte("no key\n")}}, true, sshdtest.Agent(t, s.Key)
@@ -168,9 +162,7 @@ func TestAgentIsBusy(t *testing.T) {
 	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	ring := agent.NewKeyring()
-	if err := ring.Add(agent.AddedKey{PrivateKey: s.Key.Private}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, ring.Add(agent.AddedKey{PrivateKey: s.Key.Private}))
 	busy := &busyAgent{Agent: ring, called: make(chan struct{}, 100), asked: make(chan struct{}, 2), confirmed: make(chan struct{})}
 	c := config(s)
 	c.Identities, c.Agent, c.ConnectTimeout = nil, sshdtest.ServeAgent(t, busy), 4*time.Second
@@ -203,6 +195,13 @@ func TestAgentIsBusy(t *testing.T) {
 	})
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func mustRead(t *testing.T, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -224,13 +223,9 @@ func TestAuthFails(t *testing.T) {
 	others.UserCert(t, other, "bob", nil)
 	hosts.UserCert(t, other, s.User, func(c *gossh.Certificate) { c.CertType = gossh.HostCert })
 	unreadable := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(unreadable, []byte("not a key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(unreadable, []byte("not a key"), 0o600))
 	pkcs8 := filepath.Join(t.TempDir(), "pkcs8")
-	if err := os.WriteFile(pkcs8, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{0x30, 0}}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(pkcs8, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED PRIVATE KEY", Bytes: []byte{0x30, 0}}), 0o600))
 	wanted := s.Key.Encrypted(t, "right")
 	var many []*sshdtest.Key
 	for range 8 {
@@ -566,9 +561,7 @@ func TestAuthChallenge(t *testing.T) {
 func TestWarnsOfOpenKey(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, mustRead(t, s.KeyFile), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, mustRead(t, s.KeyFile), 0o644))
 	var said bytes.Buffer
 	c := config(s)
 	c.Identities = []ssh.Identity{{Path: file}}
@@ -584,9 +577,7 @@ func TestWarnsOfOpenKey(t *testing.T) {
 func TestWarnsOfNoUnconfiguredKey(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	file := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(file, []byte("not a key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("not a key"), 0o600))
 	c := config(s)
 	c.Identities = []ssh.Identity{{Path: file, Optional: true}, {Path: s.KeyFile}}
 	c.Warn = func(m string) { t.Errorf("warning = %q, want none", m) }

@@ -16,12 +16,8 @@ func endless(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	fifo, device := filepath.Join(dir, "fifo"), filepath.Join(dir, "device")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/dev/zero", device); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	must(t, os.Symlink("/dev/zero", device))
 	return map[string]string{fifo: "a FIFO", device: "a device"}
 }
 
@@ -56,9 +52,7 @@ func TestHostKeysOfNoRegularFile(t *testing.T) {
 func TestHostKeysOfHugeFile(t *testing.T) {
 	known := signerOf(1).PublicKey()
 	huge := knownFile(t, "web1 "+keyLine(known)+"\n")
-	if err := os.Truncate(huge, 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(huge, 1<<40))
 	within(t, "reading to its end", func() {
 		h := &ssh.HostKeys{Name: "web1", Files: []string{huge}}
 		if err := check(h, known); codeOf(err) != "hostkey.unknown" {
@@ -81,12 +75,8 @@ func TestCertificateOfNoRegularFile(t *testing.T) {
 		named.Certificates, named.Identities = []string{path}, []ssh.Identity{{Path: other.File}}
 		beside := config(s)
 		key := filepath.Join(t.TempDir(), "key")
-		if err := os.WriteFile(key, mustRead(t, other.File), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, key+"-cert.pub"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(key, mustRead(t, other.File), 0o600))
+		must(t, os.Symlink(path, key+"-cert.pub"))
 		beside.Identities = []ssh.Identity{{Path: key}}
 		for file, c := range map[string]ssh.Config{path: named, key + "-cert.pub": beside} {
 			within(t, "reading to its end", func() {

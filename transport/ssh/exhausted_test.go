@@ -18,9 +18,7 @@ import (
 func withoutDescriptors(t *testing.T, f func()) {
 	t.Helper()
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	probe, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -28,13 +26,9 @@ func withoutDescriptors(t *testing.T, f func()) {
 	limit := before
 	limit.Cur = uint64(probe.Fd())
 	probe.Close()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 	f()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
 }
 
 // wantLimit wants that to be told, and nothing else to be blamed.
@@ -62,9 +56,7 @@ func TestNoDescriptorsLeftForHostKeys(t *testing.T) {
 	dir := t.TempDir()
 	known, revoked := filepath.Join(dir, "known_hosts"), filepath.Join(dir, "revoked")
 	line := "web1 " + string(gossh.MarshalAuthorizedKey(key))
-	if err := errors.Join(os.WriteFile(known, []byte(line), 0o600), os.WriteFile(revoked, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.WriteFile(known, []byte(line), 0o600), os.WriteFile(revoked, nil, 0o600)))
 	for name, keys := range map[string]*ssh.HostKeys{
 		"known":   {Name: "web1", Files: []string{known}},
 		"revoked": {Name: "web1", Pins: []string{gossh.FingerprintSHA256(key)}, Revoked: revoked},

@@ -225,10 +225,7 @@ func TestWriteUnderWay(t *testing.T) {
 		}
 		go grant(requests)
 	}))
-	pipe, err := tr.Pipe(t.Context(), "cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "cat")
 	first, err := pipe.Stdin.Write(make([]byte, window))
 	if first != window || err != nil {
 		t.Fatalf("Write = %d, %v, want a window full", first, err)
@@ -265,10 +262,7 @@ func TestWriteCutOff(t *testing.T) {
 			remote.Close()
 		}()
 	}))
-	pipe, err := tr.Pipe(t.Context(), "cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "cat")
 	defer pipe.Close()
 	if n, err := pipe.Stdin.Write(make([]byte, before)); n != before || err != nil {
 		t.Fatalf("Write = %d, %v, want %d", n, err, before)
@@ -320,10 +314,7 @@ func TestEndWithoutClose(t *testing.T) {
 		}()
 		_ = remote.CloseWrite()
 	}))
-	term, err := tr.Terminal(t.Context(), "sh", transport.TerminalOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	term := terminal(t, tr, "sh")
 	read, ended := make(chan error, 1), make(chan error, 1)
 	go func() { _, err := term.Read(make([]byte, 1)); read <- err }()
 	within(t, "Deliver", func() {
@@ -347,10 +338,7 @@ func TestSilentChannel(t *testing.T) {
 	c := behind(p, s)
 	c.ConnectTimeout = 2 * time.Second
 	tr := dial(t, c)
-	pipe, err := tr.Pipe(t.Context(), "cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "cat")
 	p.Stall()
 	t.Run("open", func(t *testing.T) {
 		_, err := tr.Terminal(t.Context(), "true", transport.TerminalOptions{})

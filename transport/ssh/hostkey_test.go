@@ -51,9 +51,7 @@ func hostCert(t testing.TB, ca gossh.Signer, edit func(*gossh.Certificate)) *gos
 	if edit != nil {
 		edit(c)
 	}
-	if err := c.SignCert(rand.Reader, ca); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SignCert(rand.Reader, ca))
 	return c
 }
 
@@ -76,9 +74,7 @@ func certForNobody(t testing.TB, ca gossh.Signer) *gossh.Certificate {
 func knownFile(t testing.TB, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "known_hosts")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -286,9 +282,7 @@ func TestAcceptNew(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "new", "dir", "known_hosts")
 		h := &ssh.HostKeys{Name: "Web1", Addr: "10.0.0.7", Port: 2222, Files: []string{file}, Policy: ssh.AcceptNew, HashNew: hash}
 		for range 2 {
-			if err := check(h, k1); err != nil {
-				t.Fatal(err)
-			}
+			must(t, check(h, k1))
 		}
 		if got := codeOf(check(h, k2)); got != "hostkey.changed" {
 			t.Errorf("code for a second key = %q, want hostkey.changed", got)
@@ -326,9 +320,7 @@ func TestAcceptNewIntoNothing(t *testing.T) {
 func TestAcceptNewIntoAnotherFile(t *testing.T) {
 	write := filepath.Join(t.TempDir(), "own")
 	h := &ssh.HostKeys{Name: "web1", Files: []string{knownFile(t, "")}, Write: write, Policy: ssh.AcceptNew}
-	if err := check(h, signerOf(1).PublicKey()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, check(h, signerOf(1).PublicKey()))
 	if got := codeOf(check(h, signerOf(2).PublicKey())); got != "hostkey.changed" {
 		t.Errorf("code for a second key = %q, want hostkey.changed", got)
 	}
@@ -415,13 +407,9 @@ func TestTrust(t *testing.T) {
 	file := knownFile(t, "web2 "+keyLine(k2)) // no newline at the end
 	h := &ssh.HostKeys{Name: "10.0.0.7", Port: 2222, Files: []string{file}}
 	for range 2 {
-		if err := h.Trust(k1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, h.Trust(k1))
 	}
-	if err := h.Trust(hostCert(t, signerOf(7), nil)); err != nil { // of key 1
-		t.Fatal(err)
-	}
+	must(t, h.Trust(hostCert(t, signerOf(7), nil))) // of key 1
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

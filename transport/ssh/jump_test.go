@@ -121,10 +121,7 @@ func TestJumpShared(t *testing.T) {
 		t.Errorf("after the others closed: %q", got)
 	}
 	t.Run("the bastion's link breaks", func(t *testing.T) {
-		pipe, err := all[0].Pipe(t.Context(), "echo up; exec cat")
-		if err != nil {
-			t.Fatal(err)
-		}
+		pipe := pipe(t, all[0], "echo up; exec cat")
 		if _, err := pipe.Stdout.Read(make([]byte, 3)); err != nil {
 			t.Fatal(err)
 		}
@@ -162,9 +159,7 @@ func TestProxyCommandThatGoesOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			fifo := filepath.Join(t.TempDir(), "held")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Mkfifo(fifo, 0o600))
 			held, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 			if err != nil {
 				t.Fatal(err)

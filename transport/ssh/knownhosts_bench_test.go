@@ -33,15 +33,11 @@ func BenchmarkKnownHosts(b *testing.B) {
 				fmt.Fprintf(&text, "%s %s", spell(fmt.Sprintf("[10.0.0.%d]:2222", i)), gossh.MarshalAuthorizedKey(key))
 			}
 			file := filepath.Join(b.TempDir(), "known_hosts")
-			if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
-				b.Fatal(err)
-			}
+			must(b, os.WriteFile(file, []byte(text.String()), 0o600))
 			h := &ssh.HostKeys{Name: "web77", Addr: "10.0.0.77", Port: 2222, Files: []string{file}}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := h.Callback(context.Background())("", nil, key); err != nil {
-					b.Fatal(err)
-				}
+				must(b, h.Callback(context.Background())("", nil, key))
 			}
 		})
 	}

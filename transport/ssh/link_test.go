@@ -24,10 +24,7 @@ func TestCloseUnread(t *testing.T) {
 	p := netsim.Start(t, s.Addr, 0)
 	tr := dial(t, behind(p, s))
 	for range 2 {
-		pipe, err := tr.Pipe(t.Context(), "echo up; head -c 10000000 /dev/zero; exec cat")
-		if err != nil {
-			t.Fatal(err)
-		}
+		pipe := pipe(t, tr, "echo up; head -c 10000000 /dev/zero; exec cat")
 		if _, err := pipe.Stdout.Read(make([]byte, 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -49,10 +46,7 @@ func TestCloseWhileDelivering(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	for what, open := range map[string]func(*ssh.Transport) io.Reader{
 		"pipe": func(tr *ssh.Transport) io.Reader {
-			pipe, err := tr.Pipe(t.Context(), "yes")
-			if err != nil {
-				t.Fatal(err)
-			}
+			pipe := pipe(t, tr, "yes")
 			return pipe.Stdout
 		},
 		"terminal": func(tr *ssh.Transport) io.Reader {
@@ -93,9 +87,7 @@ func TestRekey(t *testing.T) {
 		Ask: func(context.Context, ssh.HostKeyQuestion) (bool, error) { asked.Add(1); return true, nil },
 	}
 	tr := dial(t, c)
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(file))
 	if got := len(output(t, tr, "head -c 20000000 /dev/zero")); got != 20000000 {
 		t.Errorf("%d bytes, want 20000000", got)
 	}
@@ -111,10 +103,7 @@ func TestLinkLost(t *testing.T) {
 		p := netsim.Start(t, s.Addr, 0)
 		tr := dial(t, behind(p, s))
 		term := terminal(t, tr, "echo up; exec cat")
-		pipe, err := tr.Pipe(t.Context(), "echo up; exec cat")
-		if err != nil {
-			t.Fatal(err)
-		}
+		pipe := pipe(t, tr, "echo up; exec cat")
 		for _, r := range []io.Reader{term, pipe.Stdout} {
 			if _, err := io.ReadFull(r, make([]byte, 3)); err != nil {
 				t.Fatal(err)
@@ -146,11 +135,8 @@ func TestLinkLost(t *testing.T) {
 // the status.
 func TestServerKilled(t *testing.T) {
 	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{})))
-	pipe, err := tr.Pipe(t.Context(), "kill -9 $PPID; exec sleep 1000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = pipe.Wait()
+	pipe := pipe(t, tr, "kill -9 $PPID; exec sleep 1000")
+	_, err := pipe.Wait()
 	wantCode(t, err, "link.lost", "web1")
 }
 
@@ -163,10 +149,7 @@ func TestKeepalive(t *testing.T) {
 	if got := output(t, tr, "sleep 1; echo alive"); got != "alive\n" {
 		t.Errorf("output = %q", got)
 	}
-	pipe, err := tr.Pipe(t.Context(), "exec cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "exec cat")
 	p.Stall()
 	within(t, "the end of a silent link", func() {
 		_, err := pipe.Wait()

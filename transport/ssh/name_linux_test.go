@@ -20,12 +20,8 @@ func deadAddress(t *testing.T, address string, port int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(l) })
-	if err := unix.Bind(l, addr); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Listen(l, 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Bind(l, addr))
+	must(t, unix.Listen(l, 0))
 	for range 4 {
 		c, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 		if err != nil {

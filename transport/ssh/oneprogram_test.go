@@ -44,10 +44,7 @@ func TestOneProgram(t *testing.T) {
 		c.MaxSessions = most
 		tr := dial(t, c)
 		for i := range 2 {
-			pipe, err := tr.Pipe(t.Context(), "run")
-			if err != nil {
-				t.Fatal(err)
-			}
+			pipe := pipe(t, tr, "run")
 			ends := make(chan error, 1)
 			go func() {
 				_, err := pipe.Wait()

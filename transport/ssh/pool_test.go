@@ -174,9 +174,7 @@ func TestMoreHostKeysKnown(t *testing.T) {
 	c.MaxSessions, c.HostKeys.Files = 1, []string{file}
 	tr := dial(t, c)
 	terminal(t, tr, "exec cat")
-	if err := os.WriteFile(file, []byte(line(s.HostKeys[0])+line(s.HostKeys[1])), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(line(s.HostKeys[0])+line(s.HostKeys[1])), 0o600))
 	if got := output(t, tr, "echo in"); got != "in\n" {
 		t.Errorf("output = %q", got)
 	}
@@ -198,10 +196,7 @@ func TestUnreadConnectionStays(t *testing.T) {
 	}).Port
 	tr := dial(t, c)
 	terminal(t, tr, "exec cat")
-	unread, err := tr.Pipe(t.Context(), "read x; head -c 1000000 /dev/zero")
-	if err != nil {
-		t.Fatal(err)
-	}
+	unread := pipe(t, tr, "read x; head -c 1000000 /dev/zero")
 	defer unread.Close()
 	later := terminal(t, tr, "exec cat")
 	unread.Stdin.Close() // its connection had no room
@@ -282,10 +277,7 @@ func TestNoConnectionInTime(t *testing.T) {
 	s := sshdtest.Start(t, sshdtest.Options{})
 	p := netsim.Start(t, s.Addr, 0)
 	tr := dial(t, behind(p, s))
-	pipe, err := tr.Pipe(t.Context(), "exec cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "exec cat")
 	p.Stall()
 	p.Cut(netsim.RST)
 	_, _ = pipe.Wait() // the end is known
@@ -327,10 +319,7 @@ func TestWaiterOutlivesTheDialler(t *testing.T) {
 		},
 		"pool": func(t *testing.T, p *netsim.Proxy) func(context.Context) error {
 			tr := dial(t, behind(p, s))
-			pipe, err := tr.Pipe(t.Context(), "exec cat")
-			if err != nil {
-				t.Fatal(err)
-			}
+			pipe := pipe(t, tr, "exec cat")
 			p.Cut(netsim.RST)
 			_, _ = pipe.Wait() // the end is known
 			return func(ctx context.Context) error {

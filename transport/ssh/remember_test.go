@@ -74,9 +74,7 @@ func TestTypedForFurtherConnections(t *testing.T) {
 				return err
 			}
 			for _, group := range []string{"a", "b"} {
-				if err := open(group); err != nil {
-					t.Fatal(err)
-				}
+				must(t, open(group))
 			}
 			if n := asked.Load(); n != test.asked {
 				t.Errorf("asked %d times for two connections, want %d", n, test.asked)

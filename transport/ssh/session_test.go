@@ -79,9 +79,7 @@ func TestForcedCommand(t *testing.T) {
 // A login that ends behind the authentication is one that the server's log says more of.
 func TestClosedBehindTheLogin(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o777); err != nil { // which sshd does not accept
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o777)) // which sshd does not accept
 	tr := dial(t, config(sshdtest.Start(t, sshdtest.Options{
 		Account: &sshdtest.Account{Name: "gwtest"}, Config: []string{"ChrootDirectory " + dir},
 	})))
@@ -117,10 +115,7 @@ func TestSubsystem(t *testing.T) {
 func TestDropbear(t *testing.T) {
 	s := sshdtest.StartDropbear(t, sshdtest.Options{})
 	tr := dial(t, config(s))
-	pipe, err := tr.Pipe(t.Context(), "cat; echo err >&2; exit 3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "cat; echo err >&2; exit 3")
 	if _, err := io.WriteString(pipe.Stdin, "in\n"); err != nil {
 		t.Fatal(err)
 	}

@@ -58,13 +58,19 @@ func dial(t testing.TB, c ssh.Config) *ssh.Transport {
 	return tr
 }
 
-// output runs command on a pipe and returns its standard output.
-func output(t testing.TB, tr *ssh.Transport, command string) string {
+func pipe(t testing.TB, tr *ssh.Transport, command string) *transport.Pipe {
 	t.Helper()
 	pipe, err := tr.Pipe(t.Context(), command)
 	if err != nil {
 		t.Fatalf("Pipe(%q) = %v", command, err)
 	}
+	return pipe
+}
+
+// output runs command on a pipe and returns its standard output.
+func output(t testing.TB, tr *ssh.Transport, command string) string {
+	t.Helper()
+	pipe := pipe(t, tr, command)
 	defer pipe.Close()
 	return read(t, pipe.Stdout)
 }

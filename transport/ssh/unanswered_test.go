@@ -30,10 +30,7 @@ func TestUnansweredRequest(t *testing.T) {
 			remote.Close()
 		}()
 	}))
-	pipe, err := tr.Pipe(t.Context(), "echo up; cat; exit 3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pipe := pipe(t, tr, "echo up; cat; exit 3")
 	within(t, "a program that nobody has confirmed", func() {
 		if _, err := io.WriteString(pipe.Stdin, "in\n"); err != nil {
 			t.Error(err)
