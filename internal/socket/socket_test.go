@@ -160,9 +160,7 @@ func TestPath(t *testing.T) {
 	}
 	if os.Geteuid() == 0 {
 		theirs := t.TempDir()
-		if err := os.Chown(theirs, 65534, 65534); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(theirs, 65534, 65534))
 		tests = append(tests, struct{ name, named, runtime, tmp, want string }{name: "somebody else's", runtime: theirs, want: tmp})
 	}
 	for _, test := range tests {
@@ -217,9 +215,7 @@ func TestPeerOfAnotherUser(t *testing.T) {
 	path := place(t)
 	l := listen(t, path)
 	for file, mode := range map[string]os.FileMode{filepath.Dir(path): 0o755, path: 0o666} {
-		if err := os.Chmod(file, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(file, mode))
 	}
 	accepted := make(chan net.Conn, 1)
 	go func() { // ends with the first connection of ours
@@ -251,40 +247,28 @@ func TestDialAnotherUsersDaemon(t *testing.T) {
 	}
 	path := place(t)
 	l := listen(t, path)
-	if err := os.Chown(filepath.Dir(path), 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(filepath.Dir(path), 65534, 65534))
 	wantFailure(t, dialled(path), "belongs to user 65534")
-	if err := os.Chown(filepath.Dir(path), 0, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(path, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(filepath.Dir(path), 0, 0))
+	must(t, os.Chown(path, 65534, 65534))
 	wantFailure(t, dialled(path), "belongs to user 65534")
 	l.Release()
 
 	// A listener of another user behind a socket that was made ours.
-	if err := os.Chown(filepath.Dir(path), 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chown(filepath.Dir(path), 65534, 65534))
 	os.Remove(path + ".lock")
 	cmd := as(t, 65534, "listen", path)
 	up, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	if _, err := io.ReadFull(up, make([]byte, 3)); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{filepath.Dir(path), path} {
-		if err := os.Chown(file, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chown(file, 0, 0))
 	}
 	wantFailure(t, dialled(path), "who listens is user 65534")
 }
