@@ -118,10 +118,7 @@ func TestNoGreeting(t *testing.T) {
 // without it.
 func TestHashesWithoutGreeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := here(t)
 		c.Host, c.Transport = hosts.Host{Name: "web1"}, polite{mute{c.Transport}}
 		m, err := Open(t.Context(), c)
 		if err != nil {

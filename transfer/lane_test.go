@@ -15,8 +15,6 @@ import (
 
 	"github.com/pkg/sftp"
 
-	"gateway/gateway"
-	"gateway/hosts"
 	"gateway/transport"
 )
 
@@ -150,10 +148,7 @@ func TestSecondLaneIsLeft(t *testing.T) {
 // TestSecondLaneStalls: while the second channel is being opened, a file is done with it at
 // once, whoever else waits for it.
 func TestSecondLaneStalls(t *testing.T) {
-	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := here(t)
 	begun := make(chan struct{})
 	c.Transport = stalling{mute{c.Transport}, sync.OnceFunc(func() { close(begun) })}
 	r := over(t, sftp.InMemHandler())

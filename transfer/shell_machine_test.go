@@ -20,13 +20,20 @@ import (
 	"gateway/transport/local"
 )
 
-// shellHere returns the files of this machine by its shell, with another stat.
-func shellHere(t *testing.T, stat string) *Shell {
+// here is a connection with this machine.
+func here(t *testing.T) *gateway.Connection {
 	t.Helper()
 	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// shellHere returns the files of this machine by its shell, with another stat.
+func shellHere(t *testing.T, stat string) *Shell {
+	t.Helper()
+	c := here(t)
 	s := &Shell{name: "web1", connection: c, hasher: newHasher(c.Pipe), shells: make(chan *shell, 1), stat: stat + " -c %f:%s:%X:%Y"}
 	s.shells <- nil
 	t.Cleanup(func() { s.Close() })
@@ -42,29 +49,23 @@ func script(t *testing.T, path, text string) string {
 
 // A shell that has no stat is no way to files, and says so.
 func TestShellWithoutStat(t *testing.T) {
-	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := here(t)
 	c.Close()
 	tools := t.TempDir()
 	must(t, os.Symlink("/bin/sh", tools+"/sh"))
 	c.Transport = local.New(local.Config{Env: []string{"PATH=" + tools}})
-	if _, err = openShellMachine(t.Context(), c, nil); gateway.Code(err) != "file.no_subsystem" || gateway.Hint(err) == "" {
+	if _, err := openShellMachine(t.Context(), c, nil); gateway.Code(err) != "file.no_subsystem" || gateway.Hint(err) == "" {
 		t.Errorf("open = %v (%s), want file.no_subsystem", err, gateway.Code(err))
 	}
 }
 
 // An account that runs nothing says so in place of sftp too, which looks like bad sftp.
 func TestNoShellEither(t *testing.T) {
-	c, err := gateway.New(gateway.Config{Inventory: hosts.New()}).Connect(t.Context(), "localhost", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := here(t)
 	c.Close()
 	c.Transport = local.New(local.Config{Shell: script(t, t.TempDir()+"/nologin", "echo This account is currently not available.; exit 1")})
 	why := errors.New("sftp: packet too long")
-	_, err = openShellMachine(t.Context(), c, why)
+	_, err := openShellMachine(t.Context(), c, why)
 	if gateway.Code(err) != "file.no_subsystem" || !errors.Is(err, why) || !strings.Contains(gateway.Hint(err), "gateway hosts check localhost") {
 		t.Errorf("open = %v (%s, %q)", err, gateway.Code(err), gateway.Hint(err))
 	}
