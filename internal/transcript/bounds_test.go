@@ -41,10 +41,7 @@ func TestBounds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opened, err := transcript.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := reopen(t, dir)
 		if start, end, err := transcript.Bounds(dir); start != opened.Start() || end != opened.End() || err != nil {
 			t.Errorf("%d bytes less: %d to %d, %v, want %d to %d", torn, start, end, err, opened.Start(), opened.End())
 		}

@@ -98,10 +98,7 @@ func TestTorn(t *testing.T) {
 	before := int64(8*120 + 12)
 	for cut := range len(text) + 1 {
 		must(t, os.WriteFile(last, text[:cut], 0o600))
-		opened, err := transcript.Open(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		opened := reopen(t, dir)
 		want, sound := before, 0
 		for i := range 4 {
 			if next := sound + 24 + 120 + i; next <= cut {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"gateway/internal/transcript"
@@ -13,12 +12,7 @@ import (
 // TestWhy: who misses output is told what was in the way, and not where the limit
 // took it or nothing is missing.
 func TestWhy(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "log")
-	l, err := transcript.Create(dir, transcript.Options{Limit: 4000, Segment: 2000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l, dir := create(t, transcript.Options{Limit: 4000, Segment: 2000})
 	fails := false
 	write := func(n int) {
 		t.Helper()
@@ -58,12 +52,7 @@ func TestWhy(t *testing.T) {
 
 // Whoever reads what somebody has removed is told that, and not that the limit took it.
 func TestWhyOfWhatWasRemoved(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "log")
-	live, err := transcript.Create(dir, transcript.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer live.Close()
+	live, dir := create(t, transcript.Options{})
 	write := func() {
 		t.Helper()
 		if _, err := live.Append(stdout, bytesAt(live.End(), 500)); err != nil {
@@ -71,10 +60,7 @@ func TestWhyOfWhatWasRemoved(t *testing.T) {
 		}
 	}
 	write()
-	past, err := transcript.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	past := reopen(t, dir)
 	must(t, os.RemoveAll(dir))
 	for _, l := range []*transcript.Log{past, live, live} {
 		page, err := l.View(0, l.End()).Read(0, 10_000)
@@ -90,12 +76,7 @@ func TestWhyOfWhatWasRemoved(t *testing.T) {
 
 // Of a disk that is full now and then, for months, the last times are known.
 func TestWhyIsBounded(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "log")
-	l, err := transcript.Create(dir, transcript.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l, dir := create(t, transcript.Options{})
 	for range 100 {
 		for _, moved := range [][2]string{{dir, dir + ".away"}, {dir + ".away", dir}} {
 			l.Rest()
