@@ -80,9 +80,7 @@ func play(t *testing.T, role, path string) (cmd *exec.Cmd, first string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	if first, err = bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("the %s says nothing: %v", role, err)

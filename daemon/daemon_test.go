@@ -73,6 +73,16 @@ func open(t *testing.T, c *client.Client, o api.Open) api.Session {
 	return s
 }
 
+// begin starts a command.
+func begin(t *testing.T, c *client.Client, name string, r api.Run) api.Command {
+	t.Helper()
+	command, err := c.Run(t.Context(), name, r)
+	if err != nil {
+		t.Fatalf("Run(%q) = %v", r.Text, err)
+	}
+	return command
+}
+
 // run runs a command to its end.
 func run(t *testing.T, c *client.Client, name, text string) *gateway.Result {
 	t.Helper()
@@ -272,6 +282,13 @@ func runs(c api.Command, err error) error {
 		err = c.Result.Err
 	}
 	return err
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func eventually(t *testing.T, what string, condition func() bool) {

@@ -77,12 +77,8 @@ func TestFreshShellInPlaceOfOneThatEnded(t *testing.T) {
 	if r := run(t, c, "work", `pwd; echo $v; type f >/dev/null 2>&1 || echo no f`); string(r.Stdout) != "/usr\nkept\nno f\n" {
 		t.Errorf("in the fresh shell: %q", r.Stdout)
 	}
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: "trap '' INT; sleep 1000"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Reset(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, "work", api.Run{Text: "trap '' INT; sleep 1000"})
+	must(t, c.Reset(t.Context(), "work"))
 	if r := run(t, c, "work", `pwd; echo $v`); string(r.Stdout) != "/usr\nkept\n" {
 		t.Errorf("after reset: %q", r.Stdout)
 	}
@@ -92,9 +88,7 @@ func TestFreshShellInPlaceOfOneThatEnded(t *testing.T) {
 func leftBy(t *testing.T, state string) string {
 	t.Helper()
 	crashed := t.TempDir()
-	if err := os.CopyFS(crashed, os.DirFS(state)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(crashed, os.DirFS(state)))
 	err := filepath.WalkDir(crashed, func(path string, d os.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -115,9 +109,7 @@ func TestSessionsOfADaemonThatDied(t *testing.T) {
 	c := start(t, daemon.Config{StateDir: state})("")
 	s := open(t, c, api.Open{Name: "work"})
 	run(t, c, "work", "cd /; echo kept")
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo half >&2; sleep 1000", Merge: true}); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, "work", api.Run{Text: "echo half >&2; sleep 1000", Merge: true})
 	if _, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "half", Since: 5, Max: api.Duration(20 * time.Second)}); err != nil {
 		t.Fatal(err)
 	}

@@ -72,8 +72,6 @@ func TestSessionsAreListedWhileTheDiskHangs(t *testing.T) {
 // fifo makes one of that name.
 func fifo(t *testing.T, path string) string {
 	t.Helper()
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path, 0o600))
 	return path
 }

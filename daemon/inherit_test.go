@@ -21,12 +21,8 @@ func TestRecordsThatTakeLongToRead(t *testing.T) {
 	const id = "s-0123456789"
 	dir := filepath.Join(state, "sessions", id)
 	file := filepath.Join(dir, "session.json")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(file, 0o600); err != nil { // who reads it waits for who writes it
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, syscall.Mkfifo(file, 0o600)) // who reads it waits for who writes it
 	c := start(t, daemon.Config{StateDir: state})("")
 	s := open(t, c, api.Open{Name: "work"})
 	if r := run(t, c, "work", "echo said"); string(r.Stdout) != "said\n" {

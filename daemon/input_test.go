@@ -24,9 +24,7 @@ func TestPromptIsAnsweredLater(t *testing.T) {
 	if err != nil || begun.State != "waiting_input" || begun.Prompt == nil || *begun.Prompt != (api.Prompt{Text: "Password: ", Kind: "password"}) {
 		t.Fatalf("Run = %+v, %v", begun, err)
 	}
-	if err := c.Send(t.Context(), "work", api.Input{Text: "hunter2", Enter: true, Secret: true}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Send(t.Context(), "work", api.Input{Text: "hunter2", Enter: true, Secret: true}))
 	waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 	if err != nil || string(waited.Command.Result.Stdout) != "got ********\n" {
 		t.Errorf("Wait = %+v, %v", waited, err)
@@ -55,9 +53,7 @@ func TestPromptIsInterrupted(t *testing.T) {
 			if err != nil || command.State != string(api.WaitingInput) {
 				t.Fatalf("Run = %+v, %v", command, err)
 			}
-			if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}))
 			waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 			if err != nil {
 				t.Fatal(err)
@@ -71,9 +67,7 @@ func TestPromptIsInterrupted(t *testing.T) {
 			if p := waited.Command.Prompt; p == nil || p.Text != "Name: " {
 				t.Fatalf("Wait = %+v, want the prompt again", waited.Command)
 			}
-			if err := c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true}))
 			waited, err = c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 			if err != nil || !waited.Met || !strings.HasSuffix(string(waited.Command.Result.Stdout), "got x\n") {
 				t.Errorf("Wait = %+v, %v", waited, err)
@@ -128,10 +122,7 @@ func TestSudoIsAnswered(t *testing.T) {
 			}
 			c := start(t, daemon.Config{})("")
 			open(t, c, api.Open{Name: "work", SudoPassword: test.reference})
-			got, err := c.Run(t.Context(), "work", api.Run{Text: asks, Wait: api.Duration(20 * time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := begin(t, c, "work", api.Run{Text: asks, Wait: api.Duration(20 * time.Second)})
 			if !test.waits {
 				if got.Result == nil || string(got.Result.Stdout) != "got ********\n" {
 					t.Errorf("Run = %+v, want the password typed", got)
@@ -141,9 +132,7 @@ func TestSudoIsAnswered(t *testing.T) {
 			if got.State != string(api.WaitingInput) || got.Prompt == nil || got.Prompt.Text != "[sudo] password for x: " || got.Prompt.Kind != "password" {
 				t.Fatalf("Run = %+v, want the prompt", got)
 			}
-			if err := c.Send(t.Context(), "work", api.Input{Text: "by hand", Enter: true}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Send(t.Context(), "work", api.Input{Text: "by hand", Enter: true}))
 			waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 			if err != nil || !waited.Met || string(waited.Command.Result.Stdout) != "got by hand\n" {
 				t.Errorf("Wait = %+v, %v", waited, err)
@@ -166,36 +155,25 @@ func TestSudoIsAnsweredTooLate(t *testing.T) {
 			asked, proceed := filepath.Join(dir, "asked"), filepath.Join(dir, "go")
 			c := start(t, daemon.Config{})("")
 			open(t, c, api.Open{Name: "work", SudoPassword: fmt.Sprintf("cmd:touch %s; until [ -e %s ]; do sleep 0.02; done; echo hunter22", asked, proceed)})
-			command, err := c.Run(t.Context(), "work", api.Run{Text: test.first})
-			if err != nil {
-				t.Fatal(err)
-			}
+			command := begin(t, c, "work", api.Run{Text: test.first})
 			eventually(t, "the password is looked up", func() bool { _, err := os.Stat(asked); return err == nil })
 			if test.second != "" {
-				if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int", Command: command.ID}); err != nil {
-					t.Fatal(err)
-				}
+				must(t, c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int", Command: command.ID}))
 				if waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)}); err != nil || !waited.Met {
 					t.Fatalf("Wait = %+v, %v", waited, err)
 				}
-				if _, err := c.Run(t.Context(), "work", api.Run{Text: test.second}); err != nil {
-					t.Fatal(err)
-				}
+				begin(t, c, "work", api.Run{Text: test.second})
 			}
 			waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilPrompt, Max: api.Duration(20 * time.Second)})
 			if err != nil || !waited.Met || waited.Command.Prompt.Text != "name? " {
 				t.Fatalf("Wait = %+v, %v", waited, err)
 			}
-			if err := os.WriteFile(proceed, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(proceed, nil, 0o600))
 			waited, err = c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Through: true, Max: api.Duration(700 * time.Millisecond)})
 			if err != nil || waited.Met {
 				t.Fatalf("Wait = %+v, %v: it has read the password", waited, err)
 			}
-			if err := c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.Send(t.Context(), "work", api.Input{Text: "x", Enter: true}))
 			waited, err = c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 			if err != nil || !waited.Met || !strings.HasSuffix(string(waited.Command.Result.Stdout), "name x\n") {
 				t.Errorf("Wait = %+v, %v", waited, err)
@@ -208,15 +186,11 @@ func TestInterruptAndDeadline(t *testing.T) {
 	dial := start(t, daemon.Config{})
 	c := dial("")
 	open(t, c, api.Open{Name: "work"})
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: "echo part; sleep 1000"}); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, "work", api.Run{Text: "echo part; sleep 1000"})
 	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "^part$", Max: api.Duration(20 * time.Second)}); err != nil || !w.Met || w.Line != "part" {
 		t.Fatalf("Wait = %+v, %v", w, err)
 	}
-	if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}))
 	w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 	if err != nil || w.Command.State != "interrupted" || string(w.Command.Result.Stdout) != "part\n" {
 		t.Errorf("Wait = %+v, %v", w, err)
@@ -237,10 +211,7 @@ func TestCommandIsMeant(t *testing.T) {
 	open(t, c, api.Open{Name: "work"})
 	open(t, c, api.Open{Name: "other"})
 	first := run(t, c, "work", "echo first; exit_() { return 4; }; exit_")
-	running, err := c.Run(t.Context(), "work", api.Run{Text: "read -r x; echo got $x", TTY: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	running := begin(t, c, "work", api.Run{Text: "read -r x; echo got $x", TTY: true})
 	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Command: first.ID}); err != nil || !w.Met || w.Command.ID != first.ID || *w.Command.ExitCode != 4 || string(w.Command.Result.Stdout) != "first\n" {
 		t.Errorf("Wait for a command that is over = %+v, %v", w.Command, err)
 	}
@@ -257,9 +228,7 @@ func TestCommandIsMeant(t *testing.T) {
 			t.Errorf("another command: %v, want %q", err, what)
 		}
 	}
-	if err := c.Send(t.Context(), "work", api.Input{Text: "y", Enter: true, Command: running.ID}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Send(t.Context(), "work", api.Input{Text: "y", Enter: true, Command: running.ID}))
 	w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Command: running.ID, Max: api.Duration(20 * time.Second)})
 	if err != nil || !w.Met || !strings.Contains(string(w.Command.Result.Stdout), "got y") {
 		t.Errorf("Wait = %+v, %v", w.Command, err)
@@ -270,17 +239,13 @@ func TestCommandIsMeant(t *testing.T) {
 func TestWaitBehindAnAnswer(t *testing.T) {
 	c := start(t, daemon.Config{})("")
 	s := open(t, c, api.Open{})
-	if _, err := c.Run(t.Context(), s.ID, api.Run{Text: `read -p 'first? ' a; read -p 'second? ' b; echo "$a$b"`, TTY: true}); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, s.ID, api.Run{Text: `read -p 'first? ' a; read -p 'second? ' b; echo "$a$b"`, TTY: true})
 	for _, prompt := range []string{"first?", "second?"} {
 		w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilPrompt, Max: api.Duration(10 * time.Second)})
 		if err != nil || !w.Met || w.Command.Prompt == nil || !strings.HasPrefix(w.Command.Prompt.Text, prompt) {
 			t.Fatalf("Wait = %+v, %v, want %s", w, err, prompt)
 		}
-		if err := c.Send(t.Context(), s.ID, api.Input{Text: "x", Enter: true}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Send(t.Context(), s.ID, api.Input{Text: "x", Enter: true}))
 	}
 	w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilExit, Max: api.Duration(10 * time.Second), Limit: 3})
 	if err != nil || !w.Met || w.Command.Result.ExitCode != 0 || len(w.Command.Result.Stdout) != 3 {
@@ -294,11 +259,8 @@ func TestLevelsOfAnInterrupt(t *testing.T) {
 	t.Parallel()
 	c := start(t, daemon.Config{})("")
 	open(t, c, api.Open{Name: "work"})
-	command, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 300"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = c.Interrupt(t.Context(), "work", api.Interrupt{Level: "hard"})
+	command := begin(t, c, "work", api.Run{Text: "sleep 300"})
+	err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "hard"})
 	if gateway.Code(err) != "usage" || !strings.Contains(err.Error(), "int, term, kill or end") {
 		t.Errorf("level hard: %v", err)
 	}

@@ -12,9 +12,7 @@ import (
 // no failure of the machine: with this error, a borrower dials itself.
 func TestNoDescriptorsForALoan(t *testing.T) {
 	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	path, _ := serveLoans(t, here(t))
 	refused := 0
 	for more := range uint64(12) {
@@ -26,13 +24,9 @@ func TestNoDescriptorsForALoan(t *testing.T) {
 		limit := before
 		limit.Cur = uint64(probe.Fd()) + more // the pipes' ends are of this process, too
 		probe.Close()
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
 		pipe, err := tr.Pipe(t.Context(), "true")
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
 		switch code := gateway.Code(err); {
 		case err == nil:
 			pipe.Close()

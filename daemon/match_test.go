@@ -33,9 +33,7 @@ func TestMatchGoesOn(t *testing.T) {
 		}
 	}
 	const since = int64(len("one\nserver more ")) // whichever came first
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(gate, nil, 0o600))
 	tests := []struct {
 		match, line string
 		met         bool

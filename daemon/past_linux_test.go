@@ -17,9 +17,7 @@ func TestStartReadsNoTranscript(t *testing.T) {
 	state := t.TempDir()
 	c := start(t, daemon.Config{StateDir: state})("")
 	s := open(t, c, api.Open{Name: "work"})
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: fmt.Sprintf("head -c %d /dev/zero; echo end; sleep 1000", size)}); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, "work", api.Run{Text: fmt.Sprintf("head -c %d /dev/zero; echo end; sleep 1000", size)})
 	if w, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilMatch, Match: "end$", Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
 		t.Fatalf("%+v, %v", w, err)
 	}

@@ -176,9 +176,7 @@ func TestTextIsRecordedOnce(t *testing.T) {
 	for i, text := range texts {
 		lines[2*i+1] = strings.ReplaceAll(lines[2*i+1], `"command":""`, `"command":"`+text+`"`)
 	}
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	check()
 }
 
@@ -230,9 +228,7 @@ func TestCloseIsNotRecorded(t *testing.T) {
 	c := start(t, daemon.Config{StateDir: state})("")
 	s := open(t, c, api.Open{Name: "work"})
 	run(t, c, s.ID, "cd /; echo said; (exit 3)")
-	if err := os.Mkdir(filepath.Join(state, "sessions", s.ID, "session.json.new"), 0o700); err != nil { // nothing can be written there
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(state, "sessions", s.ID, "session.json.new"), 0o700)) // nothing can be written there
 	if _, err := c.Close(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -346,9 +342,7 @@ func TestVerdictWithoutResult(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun, _, _ := strings.Cut(string(data), "\n")
-		if err := os.WriteFile(file, []byte(begun+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(begun+"\n"), 0o600))
 		got, err := c.Command(t.Context(), ran.ID, 0)
 		if err != nil || got.Result == nil {
 			t.Errorf("%s: %+v, %v", verdict, got, err)

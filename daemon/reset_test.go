@@ -21,9 +21,7 @@ func TestResetOfAShellThatEnds(t *testing.T) {
 	for range 3 {
 		s := open(t, c, api.Open{})
 		run(t, c, s.ID, "cd /usr; export v=kept")
-		if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "exec sh -c 'echo in place of the shell; sleep 1000'"}); err != nil {
-			t.Fatal(err)
-		}
+		begin(t, c, s.ID, api.Run{Text: "exec sh -c 'echo in place of the shell; sleep 1000'"})
 		if w, err := c.Wait(t.Context(), s.ID, api.Wait{Until: api.UntilMatch, Match: "^in place", Max: api.Duration(20 * time.Second)}); err != nil || !w.Met {
 			t.Fatalf("Wait = %+v, %v", w, err)
 		}
@@ -94,14 +92,10 @@ func resetSlowly(t *testing.T, c *client.Client, o api.Open) (s api.Session, res
 	dir := t.TempDir()
 	shell, slow := filepath.Join(dir, "sh"), filepath.Join(dir, "slow")
 	script := "#!/bin/sh\n[ ! -e " + slow + " ] || { rm " + slow + "; exec sleep 1000; }\nexec sh \"$@\"\n"
-	if err := os.WriteFile(shell, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(shell, []byte(script), 0o700))
 	o.Shell = shell
 	s = open(t, c, o)
-	if err := os.WriteFile(slow, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(slow, nil, 0o600))
 	reset = make(chan error, 1)
 	go func() { reset <- c.Reset(t.Context(), s.ID) }()
 	eventually(t, "a fresh shell starts", func() bool {

@@ -21,17 +21,13 @@ func TestResizeOfAShellThatIsReplaced(t *testing.T) {
 		script := "#!/bin/sh\n[ ! -e " + slow + " ] || { >" + begun + "; until [ -e " + goOn + " ]; do sleep 0.01; done; read w <" + goOn + "; [ -z \"$w\" ] || exit 1; }\nexec sh \"$@\"\n"
 		write := func(name, text string) {
 			t.Helper()
-			if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(name, []byte(text), 0o700))
 		}
 		write(shell, script)
 		c := start(t, daemon.Config{})("")
 		s := open(t, c, api.Open{Shell: shell, Reopen: true})
 		write(slow, "")
-		if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "exit 3"}); err != nil {
-			t.Fatal(err)
-		}
+		begin(t, c, s.ID, api.Run{Text: "exit 3"})
 		eventually(t, "a fresh shell starts", func() bool {
 			_, err := os.Lstat(begun)
 			return err == nil
@@ -48,9 +44,7 @@ func TestResizeOfAShellThatIsReplaced(t *testing.T) {
 		} else {
 			write(goOn+".new", "\n")
 		}
-		if err := os.Rename(goOn+".new", goOn); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(goOn+".new", goOn))
 		err := <-resized
 		if fails {
 			if gateway.Code(err) != "session.closed" {

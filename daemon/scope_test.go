@@ -121,9 +121,7 @@ func TestAttachmentEndsWithItsSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Run(t.Context(), s.ID, api.Run{Text: "exit", Attachment: held.Attachment}); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, s.ID, api.Run{Text: "exit", Attachment: held.Attachment})
 	eventually(t, "session over", func() bool {
 		s, err := c.Session(t.Context(), s.ID)
 		return err == nil && s.State.Over()
@@ -149,15 +147,8 @@ func TestWhoIsAttachedIsNotInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	begin := func(text string) api.Command {
-		t.Helper()
-		c, err := person.Run(t.Context(), s.ID, api.Run{Text: text, Attachment: held.Attachment})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
-	c := begin("sleep 600")
+	sleep := api.Run{Text: "sleep 600", Attachment: held.Attachment}
+	c := begin(t, person, s.ID, sleep)
 	for name, call := range map[string]func() error{
 		"Run":           func() error { return runs(agent.Run(t.Context(), "work", api.Run{Text: "id"})) },
 		"Send":          func() error { return agent.Send(t.Context(), "work", api.Input{Text: "x", Command: c.ID}) },
@@ -180,7 +171,7 @@ func TestWhoIsAttachedIsNotInterrupted(t *testing.T) {
 		}
 	}
 	ends(agent, api.Interrupt{Level: "int", Attachment: held.Attachment})
-	begin("sleep 600")
+	begin(t, person, s.ID, sleep)
 	ends(person, api.Interrupt{Level: "int"})
 	if closed, err := person.Close(t.Context(), s.ID); err != nil || closed.State != api.Closed {
 		t.Errorf("Close = %+v, %v", closed, err)

@@ -23,9 +23,7 @@ func TestTimesAreAsOfResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.NewEncoder(&said).Encode(v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.NewEncoder(&said).Encode(v))
 	}
 	note(opened, nil)
 	err := c.Exec(t.Context(), "work", api.Run{Text: "echo hi"}, func(e api.Event) error {
@@ -70,9 +68,7 @@ func TestLongTimes(t *testing.T) {
 	open(t, c, api.Open{Name: "work"})
 	for _, ms := range []int64{math.MaxInt64, math.MaxInt64 / 2, 1<<64/1_000_000 + 1} {
 		var long api.Duration
-		if err := json.Unmarshal([]byte(strconv.FormatInt(ms, 10)), &long); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(strconv.FormatInt(ms, 10)), &long))
 		r, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 0.05", Timeout: long, Wait: api.Duration(time.Minute)})
 		if err != nil || r.State != "exited" {
 			t.Errorf("with a timeout of %d ms: %+v, %v", ms, r, err)

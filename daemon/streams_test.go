@@ -30,9 +30,7 @@ func TestStreamsOfWhatRuns(t *testing.T) {
 	if err != nil || running.Over() || running.Streams() != session.OnTerminal {
 		t.Errorf("it runs as %+v, %v, its streams are %s", running, err, running.Streams())
 	}
-	if err := c.Interrupt(t.Context(), opened.ID, api.Interrupt{Level: string(session.Int)}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Interrupt(t.Context(), opened.ID, api.Interrupt{Level: string(session.Int)}))
 	waited, err := c.Wait(t.Context(), opened.ID, api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 	if err != nil || waited.Command == nil || waited.Command.Result == nil || waited.Command.Result.Streams != session.OnTerminal {
 		t.Errorf("it ends as %+v, %v", waited, err)

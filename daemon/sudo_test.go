@@ -42,14 +42,10 @@ func TestSudoPasswordThatIsNotThere(t *testing.T) {
 // asked.
 func TestFreshShellUnderSudo(t *testing.T) {
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte(asksAsSudo), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "sudo"), []byte(asksAsSudo), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	file := filepath.Join(bin, "password")
-	if err := os.WriteFile(file, []byte("hunter22\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("hunter22\n"), 0o600))
 	var kind string
 	person := gateway.Caller{
 		Ask: func(_ context.Context, q gateway.Question) (string, error) {

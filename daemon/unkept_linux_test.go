@@ -44,9 +44,7 @@ func TestCommandThatCannotBeRecorded(t *testing.T) {
 	s := open(t, c, api.Open{Name: "work"})
 	run(t, c, "work", "echo before")
 	breakFiles(t, state)
-	if _, err := c.Run(t.Context(), "work", api.Run{Text: "sleep 1000"}); err != nil {
-		t.Fatal(err)
-	}
+	begin(t, c, "work", api.Run{Text: "sleep 1000"})
 	check := func(c *client.Client) {
 		t.Helper()
 		got, err := c.Command(t.Context(), s.ID+".2", 0)
@@ -64,9 +62,7 @@ func TestCommandThatCannotBeRecorded(t *testing.T) {
 	check(next)
 
 	// Where not even its result could be recorded, those behind it do not hide it.
-	if err := c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Interrupt(t.Context(), "work", api.Interrupt{Level: "int"}))
 	if _, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit}); err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +74,7 @@ func TestCommandThatCannotBeRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := slices.DeleteFunc(strings.SplitAfter(string(text), "\n"), func(line string) bool { return strings.Contains(line, s.ID+".2") })
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(strings.Join(lines, "")), 0o600))
 	next = start(t, daemon.Config{StateDir: crashed})("")
 	if later, err := next.Session(t.Context(), "work"); err != nil || later.Command == nil || later.Command.ID != s.ID+".3" || later.Command.State != "exited" {
 		t.Errorf("then it is %+v with %+v, %v", later, later.Command, err)
@@ -103,9 +97,7 @@ func breakFiles(t *testing.T, dir string) {
 	for _, name := range found {
 		fd, _ := strconv.Atoi(filepath.Base(name))
 		if to, err := os.Readlink(name); err == nil && strings.HasPrefix(to, dir+"/sessions/") {
-			if err := unix.Dup3(int(full.Fd()), fd, unix.O_CLOEXEC); err != nil {
-				t.Fatal(err)
-			}
+			must(t, unix.Dup3(int(full.Fd()), fd, unix.O_CLOEXEC))
 		}
 	}
 }

@@ -22,9 +22,7 @@ func openUnkept(t *testing.T) (c *client.Client, s api.Session, dir string) {
 	s = open(t, c, api.Open{})
 	dir = filepath.Join(state, "sessions", s.ID)
 	run(t, c, s.ID, "true")
-	if err := os.Rename(dir, dir+".away"); err != nil { // no file can be made in it
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir, dir+".away")) // no file can be made in it
 	return c, s, dir
 }
 
@@ -58,9 +56,7 @@ func TestOutputThatCannotBeKept(t *testing.T) {
 	check("open", api.Query{})
 	check("open", api.Query{Command: last.ID, Tail: 10})
 	check("open", api.Query{Command: last.ID, Grep: "x"})
-	if err := os.Rename(dir+".away", dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir+".away", dir))
 	if _, err := c.Close(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +74,7 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	if err := os.Chmod(files[0], 0o644); err != nil { // which is refused
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(files[0], 0o644)) // which is refused
 	var dropped int64
 	var why *gateway.JSONError
 	var last *api.Command
@@ -111,9 +105,7 @@ func TestRecordThatWasRemoved(t *testing.T) {
 	if _, err := c.Close(t.Context(), past.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(state, "sessions")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(state, "sessions")))
 	const size = 23893 // of seq 1 5000: more than the engine keeps
 	o, err := c.Output(t.Context(), s.ID, api.Query{})
 	if err != nil || o.Dropped != size || o.Why == nil || !strings.Contains(o.Why.Message, "no such file") || o.Why.Hint == "" {
@@ -136,9 +128,7 @@ func TestSessionThatCannotBeRecorded(t *testing.T) {
 	for left := longest - len(state); left > 1; left = longest - len(state) {
 		state = filepath.Join(state, strings.Repeat("x", min(left-1, 200)))
 	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(state, 0o700))
 	c := start(t, daemon.Config{StateDir: state})("")
 	_, err := c.Open(t.Context(), api.Open{Target: localhost}, gateway.Caller{})
 	if err == nil || !strings.Contains(err.Error(), "record of the session: ") || !strings.Contains(err.Error(), "session.json") {
@@ -157,9 +147,7 @@ func TestSessionThatIsClosedOnAFullDisk(t *testing.T) {
 	if _, err := c.Close(t.Context(), s.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(dir+".away", dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(dir+".away", dir))
 	for _, q := range []api.Query{{}, {Tail: 10}, {Grep: "x"}, {Command: s.ID + ".2"}} {
 		if o, err := c.Output(t.Context(), s.ID, q); err != nil || o.Dropped != 1000 {
 			t.Errorf("Output(%+v) = %+v, %v", q, o, err)
