@@ -22,13 +22,9 @@ func TestInterruptAmidBars(t *testing.T) {
 		t.Run(fmt.Sprint(cols), func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "big"), "")
-			if err := os.Truncate(filepath.Join(dir, "big"), 1<<40); err != nil { // nobody waits for its end
-				t.Fatal(err)
-			}
+			must(t, os.Truncate(filepath.Join(dir, "big"), 1<<40)) // nobody waits for its end
 			p := starts(t, dir, "sh", "-c", `read go; cd "$HOME" && exec gateway cp big localhost:"$PWD/copy"`)
-			if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: uint16(cols)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: uint16(cols)}))
 			p.press("go\r")
 			p.expect("  big ")
 			p.expect("  big ")   // drawn twice: the first one has been erased
@@ -52,9 +48,7 @@ func TestInterruptAmidBars(t *testing.T) {
 func TestInterruptWithoutBars(t *testing.T) {
 	home := homeWith(t, "groups: {both: {hosts: [gone, localhost]}}\nhosts: {gone: {addr: 127.0.0.1, port: 1, agent: false}}\n")
 	write(t, filepath.Join(home, "big"), "")
-	if err := os.Truncate(filepath.Join(home, "big"), 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(home, "big"), 1<<40))
 	p := starts(t, home, "sh", "-c", `cd "$HOME" && CI=true exec gateway cp big @both:"$PWD/copy"`)
 	p.expect("gone ! gateway: tcp.refused: ")
 	p.expect("\r\n")
@@ -66,13 +60,9 @@ func TestInterruptWithoutBars(t *testing.T) {
 
 // A copy that is given up goes on for a moment behind the end of the bars.
 func TestBehindTheBars(t *testing.T) {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	c := &copying{app: &app{out: newOutput(null, null, &console{}, nil)}, names: []string{"web1", "web2"}}
-	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(null)), hosts: make(map[int]*hostBars)}
+	out, _ := outputFile(t)
+	c := &copying{app: &app{out: out}, names: []string{"web1", "web2"}}
+	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(out.stdout)), hosts: make(map[int]*hostBars)}
 	b.undraw = again(b.draw)
 	first := b.watcher(0)
 	b.end()
@@ -98,12 +88,8 @@ func (d drawings) Write(b []byte) (int, error) {
 
 // A file's bar stands below its host's, whatever has begun in between.
 func TestBarsOfAHost(t *testing.T) {
-	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	c := &copying{app: &app{out: newOutput(null, null, &console{}, nil)}, names: []string{"web1", "web2"}}
+	out, _ := outputFile(t)
+	c := &copying{app: &app{out: out}, names: []string{"web1", "web2"}}
 	drawn, refresh := make(drawings, 100), make(chan any)
 	b := &bars{copying: c, progress: mpb.New(mpb.WithOutput(drawn), mpb.WithManualRefresh(refresh)), hosts: make(map[int]*hostBars), name: 5}
 	b.undraw = again(b.draw)

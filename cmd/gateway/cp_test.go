@@ -34,9 +34,7 @@ func TestCopyEndedBeforeItsSourceIsReached(t *testing.T) {
 		cmd.Env = environ(home)
 		out := &strings.Builder{}
 		cmd.Stdout, cmd.Stderr = out, out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
 		_ = hole.(*net.TCPListener).SetDeadline(time.Now().Add(20 * time.Second))
 		conn, err := hole.Accept()

@@ -30,14 +30,17 @@ func inventoryOf(t *testing.T, server *sshdtest.Server) (home string) {
 	return home
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // outputFile is an output with both streams in one file, and what is there by now.
@@ -81,9 +84,7 @@ func callIn(t *testing.T, env []string, args ...string) (status int, stdout, std
 // send sends a signal to a call of gateway.
 func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 	t.Helper()
-	if err := cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Signal(s))
 }
 
 // until waits until something is so.

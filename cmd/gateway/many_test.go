@@ -329,14 +329,10 @@ func TestProgressInNarrowTerminal(t *testing.T) {
 	goOn := filepath.Join(home, "go")
 	p := atHome(t, home, "exec", "web*", "--", "until test -e "+goOn+"; do sleep 0.01; done")
 	p.expect("[0/2 done, 2 running, 0 failed, slowest web0")
-	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: 20}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(p.terminal, &pty.Winsize{Rows: 24, Cols: 20}))
 	p.expect("\r[0/2 done, 2 runni…\x1b[K")
 	// As a serial console, which does not know how wide it is.
-	if err := pty.Setsize(p.terminal, &pty.Winsize{}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(p.terminal, &pty.Winsize{}))
 	p.expect("\r[0/2 done, 2 running, 0 failed, slowest web0")
 	write(t, goOn, "")
 	p.expect("2 of 2 ok")
@@ -367,9 +363,7 @@ func TestManyInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	var events []string
 	for scanner := bufio.NewScanner(out); scanner.Scan(); {
 		events = append(events, scanner.Text())
@@ -431,13 +425,9 @@ func TestRunOnADiskThatIsFull(t *testing.T) {
 			state := t.TempDir()
 			t.Setenv("XDG_STATE_HOME", state)
 			dir, away := stateDir("runs"), filepath.Join(state, "away")
-			if err := os.MkdirAll(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.MkdirAll(dir, 0o700))
 			disk := func(full bool) { // a file in the directory's place takes no record either
-				if err := errors.Join(os.RemoveAll(away), os.Rename(dir, away)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.RemoveAll(away), os.Rename(dir, away)))
 				var err error
 				if full {
 					err = os.WriteFile(dir, nil, 0o600)
@@ -474,9 +464,7 @@ func TestManyLeft(t *testing.T) {
 	cmd.Env = environ(home)
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	shell := pidIn(t, up)
 	begun := time.Now()
 	send(t, cmd, syscall.SIGINT)

@@ -98,9 +98,7 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 	up := filepath.Join(home, "up")
 	write(t, filepath.Join(home, "s.yaml"), "secrets: {s: 'cmd:touch "+up+"; sleep 60'}\nsteps:\n  - {name: one, run: 'true'}\n")
 	report := filepath.Join(home, "report")
-	if err := syscall.Mkfifo(report, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(report, 0o600))
 	write(t, filepath.Join(home, "r.yaml"), "secrets: {s: 'cmd:touch "+up+"; echo word'}\nsteps:\n  - {name: one, run: 'true'}\n")
 	for _, test := range []struct {
 		name string
@@ -121,9 +119,7 @@ func TestSignalBeforeAnythingRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			if test.args[0] == "run" {
 				appears(t, up) // the secret's command runs
 			} else if _, err := in.Write(bytes.Repeat([]byte("#\n"), 64<<10)); err != nil { // more than a pipe holds: it is being read
@@ -190,9 +186,7 @@ func TestSignalSentTwice(t *testing.T) {
 			p := starts(t, home, "bash", "--norc", "-i")
 			p.press(test.before + "gateway run " + filepath.Join(home, "s.yaml") + " --on localhost\r")
 			appears(t, up)
-			if err := test.send(p); err != nil {
-				t.Fatal(err)
-			}
+			must(t, test.send(p))
 			appears(t, ended)
 		})
 	}
@@ -227,9 +221,7 @@ func TestAlwaysWithoutAReader(t *testing.T) {
 			} else {
 				cmd.Stdout, cmd.Stderr = in, in
 			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, cmd.Start())
 			in.Close()
 			for lines, line := bufio.NewReader(out), ""; !strings.Contains(line, test.first); { // from there on, more than fits
 				if line, err = lines.ReadString('\n'); err != nil {

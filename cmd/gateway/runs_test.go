@@ -24,9 +24,7 @@ func TestRunIsKilled(t *testing.T) {
 	cmd := exec.Command("gateway", "exec", "web*", "-f", "1", "--",
 		"case $NAME in web02) exit 3;; web03) sh -c 'echo $$ >"+up+"; exec sleep 60';; esac")
 	cmd.Env = environ(home)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	sleep := pidIn(t, up)
 
@@ -56,9 +54,7 @@ func TestRunIsKilled(t *testing.T) {
 		}
 	}
 
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Process.Kill())
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -95,9 +91,7 @@ func TestRunBehindAClockSetBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	var record map[string]any
-	if err := json.Unmarshal(data, &record); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(data, &record))
 	record["started_at"] = time.Now().Add(time.Hour)
 	if data, err = json.Marshal(record); err == nil {
 		err = os.WriteFile(files[0], data, 0o600)

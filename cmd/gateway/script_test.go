@@ -69,8 +69,6 @@ func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		cmd := exec.Command("gateway", "config", "show")
 		cmd.Env = environ(home)
-		if err := cmd.Run(); err != nil {
-			b.Fatal(err)
-		}
+		must(b, cmd.Run())
 	}
 }

@@ -114,9 +114,7 @@ func TestSessionCommandOfASilentDaemon(t *testing.T) {
 			t.Fatal(dirs, err)
 		}
 		record := filepath.Join(dirs[0], "commands.jsonl")
-		if err := syscall.Mkfifo(record, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Mkfifo(record, 0o600))
 		p := atHome(t, home, "session", "exec", "work", "-o", "json", "true")
 		until(t, "the daemon has got the command", func() bool { return strings.Contains(gatewayIn(t, home, "session", "list"), " running ") })
 		leaves(t, p, "unknown", "link.lost")
@@ -134,9 +132,7 @@ func TestSessionCommandOfASilentDaemon(t *testing.T) {
 		}
 		p := atHome(t, home, "session", "exec", "work", "-o", "jsonl", "sleep 60")
 		p.expect(`"event":"start"`)
-		if err := syscall.Kill(hello.PID, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Kill(hello.PID, syscall.SIGSTOP))
 		t.Cleanup(func() { _ = syscall.Kill(hello.PID, syscall.SIGCONT) })
 		leaves(t, p, "unknown", "cmd.interrupted")
 	})
@@ -191,9 +187,7 @@ func TestSessionExecMeansItsCommand(t *testing.T) {
 	s.typed(t.Context(), []byte{3})
 	s.asks = true
 	s.typed(t.Context(), []byte("theirs\r"))
-	if err := c.Send(t.Context(), "work", api.Input{Text: "mine", Enter: true, Command: next.ID}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Send(t.Context(), "work", api.Input{Text: "mine", Enter: true, Command: next.ID}))
 	waited, err := c.Wait(t.Context(), "work", api.Wait{Until: api.UntilExit, Max: api.Duration(20 * time.Second)})
 	if err != nil || waited.Command.Result == nil || string(waited.Command.Result.Stdout) != "<mine>\n" {
 		t.Errorf("Wait = %+v, %v, want it to have read what was typed to it", waited.Command, err)

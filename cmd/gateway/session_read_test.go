@@ -37,9 +37,7 @@ func TestEndThatIsMissed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	if _, err := io.ReadFull(out, make([]byte, len("up\n"))); err != nil {
 		t.Fatal(err)
 	}

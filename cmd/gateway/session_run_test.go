@@ -114,9 +114,7 @@ func TestSessionOutputThatCannotBeKept(t *testing.T) {
 	if err != nil || len(records) != 1 {
 		t.Fatalf("records %q, %v", records, err)
 	}
-	if err := os.Rename(records[0], records[0]+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(records[0], records[0]+".away"))
 	for _, test := range []struct {
 		name, format, command string
 		status                int
@@ -254,9 +252,7 @@ func TestSessionCommandThatIgnoresInterrupts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		if _, err := io.ReadFull(out, make([]byte, len("more\n"))); err != nil {
 			t.Fatal(err)
 		}
@@ -290,9 +286,7 @@ func TestDoctorIsToldToEnd(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "gateway", "doctor")
 	cmd.Env = environ(home)
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	<-asked
 	send(t, cmd, syscall.SIGINT)
 	_ = cmd.Wait() // the status says it
@@ -313,9 +307,7 @@ func TestDoctorIsToldToEndWhileItAsksAnAgent(t *testing.T) {
 	defer agent.Close()
 	cmd := exec.CommandContext(t.Context(), "gateway", "doctor")
 	cmd.Env = append(environ(home), "SSH_AUTH_SOCK="+socket)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	conn, err := agent.Accept()
 	if err != nil {
 		t.Fatal(err)

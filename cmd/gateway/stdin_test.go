@@ -13,9 +13,7 @@ import (
 // A signal ends the wait for who writes a FIFO.
 func TestReadAllOfAFIFO(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	told := errors.New("told to stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(told)

@@ -56,9 +56,7 @@ func starts(t *testing.T, home, program string, args ...string) *person {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pty.Setsize(near, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(near, &pty.Winsize{Rows: 24, Cols: 80}))
 	before, err := term.GetState(int(far.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -68,9 +66,7 @@ func starts(t *testing.T, home, program string, args ...string) *person {
 	p.cmd.Env = environ(home)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = far, far, far
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Start())
 	done := make(chan struct{})
 	go func() { // ends when both sides are closed
 		defer close(done)
@@ -152,9 +148,7 @@ func TestCommandOnTerminal(t *testing.T) {
 	p.expect("name? ")
 	p.press("anna\r")
 	p.expect("anna\r\nhello anna\r\n")
-	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}))
 	p.expect("50 132\r\n")
 	p.leaves(5)
 }
@@ -164,14 +158,10 @@ func TestResizedWhileConnecting(t *testing.T) {
 	home := t.TempDir()
 	up, goOn, shell := filepath.Join(home, "up"), filepath.Join(home, "go"), filepath.Join(home, "sh")
 	write(t, shell, "#!/bin/sh\n: >"+up+"\nuntil [ -e "+goOn+" ]; do sleep 0.01; done\nexec /bin/sh \"$@\"\n")
-	if err := os.Chmod(shell, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(shell, 0o700))
 	p := atHome(t, home, "exec", "-t", "--shell", shell, "localhost", `until [ "$(stty size)" = "50 132" ]; do sleep 0.05; done; stty size`)
 	appears(t, up)
-	if err := pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, pty.Setsize(p.terminal, &pty.Winsize{Rows: 50, Cols: 132}))
 	write(t, goOn, "")
 	p.expect("50 132\r\n")
 	p.leaves(0)
@@ -214,16 +204,12 @@ func TestNobodyIsAskedInCI(t *testing.T) {
 // A command may be answered before it asks, as in any shell.
 func TestCommandIsAnsweredAhead(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(fifo, 0o600))
 	p := at(t, "exec", "localhost", `echo up; read go <'`+fifo+`'; read -p "name? " a </dev/tty; echo "[$a]"`)
 	p.expect("up\r\n")
 	p.press("anna\r")
 	p.expect("anna\r\n") // the terminal has it
-	if err := os.WriteFile(fifo, []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(fifo, []byte("go\n"), 0))
 	p.expect("[anna]")
 	p.leaves(0)
 }
@@ -307,9 +293,7 @@ for i in 1 2; do
 	[ "$p" != xyzzy ] || exec "$@"
 done
 `)
-	if err := os.Chmod(filepath.Join(bin, "sudo"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(bin, "sudo"), 0o700))
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	p := atHome(t, home, "exec", "localhost", "--sudo", "--", "echo reached")
 	p.expect("sudo password for ")
@@ -342,9 +326,7 @@ func TestStoppedWhileAsked(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := term.Restore(int(p.far.Fd()), p.before); err != nil {
-				t.Fatal(err)
-			}
+			must(t, term.Restore(int(p.far.Fd()), p.before))
 			send(t, p.cmd, syscall.SIGCONT)
 			p.expect(test.again)
 			p.press("xyzzy\r")
