@@ -111,7 +111,6 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// someNames are the names of some.
 func someNames() (names []string) {
 	for i := 1; i <= crowdSize; i++ {
 		if i%10 <= 2 {

@@ -103,7 +103,6 @@ func (r *Runner) Host(ctx context.Context, host string) (result Result) {
 	return h.result
 }
 
-// all runs all steps.
 func (h *hostRun) all(ctx context.Context) {
 	if err := h.open(ctx); err != nil || ctx.Err() != nil {
 		h.unbegun(ctx, err)

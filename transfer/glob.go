@@ -35,7 +35,6 @@ func expand(ctx context.Context, on Tree, pattern string) ([]string, error) {
 	return nil, &transport.Error{Code: codeNotFound, Message: "transfer: nothing there is called " + printable(pattern), Err: fs.ErrNotExist}
 }
 
-// matches returns what matches a pattern.
 func matches(ctx context.Context, on Tree, pattern string) (found []string, err error) {
 	found = []string{""}
 	rest := strings.TrimRight(pattern, "/")

@@ -111,7 +111,6 @@ func (in *incoming) expect(request []byte) {
 	in.deeds[binary.BigEndian.Uint32(request[5:])] = true
 }
 
-// follow follows the packets.
 func (in *incoming) follow(b []byte) {
 	for len(b) > 0 {
 		if in.left > 0 {

@@ -154,7 +154,6 @@ const maxListed = 128 << 20
 
 var errEndless = errors.New("it has hundreds of thousands of entries, or no end")
 
-// list lists a directory.
 func (l *link) list(ctx context.Context, dir string) ([]fs.FileInfo, error) {
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -41,7 +41,6 @@ type sudoFlag struct {
 // hold, and so no name.
 const sudoAlone = "\x00"
 
-// add adds the flag.
 func (f *sudoFlag) add(flags *pflag.FlagSet, about string) {
 	flags.VarPF(f, "sudo", "", about).NoOptDefVal = sudoAlone
 }

@@ -113,7 +113,6 @@ func (v *arrayView) end(s *summary[gateway.Result]) {
 	s.unwritten(v.failed)
 }
 
-// encoded returns a result as JSON.
 func encoded(r gateway.Result) []byte {
 	text, err := r.MarshalJSON()
 	if err != nil {

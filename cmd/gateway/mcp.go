@@ -24,7 +24,6 @@ import (
 	"gateway/transport"
 )
 
-// mcpFlags are the flags of mcp.
 type mcpFlags struct {
 	hosts  string
 	output int

@@ -144,7 +144,6 @@ func (a *app) tryLoad() error {
 	return err
 }
 
-// inventory reads the inventory.
 func (a *app) inventory() (*hosts.Inventory, error) {
 	inv, err := hosts.Load(a.config.Inventory...)
 	if err == nil {

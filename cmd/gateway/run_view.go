@@ -232,7 +232,6 @@ func (e scriptEvents) done(r *script.Result) { e.of(r.Host).end(r) }
 
 func (e scriptEvents) end(s *summary[script.Result]) { s.emit(e.eventLog) }
 
-// begin begins a step.
 func (e *events) begin(step string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -90,7 +90,6 @@ func (a *app) choose(ctx context.Context, ask asker, policy, selector string) (*
 	return g, selected, nil
 }
 
-// namesOf returns the names of hosts.
 func namesOf(selected []hosts.Host) []string {
 	var list []string
 	for _, host := range selected {

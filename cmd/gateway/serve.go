@@ -18,7 +18,6 @@ import (
 	"gateway/transport"
 )
 
-// serveFlags are the flags of serve.
 type serveFlags struct {
 	foreground, detached, stop, force bool
 	idle                              duration

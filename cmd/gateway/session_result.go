@@ -13,7 +13,6 @@ import (
 	"gateway/transport"
 )
 
-// result returns the command's result.
 func (e *execution) result(c *api.Command) gateway.Result {
 	r := *c.Result
 	if e.refused != nil && r.Verdict == session.Interrupted {

@@ -245,7 +245,6 @@ func (e *execution) output(event api.Event) {
 	}
 }
 
-// streamOf returns the stream of a name.
 func streamOf(name string) session.Stream {
 	for _, s := range []session.Stream{session.Stdout, session.Stderr} {
 		if s.String() == name {

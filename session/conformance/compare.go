@@ -75,7 +75,6 @@ func unlike(got, want string, like *Pattern) string {
 // notices are what a shell says on the terminal of its jobs, when it pleases.
 var notices = Like(`\A\n?(\[\d+\][^\n]*(\n|\z))*\z`)
 
-// code returns the code of an error.
 func code(err error) string {
 	var coded interface{ ErrorCode() string }
 	switch {
