@@ -68,9 +68,7 @@ func leave(t *testing.T, s *session.Session, script *session.Script, job string)
 	if _, err := s.Run(t.Context(), session.Command{Text: fmt.Sprintf("(until [ -e %[1]s/go ]; do sleep 0.02; done; %[2]s; : >%[1]s/said) &", dir, job), Script: script}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	for end := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
 		if _, err := os.Stat(filepath.Join(dir, "said")); err == nil {
 			return

@@ -20,9 +20,7 @@ func TestBusyMachine(t *testing.T) {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
 			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\n/bin/sleep 0.35\nPATH=${PATH#*:} exec grep \"$@\"\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\n/bin/sleep 0.35\nPATH=${PATH#*:} exec grep \"$@\"\n"), 0o700))
 			machine := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}})
 			var s *session.Session
 			for tries := range 3 { // beside other tests it may be too busy for a shell to come back in time

@@ -150,9 +150,7 @@ func TestCloseWhileAnUploadIsStuck(t *testing.T) {
 func TestCloseWithoutFractionsOfASecond(t *testing.T) {
 	t.Parallel()
 	bin, dir := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\ncase $1 in *.*) exit 1;; esac\nexec /bin/sleep \"$1\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\ncase $1 in *.*) exit 1;; esac\nexec /bin/sleep \"$1\"\n"), 0o700))
 	s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}}), session.Config{Shell: "dash"})
 	run(t, s, "cd "+dir+"; { : >up; while [ -e up ]; do /bin/sleep 0.05; done; : >done; } & while ! [ -e up ]; do /bin/sleep 0.01; done; trap '/bin/sleep 0.5; : >trapped' EXIT")
 	s.Close()

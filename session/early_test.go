@@ -134,9 +134,7 @@ func TestCloseTwice(t *testing.T) {
 func TestCloseOfASilentCommand(t *testing.T) {
 	t.Parallel()
 	begun := filepath.Join(t.TempDir(), "begun")
-	if err := syscall.Mkfifo(begun, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(begun, 0o600))
 	s := openOn(t, local.New(local.Config{}), session.Config{Shell: "bash"})
 	ended := make(chan error, 1)
 	go func() {

@@ -34,9 +34,7 @@ func TestNoexecOfAProfile(t *testing.T) {
 			t.Parallel()
 			home := t.TempDir()
 			for _, name := range []string{".profile", ".bash_profile", ".zprofile", ".yash_profile"} {
-				if err := os.WriteFile(filepath.Join(home, name), []byte("set -n\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(home, name), []byte("set -n\n"), 0o600))
 			}
 			s := openOn(t, local.New(local.Config{Env: []string{"HOME=" + home}}), session.Config{Shell: shell, Login: true})
 			for range 2 { // typed, and from the frame file

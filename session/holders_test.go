@@ -31,9 +31,7 @@ func leaves(t *testing.T, s *session.Session, apart string) {
 		dir := t.TempDir()
 		run(t, s, `cd '`+dir+`'; sh -c '`+apart+`sh -c "until [ -e go ]; do sleep 0.02; done; echo theirs; echo theirs >&2; : >said" & :'`)
 		<-time.After(idle) // on a busy machine it may take longer
-		if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 		r := run(t, s, "until [ -e said ]; do sleep 0.02; done; echo mine")
 		if string(r.Stdout) == "mine\n" && len(r.Stderr) == 0 {
 			return

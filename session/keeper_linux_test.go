@@ -92,9 +92,7 @@ func talk(t *testing.T, cmd *exec.Cmd) (in io.WriteCloser, out *bufio.Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Process.Kill()

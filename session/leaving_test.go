@@ -26,9 +26,7 @@ func TestShellEndsWhileIdle(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer syscall.Kill(job, syscall.SIGKILL)
-				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
+				must(t, syscall.Kill(pid, syscall.SIGKILL))
 				select {
 				case <-s.Done():
 				case <-time.After(5 * time.Second):

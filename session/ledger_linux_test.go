@@ -14,6 +14,13 @@ import (
 	"gateway/internal/sshdtest"
 )
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // hold starts a process, and waits until it is up. It leads a session, and holds
 // a file as descriptor 8.
 func hold(t *testing.T, file string, env ...string) *exec.Cmd {
@@ -63,24 +70,16 @@ func TestEndLine(t *testing.T) {
 			file := "/dev/null"
 			if m.dir != "" {
 				dir := filepath.Join(tmp, m.dir)
-				if err := os.Mkdir(dir, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Mkdir(dir, 0o700))
 				file = filepath.Join(dir, "r")
-				if err := os.WriteFile(file, nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, nil, 0o600))
 			}
 			cmd := hold(t, file, m.env)
 			if m.pid != nil {
-				if err := os.WriteFile(filepath.Join(filepath.Dir(file), "p"), fmt.Appendln(nil, m.pid(cmd)), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(filepath.Join(filepath.Dir(file), "p"), fmt.Appendln(nil, m.pid(cmd)), 0o600))
 			}
 			if m.dir == "link" {
-				if err := os.Symlink(m.dir, filepath.Join(tmp, ".gw-"+name)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Symlink(m.dir, filepath.Join(tmp, ".gw-"+name)))
 			}
 			runEndLine(t, tmp, name)
 			if m.want != 0 {
@@ -106,20 +105,12 @@ func TestEndLineOwner(t *testing.T) {
 	const name = "0123456789abcdef"
 	tmp := t.TempDir()
 	dir := filepath.Join(tmp, ".gw-"+name)
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o777))
 	file := filepath.Join(dir, "r")
-	if err := os.WriteFile(file, nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o666))
 	cmd := hold(t, file)
-	if err := os.WriteFile(filepath.Join(dir, "p"), fmt.Appendln(nil, cmd.Process.Pid), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(dir, 65534, 65534); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "p"), fmt.Appendln(nil, cmd.Process.Pid), 0o666))
+	must(t, os.Chown(dir, 65534, 65534))
 	runEndLine(t, tmp, name)
 	if got := ended(t, cmd); got != 0 {
 		t.Errorf("it was ended by %v", got)
@@ -148,9 +139,7 @@ func TestEndLineEndsKeepers(t *testing.T) {
 					out, end := streams(t, fifos)
 					_, errs := streams(t, fifos)
 					cmd.Stdout, cmd.Stderr = end, errs
-					if err := cmd.Start(); err != nil {
-						t.Fatal(err)
-					}
+					must(t, cmd.Start())
 					end.Close() // the last writer's end is awaited
 					errs.Close()
 					defer func() {

@@ -38,9 +38,7 @@ func (g given) Close(ended bool) {
 func TestLookOfAShortSession(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir() // where looking takes its time
-	if err := os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\nsleep 0.1\nexec /bin/grep \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "grep"), []byte("#!/bin/sh\nsleep 0.1\nexec /bin/grep \"$@\"\n"), 0o700))
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
 	defer tr.Close()
 	for range 10 { // some answers come although the keeper has been told of the end

@@ -22,12 +22,8 @@ func TestMail(t *testing.T) {
 			box := filepath.Join(home, "mail")
 			grow := func(n int) {
 				t.Helper()
-				if err := os.WriteFile(box, []byte(strings.Repeat("From a\n\nb\n", n)), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Chtimes(box, time.Now().Add(-time.Hour), time.Now().Add(time.Duration(n)*time.Minute)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(box, []byte(strings.Repeat("From a\n\nb\n", n)), 0o600))
+				must(t, os.Chtimes(box, time.Now().Add(-time.Hour), time.Now().Add(time.Duration(n)*time.Minute)))
 			}
 			grow(1)
 			machine := local.New(local.Config{Env: []string{"HOME=" + home, "MAIL=" + box, "MAILCHECK=0"}})

@@ -52,9 +52,7 @@ func TestRefusedWithItsOwnWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			shell := filepath.Join(t.TempDir(), "git-shell")
-			if err := os.WriteFile(shell, []byte("#!/bin/sh\n"+says+"; exit 128\n"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(shell, []byte("#!/bin/sh\n"+says+"; exit 128\n"), 0o700))
 			tr := local.New(local.Config{Shell: shell})
 			defer tr.Close()
 			_, err := session.Open(t.Context(), tr, session.Config{})
@@ -70,9 +68,7 @@ func TestSudoRefusedWithItsOwnWords(t *testing.T) {
 	const words = "ask the duty manager"
 	bin := t.TempDir()
 	sudo := "#!/bin/sh\nfor x do :; done\nprintf 'sudo: " + words + ", not for /bin/sh -c %s\\n' \"$x\" >&2\nexit 1\n"
-	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "sudo"), []byte(sudo), 0o700))
 	tr := local.New(local.Config{Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}})
 	defer tr.Close()
 	for name, test := range map[string]struct {
@@ -148,17 +144,13 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 		t.Errorf("Open where nothing is in the PATH = %v", err)
 	}
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("echo not today; exit 4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("echo not today; exit 4\n"), 0o600))
 	leaving := local.New(local.Config{Env: []string{"HOME=" + home}})
 	defer leaving.Close()
 	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true}); err == nil || !strings.Contains(err.Error(), "login profile ends the shell, with status 4") || !strings.Contains(err.Error(), "not today") {
 		t.Errorf("Open with a profile that exits = %v", err)
 	}
-	if err := os.WriteFile(filepath.Join(home, ".profile"), []byte("A=kept; . /nonexistent/env; exit 5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, ".profile"), []byte("A=kept; . /nonexistent/env; exit 5\n"), 0o600))
 	if s, err := session.Open(t.Context(), leaving, session.Config{Shell: "dash", Login: true}); err != nil {
 		t.Errorf("Open with a profile that dash gives up = %v", err)
 	} else {
@@ -167,9 +159,7 @@ func TestOpenBringsTheSessionWhereItShouldBe(t *testing.T) {
 		}
 		s.Close()
 	}
-	if err := os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("readonly PS1='my prompt'\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(home, ".bash_profile"), []byte("readonly PS1='my prompt'\n"), 0o600))
 	if _, err := session.Open(t.Context(), leaving, session.Config{Shell: "bash", Login: true, Env: map[string]string{"A": "x"}}); gateway.Code(err) != "shell.no_sync" || !strings.Contains(err.Error(), "makes PS1 or PS2 readonly") {
 		t.Errorf("Open with a profile that keeps its prompt = %v", err)
 	}
@@ -236,9 +226,7 @@ func TestOneProgramAtATime(t *testing.T) {
 func TestSudoThatAsksSomethingElse(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	if err := os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\nprintf 'Reason: ' >/dev/tty\nread -r reason </dev/tty\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\nprintf 'Reason: ' >/dev/tty\nread -r reason </dev/tty\n"), 0o700))
 	tr := local.New(local.Config{Env: []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":" + os.Getenv("PATH")}})
 	defer tr.Close()
 	for limit := 500 * time.Millisecond; ; limit *= 2 { // a machine that is busy takes longer to ask

@@ -104,9 +104,7 @@ func TestReopenOfWhatWasCut(t *testing.T) {
 				if len(files) != 1 {
 					t.Fatalf("%q, want one file", files)
 				}
-				if err := os.WriteFile(files[0], []byte(kept), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(files[0], []byte(kept), 0o600))
 				fresh, err := s.Reopen(t.Context())
 				if err == nil {
 					fresh.Close()
@@ -140,9 +138,7 @@ func TestReopenBehindASlowDisk(t *testing.T) {
 				kept, _ := os.ReadFile(files[0])
 				return bytes.HasSuffix(kept, []byte("_gwe=1"))
 			})
-			if err := errors.Join(os.Remove(files[0]), syscall.Mkfifo(files[0], 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Remove(files[0]), syscall.Mkfifo(files[0], 0o600)))
 			run(t, s, "export A=new") // its shell now waits until somebody reads
 			opens = func() {
 				select {

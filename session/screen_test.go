@@ -28,16 +28,12 @@ func TestScreenAndKeys(t *testing.T) {
 	}()
 	<-started
 	shows("the menu", func(v session.Screen) bool { return v.Alternate && len(v.Rows) == 8 && v.Rows[1] == "  menu" })
-	if err := s.Press("up"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Press("up"))
 	shows("an arrow in application mode", func(v session.Screen) bool { return strings.Contains(v.Rows[3], "EOA") })
 	if err := s.Press("hyper-x"); err == nil {
 		t.Error("an unknown key was pressed")
 	}
-	if err := s.Press("q"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Press("q"))
 	if r := <-done; r.ExitCode != 6 || r.Streams != session.OnTerminal {
 		t.Errorf("got %d on %s, want 6 on the terminal", r.ExitCode, r.Streams)
 	}

@@ -96,6 +96,13 @@ func processes(id string) []string {
 	return pids
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(10 * time.Millisecond) {
@@ -235,9 +242,7 @@ func TestDirectoryNamesAreExact(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		for _, name := range []string{"a b", "it's", "new\nline", "\x1fsep:0::", "ümläut", "-dash", "\x1eE"} {
 			dir := filepath.Join(t.TempDir(), name)
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(dir, 0o700))
 			if r := run(t, s, "cd "+session.Quote(dir)); r.Cwd != dir {
 				t.Errorf("cwd = %q, want %q", r.Cwd, dir)
 			}

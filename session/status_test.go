@@ -23,9 +23,7 @@ func TestStatusIsThatOfAProgram(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "f")
 			run(t, s, `f() { return "$1"; }`)
 			for _, status := range []string{"0", "255", "256", "300", "404", "511", "-1", "-256", "2147483647", "-2147483648"} {
-				if err := os.WriteFile(file, []byte("return "+status+"\n"), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.WriteFile(file, []byte("return "+status+"\n"), 0o600))
 				for _, text := range []string{"f() { return " + status + "; }; f", ". " + file, "f " + status} {
 					// 256 is ksh93's word for an interrupt. An eval that ends with less
 					// than 0 it says it has not found.
@@ -176,9 +174,7 @@ func TestSignalOfALongText(t *testing.T) {
 func TestStatusBehindATrapOfAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit")
-	if err := os.WriteFile(file, []byte("trap : DEBUG\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("trap : DEBUG\n"), 0o600))
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		if _, err := s.Run(t.Context(), session.Command{Text: ". " + file}); err != nil {
 			t.Fatal(err)

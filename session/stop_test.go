@@ -133,9 +133,7 @@ func TestInterruptWithOtherKeys(t *testing.T) {
 	t.Parallel()
 	for modes, text := range map[string]string{"intr ^] quit undef": "echo up; sleep 1000; echo on", "raw -echo": "echo up; while :; do sleep 0.02; done"} {
 		program := filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\nstty "+modes+" </dev/tty\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(program, []byte("#!/bin/sh\nstty "+modes+" </dev/tty\n"), 0o755))
 		t.Run(modes, func(t *testing.T) {
 			t.Parallel()
 			eachShell(t, func(t *testing.T, s *session.Session) {

@@ -103,18 +103,14 @@ func keeperIsKilled(t *testing.T, env map[string]string) {
 func TestJobOfAFunction(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		gate := filepath.Join(t.TempDir(), "gate")
-		if err := os.WriteFile(gate, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(gate, nil, 0o600))
 		run(t, s, "f() { (while [ -e "+gate+" ]; do sleep 0.1; done) >/dev/null 2>&1 & }")
 		for range 4 {
 			if r := run(t, s, "f; echo on"); string(r.Stdout) != "on\n" || r.ExitCode != 0 {
 				t.Errorf("a command with a job: %d %q %q", r.ExitCode, r.Stdout, r.Stderr)
 			}
 		}
-		if err := os.Remove(gate); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(gate))
 		if r := run(t, s, "echo on"); string(r.Stdout) != "on\n" {
 			t.Errorf("after the jobs: %q %q", r.Stdout, r.Stderr)
 		}

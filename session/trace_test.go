@@ -85,9 +85,7 @@ func TestTraceThatAFileBegins(t *testing.T) {
 	dir := t.TempDir()
 	for _, option := range []string{"x", "v", "vx"} {
 		file := filepath.Join(dir, option)
-		if err := os.WriteFile(file, []byte("set -"+option+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte("set -"+option+"\n"), 0o600))
 		eachShell(t, func(t *testing.T, s *session.Session) {
 			if tracesRedirected(s) {
 				return

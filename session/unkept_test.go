@@ -22,9 +22,7 @@ func TestNothingIsWrittenDown(t *testing.T) {
 				keeps := "HISTFILE=" + filepath.Join(home, "kept")
 				if login {
 					for _, name := range []string{".profile", ".bash_profile", ".zprofile", ".yash_profile"} {
-						if err := os.WriteFile(filepath.Join(home, name), []byte("export "+keeps+" HISTSIZE=500 HISTFILESIZE=500 SAVEHIST=500\n"), 0o600); err != nil {
-							t.Fatal(err)
-						}
+						must(t, os.WriteFile(filepath.Join(home, name), []byte("export "+keeps+" HISTSIZE=500 HISTFILESIZE=500 SAVEHIST=500\n"), 0o600))
 					}
 				}
 				tr := local.New(local.Config{Env: []string{"HOME=" + home, keeps, "HISTSIZE=500", "SAVEHIST=500"}})

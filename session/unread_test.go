@@ -150,17 +150,13 @@ func TestUnreadSecret(t *testing.T) {
 func TestTerminalBehindPrompt(t *testing.T) {
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		name := filepath.Join(t.TempDir(), "done")
-		if err := unix.Mkfifo(name, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.Mkfifo(name, 0o600))
 		done, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer done.Close()
-		if err := done.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, done.SetReadDeadline(time.Now().Add(20*time.Second)))
 		late := sync.OnceFunc(func() {
 			if _, err := done.Read(make([]byte, 1)); err != nil {
 				t.Error(err)
@@ -186,9 +182,7 @@ func TestKeysThatNobodyRead(t *testing.T) {
 	for _, modes := range []string{"raw", "raw echo", "echo", "-icanon echo"} {
 		program := filepath.Join(t.TempDir(), "program")
 		text := "#!/bin/sh\nstty " + modes + " </dev/tty\nexec sleep 1000\n"
-		if err := os.WriteFile(program, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(program, []byte(text), 0o755))
 		t.Run(modes, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				run(t, s, "V=kept")
@@ -222,9 +216,7 @@ func TestEchoThatAProgramLeaves(t *testing.T) {
 	t.Parallel()
 	for _, modes := range []string{"echo", "-icanon echo"} {
 		program := filepath.Join(t.TempDir(), "program")
-		if err := os.WriteFile(program, []byte("#!/bin/sh\nstty "+modes+" </dev/tty\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(program, []byte("#!/bin/sh\nstty "+modes+" </dev/tty\n"), 0o755))
 		t.Run(modes, func(t *testing.T) {
 			eachShell(t, func(t *testing.T, s *session.Session) {
 				run(t, s, program)
@@ -265,9 +257,7 @@ func TestModesThatACommandLeaves(t *testing.T) {
 func TestModesWithoutUTF8(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "stty"), []byte("#!/bin/sh\ncase \"$*\" in *iutf8*) exit 1;; esac\nPATH=${PATH#*:} exec stty \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "stty"), []byte("#!/bin/sh\ncase \"$*\" in *iutf8*) exit 1;; esac\nPATH=${PATH#*:} exec stty \"$@\"\n"), 0o700))
 	eachShell(t, func(t *testing.T, s *session.Session) {
 		want(t, run(t, s, "PATH="+dir+":$PATH"), 0, "", "")
 		want(t, run(t, s, "stty iuclc </dev/tty"), 0, "", "")
