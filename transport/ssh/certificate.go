@@ -20,6 +20,10 @@ func (k *keyring) readCertificates() {
 }
 
 func (k *keyring) badCertificate(path string, err error) {
+	if exhausted(err) {
+		k.unread("certificate "+path, err)
+		return
+	}
 	k.problem(codeKeyUnreadable, err, "check certificate, or what stands beside the key", "certificate %s: %s", path, reason(err))
 }
 

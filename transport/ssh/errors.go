@@ -108,6 +108,9 @@ func (c *Config) dialError(ctx context.Context, err error) error {
 	return c.failure(codeUnreachable, err, "check the network: route, VPN, jump", "%s", reason(err))
 }
 
+// hintNoFile is for a file that no descriptor was left for.
+const hintNoFile = "this machine or its limits (ulimit -n) let no more files be opened"
+
 // exhausted reports whether err is that this process, or this machine, has no descriptor left.
 func exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)

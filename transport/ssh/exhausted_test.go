@@ -2,6 +2,7 @@ package ssh_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -17,6 +18,14 @@ import (
 // withoutDescriptors calls f while this process can open nothing.
 func withoutDescriptors(t *testing.T, f func()) {
 	t.Helper()
+	restore := takeDescriptors(t)
+	f()
+	restore()
+}
+
+// takeDescriptors leaves this process nothing to open until it is given back.
+func takeDescriptors(t *testing.T) (restore func()) {
+	t.Helper()
 	var before syscall.Rlimit
 	must(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
 	probe, err := os.Open(os.DevNull)
@@ -27,8 +36,7 @@ func withoutDescriptors(t *testing.T, f func()) {
 	limit.Cur = uint64(probe.Fd())
 	probe.Close()
 	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit))
-	f()
-	must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
+	return func() { must(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)) }
 }
 
 // wantLimit wants that to be told, and nothing else to be blamed.
@@ -69,5 +77,46 @@ func TestNoDescriptorsLeftForHostKeys(t *testing.T) {
 		if err := check("", nil, key); err != nil {
 			t.Errorf("%s: %v, once there are descriptors again", name, err)
 		}
+	}
+}
+
+// A key that can't be looked at for that reason is neither missing nor refused.
+func TestNoDescriptorsLeftForKeys(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	other := sshdtest.NewKey(t, "ed25519")
+	pem, err := os.ReadFile(other.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent, err := net.Listen("unix", filepath.Join(t.TempDir(), "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer agent.Close()
+	for name, edit := range map[string]func(*ssh.Config){
+		"identity":         func(*ssh.Config) {},
+		"default identity": func(c *ssh.Config) { c.Identities[0].Optional = true },
+		"agent":            func(c *ssh.Config) { c.Identities, c.Agent = nil, agent.Addr().String() },
+		"certificate": func(c *ssh.Config) {
+			c.Identities, c.Certificates = []ssh.Identity{{PEM: pem}}, []string{s.KeyFile}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config(s)
+			edit(&c)
+			restore := func() {}
+			c.Trace = func(step ssh.Step) {
+				if step.Layer == "hostkey" { // keys come next
+					restore = takeDescriptors(t)
+				}
+			}
+			conn, err := ssh.Dial(t.Context(), c)
+			restore()
+			if err == nil {
+				conn.Close()
+			}
+			t.Log(err)
+			wantLimit(t, err)
+		})
 	}
 }

@@ -23,7 +23,7 @@ func (h *HostKeys) refused(v verdict) *transport.Error {
 		return h.failure(codeHostKeyRevoked, v.unchecked, "the file has to be readable and a list of public keys, one a line",
 			"may be revoked: RevokedHostKeys %v", v.unchecked)
 	case keyUnread:
-		return h.failure(codeLimit, v.unchecked, "this machine or its limits (ulimit -n) let no more files be opened",
+		return h.failure(codeLimit, v.unchecked, hintNoFile,
 			"was not checked: %v", v.unchecked)
 	case keyChanged:
 		return h.failure(codeHostKeyChanged, nil, fmt.Sprintf("someone may be in between; if the change is expected, remove line %d of %s and run: %s", v.entry.line, v.entry.file, h.recording()),

@@ -109,11 +109,20 @@ func (k *keyring) unusable(id Identity, err error, hint string) {
 	if errors.Is(err, fs.ErrNotExist) {
 		why = "no such file"
 	}
+	if exhausted(err) {
+		k.unread("key "+id.name(), err)
+		return
+	}
 	if id.Optional {
 		k.searched[len(k.searched)-1] += " (" + why + ")"
 		return
 	}
 	k.problem(codeKeyUnreadable, err, hint, "key %s: %s", id.name(), why)
+}
+
+// unread notes what no descriptor was left for: that says nothing of what is in it.
+func (k *keyring) unread(what string, err error) {
+	k.problem(codeLimit, err, hintNoFile, "%s: %s", what, reason(err))
 }
 
 // addLocked adds an encrypted key. If its public half is known, the passphrase

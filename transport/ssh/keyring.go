@@ -83,6 +83,9 @@ func (k *keyring) openAgent() {
 	}
 	where := "agent " + k.config.Agent
 	agent, err := k.patientAgent()
+	if exhausted(err) {
+		k.unread(where, err)
+	}
 	switch {
 	case err != nil:
 		where += fmt.Sprintf(" (%v)", reason(err))
@@ -127,7 +130,7 @@ func fingerprint(key gossh.PublicKey) string { return gossh.FingerprintSHA256(pl
 
 // worst returns the problem with a key that is to be told; nil if there is none.
 func (k *keyring) worst() *transport.Error {
-	for _, code := range []string{codeSecret, codePassphrase, codeCertExpired, codeKeyUnreadable} {
+	for _, code := range []string{codeLimit, codeSecret, codePassphrase, codeCertExpired, codeKeyUnreadable} {
 		for _, problem := range k.problems {
 			if problem.Code == code {
 				return problem
