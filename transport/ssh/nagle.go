@@ -18,7 +18,37 @@ const (
 	nearby = 5 * time.Millisecond
 	// pause is how long the rest of an answer may take to come by itself.
 	pause = time.Millisecond / 2
+	// delayed and longDelayed are about how long Linux holds an ACK back (TCP_DELACK_MIN
+	// and TCP_DELACK_MAX: 40 and 200 ms), whose timer may run out a little before.
+	delayed, longDelayed = 35 * time.Millisecond, 200 * time.Millisecond
+	// heldReads is for how many reads it is believed that answers are held back.
+	heldReads = 1024
 )
+
+// held notices that the second part of each answer comes a delayed ACK later than the
+// first. What stands between here and the server then has Nagle's algorithm on: sslh,
+// rinetd, socat, a proxy. It can't be asked.
+type held struct {
+	first bool // the last read was of an answer's first part
+	late  int  // answers in a row whose second part was late
+}
+
+// sees takes note of a read: whether something was written before it, and how long the one
+// before that is ago. It reports whether three answers in a row were held back: a
+// program may pause for as long once.
+func (h *held) sees(asked bool, gap time.Duration) bool {
+	second := h.first && !asked
+	h.first = asked
+	switch {
+	case !second:
+		return false
+	case gap < delayed || gap > longDelayed:
+		h.late = 0
+		return false
+	}
+	h.late++
+	return h.late%3 == 0
+}
 
 // hurry has sshd answer the first openings without a round trip's wait. After the login it
 // announces its host keys, in a segment that is not full; until its first program
@@ -60,6 +90,10 @@ func (c *conn) nudges() {
 // nudge sends something that needs no answer. Behind a bastion or a proxy command another
 // kernel acknowledges what an sshd sends to it: 40 ms later, unless it has data to
 // send the same way. Until then that sshd holds back what else it has to say.
+//
+// With most proxy commands nothing is held back, and a nudge would do harm: nc and socat
+// leave Nagle's algorithm on, so a command that follows within 40 ms waits until the nudge,
+// which nobody answers, is acknowledged. Hence [held].
 func (c *conn) nudge() {
 	if !c.nudging.CompareAndSwap(false, true) {
 		return // the link is full

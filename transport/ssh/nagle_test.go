@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	gossh "golang.org/x/crypto/ssh"
@@ -175,4 +176,110 @@ func TestBastionIsAcknowledgedAtOnce(t *testing.T) {
 func TestNudge(t *testing.T) {
 	c := connect(t, "direct-tcpip", true, (*sender).begin, func(*wire) {})
 	tunnelled(t, c, 3)
+}
+
+// A relay answers each question in two parts.
+type relay struct {
+	net.Conn
+	holds func(answer int) bool // the second part waits for an ACK
+	parts chan byte
+
+	mu      sync.Mutex
+	answers int
+	waiting chan struct{} // closed by an ACK; nil: nothing waits for one
+	held    int           // answers whose ACK was a delayed one
+	nudged  int
+}
+
+func (r *relay) Write(p []byte) (int, error) {
+	r.acknowledge() // as all data do
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p[0] != '?' {
+		r.nudged++
+		return len(p), nil
+	}
+	var waiting chan struct{}
+	if r.holds(r.answers) {
+		waiting = make(chan struct{})
+	}
+	r.waiting = waiting
+	r.answers++
+	go func() { // ends once both parts are read
+		r.parts <- 1
+		if waiting != nil {
+			select {
+			case <-waiting:
+			case <-time.After(40 * time.Millisecond):
+				r.mu.Lock()
+				r.held++
+				r.mu.Unlock()
+			}
+		}
+		r.parts <- 2
+	}()
+	return len(p), nil
+}
+
+func (r *relay) acknowledge() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting != nil {
+		close(r.waiting)
+		r.waiting = nil
+	}
+}
+
+func (r *relay) Read(p []byte) (int, error) {
+	p[0] = <-r.parts
+	return 1, nil
+}
+
+// TestHeld: what holds the second part of an answer back until the first is acknowledged
+// is noticed after three answers. What does not is never nudged.
+func TestHeld(t *testing.T) {
+	always, never := func(int) bool { return true }, func(int) bool { return false }
+	for _, tt := range []struct {
+		name    string
+		proxied bool
+		holds   func(int) bool
+		held    int
+		nudged  bool
+	}{
+		{"in front of the server", false, always, 3, false},
+		{"behind a proxy command", true, always, 3, true},
+		{"nothing behind a proxy command", true, never, 0, false},
+		{"programs that pause", true, func(n int) bool { return n%3 > 0 }, 133, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &relay{holds: tt.holds, parts: make(chan byte)}
+				w := newWire(r)
+				w.banner.Store(true)
+				if tt.proxied {
+					w.proxied, w.quickReads = true, 0
+					timer := time.AfterFunc(time.Hour, func() { _, _ = w.Write([]byte("nudge")) })
+					timer.Stop()
+					w.nudge.Store(timer)
+				} else {
+					w.quick = r.acknowledge
+				}
+				for range 200 {
+					_, _ = w.Write([]byte("?"))
+					for part := byte(1); part <= 2; part++ {
+						var b [1]byte
+						if _, _ = w.Read(b[:]); b[0] != part {
+							t.Fatalf("Read = %d, want %d", b[0], part)
+						}
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if r.held != tt.held || r.nudged > 0 != tt.nudged {
+					t.Errorf("%d answers were held back, and %d nudges sent; want %d and %v", r.held, r.nudged, tt.held, tt.nudged)
+				}
+			})
+		})
+	}
 }

@@ -16,8 +16,8 @@ import (
 // maxPreamble is how much of what a server says before its banner is kept.
 const maxPreamble = 1 << 10
 
-// quickReads is for how many reads after the banner the delayed ACK is
-// switched off: those of the handshake and of the first channel.
+// quickReads is for how many reads the delayed ACK is switched off at first: those of
+// the handshake and of the first channel.
 const quickReads = 64
 
 // A byteStream carries a connection. Its Close unblocks a pending Read and Write at
@@ -44,10 +44,13 @@ type wire struct {
 	heard  atomic.Int64 // when the peer last sent something, Unix nanoseconds
 
 	quick      func()      // asks the kernel to acknowledge at once; nil if it can't
-	quickReads int         // used by the reader alone
+	quickReads int         // behind so many nothing is to wait for an ACK; used by the reader alone
 	relays     atomic.Bool // it carries other connections, whose machine is a bastion
+	held       held        // used by the reader alone
+	asked      atomic.Bool // something was written since the last read
 
-	nudge atomic.Pointer[time.Timer] // runs out in a pause behind a read; nil: nobody waits for that
+	nudge   atomic.Pointer[time.Timer] // runs out in a pause behind a read; nil: nobody waits for that
+	proxied bool                       // it is a proxy command's
 
 	joins atomic.Bool // what Write gets is joined to packets, see join
 	begun []byte      // of a packet, used by the writer alone
@@ -57,7 +60,11 @@ type wire struct {
 }
 
 func newWire(carrier byteStream) *wire {
-	return &wire{byteStream: carrier, quick: quickAck(carrier), quickReads: quickReads}
+	w := &wire{byteStream: carrier, quick: quickAck(carrier)}
+	if _, w.proxied = carrier.(*proxyConn); !w.proxied {
+		w.quickReads = quickReads
+	}
+	return w
 }
 
 // Read implements [net.Conn]. Once it returned an error, or Close was called,
@@ -66,18 +73,21 @@ func newWire(carrier byteStream) *wire {
 func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.byteStream.Read(p)
 	if n > 0 {
-		w.heard.Store(time.Now().UnixNano())
+		now := time.Now().UnixNano()
+		if w.held.sees(w.asked.Swap(false), time.Duration(now-w.heard.Swap(now))) {
+			w.quickReads = heldReads
+		}
+		w.quickReads--
 		if !w.banner.Load() {
 			w.record(p[:n])
-		} else if w.quick != nil && (w.quickReads > 0 || w.relays.Load()) {
+		} else if w.quick != nil && (w.quickReads >= 0 || w.relays.Load()) {
 			// sshd leaves Nagle's algorithm on until its first session starts
 			// (packet.c, ssh_packet_set_interactive), which on a bastion none ever does, so
 			// its second small packet waits for our ACK, which the kernel holds back for
 			// 40 ms. The option does not last (tcp(7)), hence after every read.
-			w.quickReads--
 			w.quick()
 		}
-		if timer := w.nudge.Load(); timer != nil {
+		if timer := w.nudge.Load(); timer != nil && (w.quickReads >= 0 || !w.proxied) {
 			timer.Reset(pause)
 		}
 	}
@@ -104,6 +114,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	if timer := w.nudge.Load(); timer != nil {
 		timer.Stop()
 	}
+	w.asked.Store(true)
 	n, err := w.write(p)
 	if err != nil {
 		w.unsent.Store(true)
