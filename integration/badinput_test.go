@@ -99,6 +99,7 @@ func TestBadInventory(t *testing.T) {
 }
 
 func TestBadCredentials(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	encrypted := server.Key.Encrypted(t, "right")
 	garbage := filepath.Join(t.TempDir(), "garbage")
@@ -202,6 +203,7 @@ func TestBadPeers(t *testing.T) {
 // TestNoPlaceForSpool has output that is longer than a result holds, and no
 // place for the whole: the result is what it would be, with one warning.
 func TestNoPlaceForSpool(t *testing.T) {
+	t.Parallel()
 	states := map[string]func(*testing.T, *user, *exec.Cmd){
 		"a file in its place": func(t *testing.T, u *user, cmd *exec.Cmd) {
 			cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+u.write(t, "state", ""))

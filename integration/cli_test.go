@@ -279,6 +279,7 @@ func TestEvents(t *testing.T) {
 // TestHostKeys walks through what happens with the key of a machine: nobody
 // knows it, it is trusted, it changes.
 func TestHostKeys(t *testing.T) {
+	t.Parallel()
 	for _, place := range places(t) {
 		if place.server == nil {
 			continue

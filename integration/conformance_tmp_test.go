@@ -99,6 +99,7 @@ func repliesToStdin(t *testing.T, s *session.Session, text, stdout, stderr strin
 // C70: the session finds another place where one is full, read-only or not there
 // for it.
 func TestC70NoRoom(t *testing.T) {
+	t.Parallel()
 	for name, mounts := range map[string]string{
 		"full":      "mount -t tmpfs -o size=16k none $0 && ! dd if=/dev/zero of=$0/x bs=4k 2>/dev/null",
 		"read-only": "mount -t tmpfs -o ro none $0",

@@ -10,6 +10,7 @@ import (
 // What a host says for a registered variable names files here, and chooses no other
 // place: neither one that is overwritten, nor one that is sent to it.
 func TestCopyStepStaysHere(t *testing.T) {
+	t.Parallel()
 	d := copyUser(t)
 	d.mkdir("ci/in/sub")
 	d.file("ci/in/sub/x", "x")

@@ -175,6 +175,7 @@ always:
 // What can't be copied from here, or would be overwritten here, is found before
 // anything runs.
 func TestCopyStepsAreLookedAtBefore(t *testing.T) {
+	t.Parallel()
 	d := copyUser(t)
 	d.mkdir("ci/dir")
 	d.file("token", d.secret)
@@ -272,6 +273,7 @@ always:
 // A link that is cut while it copies leaves an unknown outcome, and ends the
 // script there; a copy that takes too long has timed out. Nothing has the name.
 func TestCopyStepIsCut(t *testing.T) {
+	t.Parallel()
 	d := copyUser(t)
 	proxy := d.proxy(0)
 	d.mkdir("ci")
@@ -309,6 +311,7 @@ func TestCopyStepIsCut(t *testing.T) {
 // A copy that is told to end as a file gets its name, and whose link is lost then,
 // may have written it.
 func TestCopyIsInterruptedInDoubt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	renaming := filepath.Join(dir, "renaming")
 	write(t, filepath.Join(dir, "mv"), "#!/bin/sh\n: >"+renaming+"\nexec sleep 60\n", 0o700)

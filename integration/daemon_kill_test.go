@@ -29,6 +29,7 @@ import (
 // What is on the disk can be read and is true, the next daemon knows what was
 // lost, and on the machine only that is left which was to stay.
 func TestKilled(t *testing.T) {
+	t.Parallel()
 	runtime := t.TempDir()
 	server := sshdtest.Start(t, sshdtest.Options{Config: []string{"SetEnv XDG_RUNTIME_DIR=" + runtime, "MaxStartups 100"}})
 	seed := soakSeed(t)

@@ -123,6 +123,7 @@ func TestDaemonDrainsOnTerm(t *testing.T) {
 
 // The second signal does not wait, and leaves nothing running.
 func TestDaemonLeavesOnSecondSignal(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	daemon := h.serve(t)
 	mark := tag(t)

@@ -59,6 +59,7 @@ const (
 // for the end of its command or of a later one, and not a byte of what it
 // writes is lost.
 func TestForgedMarks(t *testing.T) {
+	t.Parallel()
 	for _, machine := range machines(t, t.TempDir()) {
 		for _, shell := range machine.telling(allShells) {
 			t.Run(machine.name+"/"+shell, func(t *testing.T) { forges(t, machine.open(t), shell) })
@@ -96,6 +97,7 @@ func forges(t *testing.T, tr transport.Transport, shell string) {
 // were its command's streams and to the terminal, with all that it finds
 // meanwhile. The commands that run beside it have their own outcome.
 func TestForgingJob(t *testing.T) {
+	t.Parallel()
 	for _, shell := range allShells {
 		t.Run(shell, func(t *testing.T) {
 			home, tag := t.TempDir(), tag(t)

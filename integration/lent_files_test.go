@@ -17,6 +17,7 @@ import (
 // TestCpBorrows: files go over the daemon's connection where it has one, and
 // over one of their own where it has none, or loses it.
 func TestCpBorrows(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	open, gone := dial(t, server, server.Port), dial(t, server, server.Port)

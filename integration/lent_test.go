@@ -63,6 +63,7 @@ func serveSocket(t testing.TB, handler http.Handler) (path string) {
 // TestExecBorrows: exec works the same over the daemon's connection and without
 // one.
 func TestExecBorrows(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, server.Addr, 0)
 	open := dial(t, server, server.Port)

@@ -195,6 +195,7 @@ func peakHeap(f func()) uint64 {
 // TestLiarOpens: a server that answers the opening with nonsense gets a clear
 // error in time, and no more memory than it is worth.
 func TestLiarOpens(t *testing.T) {
+	t.Parallel()
 	absurd := func(payload string) liar {
 		return liar{terminal: func(p *program) { p.mark("S", payload); p.mark("P", "0:#"); p.hold() }}
 	}
@@ -306,6 +307,7 @@ func together(t *testing.T, cases []func(*testing.T)) {
 // than what it is in charge of: what the outcome is. It can't stop the caller,
 // nor take the gateway down.
 func TestLiarRuns(t *testing.T) {
+	t.Parallel()
 	end := func(c *liarConn, nonce, payload string) {
 		c.keeper.say(markOf("E", nonce, payload))
 		io.WriteString(c.keeper.Stderr(), markOf("E", nonce, ""))

@@ -140,6 +140,7 @@ func TestAgentSpeaksBadly(t *testing.T) {
 // A client that ends while it waits for commands has not cancelled them, nor has a
 // server that is told to end: what it asked to keep goes on, the rest for a while.
 func TestAgentEndsWhileItWaits(t *testing.T) {
+	t.Parallel()
 	for status, end := range map[int]func(*line) error{
 		0:   func(p *line) error { return p.in.Close() },
 		143: func(p *line) error { return p.cmd.Process.Signal(syscall.SIGTERM) },
@@ -250,6 +251,7 @@ func TestAgentReadsNothing(t *testing.T) {
 
 // The same over HTTP: a hundred connections whose answers nobody reads.
 func TestHTTPClientReadsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	url := h.overHTTP(t, "--hosts", "localhost")

@@ -11,6 +11,7 @@ import (
 // TestDaemonEndsBesideIdleFiles: a daemon that is told to end does not wait ten seconds for
 // an agent that has looked at a file over its connection, and does nothing now.
 func TestDaemonEndsBesideIdleFiles(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]sshdtest.Options{"sftp": {}, "bare": {NoSftp: true}} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)

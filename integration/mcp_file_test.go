@@ -310,6 +310,7 @@ func TestAgentFileRules(t *testing.T) {
 // TestAgentFileInput: calls that can't be meant, hosts that a server must not
 // touch, and keys that nobody has accepted.
 func TestAgentFileInput(t *testing.T) {
+	t.Parallel()
 	server := sshdtest.Start(t, sshdtest.Options{})
 	h := newHouse(t)
 	known := entry(server, "")

@@ -104,6 +104,7 @@ func TestAgentOverHTTP(t *testing.T) {
 
 // Nobody comes in without a token, nor from a page of somebody else's.
 func TestHTTPIsGuarded(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	url := h.overHTTP(t, "--hosts", "localhost", "--quiet") // it says where all the same

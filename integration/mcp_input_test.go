@@ -96,6 +96,7 @@ func TestAgentBadInput(t *testing.T) {
 
 // What an answer holds is what a person would have seen.
 func TestAgentSeesText(t *testing.T) {
+	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	run := func(command string, more ...any) said {
@@ -158,6 +159,7 @@ func TestAgentSeesText(t *testing.T) {
 // A password is a person's: the agent is told whose, may only leave, and never
 // sees it.
 func TestAgentGivesNoPassword(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	a := localAgent(t, h)
 	a.do("session_open", args{"host": "localhost", "name": "s"})
@@ -277,6 +279,7 @@ func TestAgentIsKilled(t *testing.T) {
 // An agent that is started again goes on in the sessions of before: they close with
 // it then.
 func TestAgentGoesOn(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	c := h.short(t, 200*time.Millisecond)
 	a, cmd := h.stdio(t, eras[0], "--hosts", "localhost")

@@ -30,6 +30,7 @@ func TestAgentTypesToDeaf(t *testing.T) {
 
 // A line that was shown in part is waited for as a whole.
 func TestAgentMatchesShownPart(t *testing.T) {
+	t.Parallel()
 	a := localAgent(t, newHouse(t))
 	a.do("session_open", args{"host": "localhost", "name": "s"})
 	gate := filepath.Join(t.TempDir(), "gate")

@@ -378,6 +378,7 @@ func TestScriptIsInterrupted(t *testing.T) {
 // The second signal does not wait for what is under always, kills it, and writes
 // what is known.
 func TestScriptIsLeft(t *testing.T) {
+	t.Parallel()
 	d := newDeploy(t)
 	d.file("s.yaml", "steps:\n  - {name: a, run: echo done}\n  - {name: b, run: echo $$ >begun; sleep 1000}\nalways:\n  - {name: c, run: trap '' INT TERM; echo $$ >always; sleep 1000}\n")
 	cmd := d.command("run", "s.yaml", "--on", "web[1-3]", "-o", "json", "--report", "junit=junit.xml", "--report", "json=report.json", "--report", "jsonl=report.jsonl")

@@ -127,6 +127,7 @@ func TestSessionReadsInPieces(t *testing.T) {
 // Who watches and reads slowly misses what happened, but no bytes: there is
 // nothing to be told of.
 func TestWatcherThatIsSlow(t *testing.T) {
+	t.Parallel()
 	h := newHouse(t)
 	h.serves(t)
 	c, s := h.session(t, "echo up; read -r x </dev/tty; head -c 4000000 /dev/zero; echo end")

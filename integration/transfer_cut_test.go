@@ -131,6 +131,7 @@ func damagedPart(t *testing.T, file, part string, size, at int64) {
 // Of the parts that several copies have left, the largest one is used of which something
 // is right, and none is there in the end but what is somebody else's.
 func TestTransferSeveralParts(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		path := write(t, t.TempDir()+"/f", strings.Repeat("x", 9<<20), 0o600)
 		there := t.TempDir()
@@ -159,6 +160,7 @@ func TestTransferSeveralParts(t *testing.T) {
 // A part that nobody goes on with stays away also where the shell that was to write to it
 // takes its time, and the server hangs up nothing, as sshd before 10 for root.
 func TestTransferPartIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	slow := "trap 'case $BASH_COMMAND in *\"cat >>\"*) sleep 0.3;; esac' DEBUG\n"
 	write(t, bin+"/slow", slow, 0o600)
@@ -181,6 +183,7 @@ func TestTransferPartIsNotMadeAgain(t *testing.T) {
 
 // Nor is a part left of a copy that is ended while such a shell is about to make it.
 func TestTransferEndedAsItsPartIsMade(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	write(t, bin+"/slow", "trap 'case $BASH_COMMAND in *\">\"*.part*) : >"+bin+"/about; sleep 0.5;; esac' DEBUG\n", 0o600)
 	write(t, bin+"/sh", "#!/bin/sh\nBASH_ENV="+bin+"/slow exec bash \"$@\"\n", 0o700)
@@ -253,6 +256,7 @@ func TestTransferResumedMode(t *testing.T) {
 // What is there of a file is compared again where the file is written to after
 // that.
 func TestTransferStalePart(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		for name, test := range map[string]struct {
 			at     int64
@@ -306,6 +310,7 @@ func TestTransferStalePart(t *testing.T) {
 
 // A copy that is interrupted leaves nothing but a part worth keeping.
 func TestTransferInterrupted(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	proxy := netsim.Start(t, s.Addr, 10*time.Millisecond)
 	for _, test := range []struct {

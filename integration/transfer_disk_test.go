@@ -58,6 +58,7 @@ func TestTransferDisk(t *testing.T) {
 
 // More zeros than the target hashes at a time.
 func TestTransferHole(t *testing.T) {
+	t.Parallel()
 	s := sshdtest.Start(t, sshdtest.Options{})
 	for name, head := range map[string]string{"all": "", "behind a head": "head"} {
 		t.Run(name, func(t *testing.T) {

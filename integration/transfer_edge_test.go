@@ -137,6 +137,7 @@ func TestTransferInPlaceOfALoop(t *testing.T) {
 
 // Who may put files into a directory must not own what a copy goes on with.
 func TestTransferForeignPart(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		sshdtest.Skip(t, "only root can give a file away")
 	}

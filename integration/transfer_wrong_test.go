@@ -591,6 +591,7 @@ func TestTransferGroupDirectory(t *testing.T) {
 
 // Where programs see other files than the server, what it stored is read back.
 func TestTransferOtherPaths(t *testing.T) {
+	t.Parallel()
 	there := t.TempDir()
 	s := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp internal-sftp -d " + there}})
 	m, large := filesOf(t, s, s.Port), largeFile(t, 65<<20)
@@ -666,6 +667,7 @@ func TestTransferIntoItself(t *testing.T) {
 
 // Nor is it where the machine has two names, as two of an inventory with one address.
 func TestTransferIntoItselfByAnotherName(t *testing.T) {
+	t.Parallel()
 	onAll(t, func(t *testing.T, m transfer.Machine) {
 		if _, ok := m.(*transfer.Local); ok {
 			return // it has but one
