@@ -73,6 +73,12 @@ func open(t *testing.T, c *client.Client, o api.Open) api.Session {
 	return s
 }
 
+func closeSession(t *testing.T, c *client.Client, name string) {
+	t.Helper()
+	_, err := c.Close(t.Context(), name)
+	must(t, err)
+}
+
 // begin starts a command.
 func begin(t *testing.T, c *client.Client, name string, r api.Run) api.Command {
 	t.Helper()
@@ -144,9 +150,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	refused(api.Open{Target: localhost}, "session.limit")
 	open(t, c, api.Open{Target: there, Name: "taken"})
 	refused(api.Open{Target: there}, "session.limit")
-	if _, err := c.Close(t.Context(), first.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, first.ID)
 	refused(api.Open{Target: localhost, Name: "taken"}, "usage")
 	refused(api.Open{Target: localhost, Name: "../x"}, "usage")
 	refused(api.Open{Target: localhost, Shell: "/bin/nonsense"}, "shell.unsupported")

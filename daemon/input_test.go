@@ -32,9 +32,7 @@ func TestPromptIsAnsweredLater(t *testing.T) {
 	if err := c.Send(t.Context(), "work", api.Input{Text: "rm -rf x", Enter: true}); gateway.Code(err) != "usage" {
 		t.Errorf("typing to a shell: %v, want refused", err)
 	}
-	if _, err := c.Close(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, "work")
 	if all := written(t, state); !strings.Contains(all, "********") || strings.Contains(all, "hunter2") {
 		t.Errorf("it has written %q, want the password masked", all)
 	}

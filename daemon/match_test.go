@@ -57,9 +57,7 @@ func TestMatchGoesOn(t *testing.T) {
 	if w, err := wait("^", since); err != nil || !w.Met {
 		t.Errorf("Wait for anything = %+v, %v", w, err)
 	}
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	for _, test := range tests {
 		w, err := c.Matched(t.Context(), command, api.Wait{Match: test.match, Since: since})
 		if err != nil || w.Met != test.met || w.Line != test.line {

@@ -276,9 +276,7 @@ func TestEventsOfAllSessions(t *testing.T) {
 		followed <- c.Events(ctx, 0, func(e api.Event) error { events <- e; return nil })
 	}()
 	s := open(t, c, api.Open{Name: "work"})
-	if _, err := c.Close(t.Context(), "work"); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, "work")
 	for _, want := range []string{"opened", "closed"} {
 		if e := <-events; e.Event != want || e.Session == nil || e.Session.ID != s.ID {
 			t.Errorf("event %+v, want %s", e, want)

@@ -111,9 +111,7 @@ func TestTruncated(t *testing.T) {
 	run(t, c, s.ID, "seq 1 5000")
 	truncated(0, false)
 	truncated(1000, true)
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	truncated(0, false)
 	truncated(1000, true)
 	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
@@ -154,9 +152,7 @@ func TestTextIsRecordedOnce(t *testing.T) {
 	for _, text := range texts {
 		run(t, c, s.ID, text)
 	}
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	check := func() {
 		t.Helper()
 		for i, text := range texts {
@@ -215,9 +211,7 @@ func TestCommandsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes in %q, %v, want about %d", size, files, err, limit)
 	}
 	check()
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	check()
 }
 
@@ -229,9 +223,7 @@ func TestCloseIsNotRecorded(t *testing.T) {
 	s := open(t, c, api.Open{Name: "work"})
 	run(t, c, s.ID, "cd /; echo said; (exit 3)")
 	must(t, os.Mkdir(filepath.Join(state, "sessions", s.ID, "session.json.new"), 0o700)) // nothing can be written there
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	for range 2 { // the first one can't write either
 		c := start(t, daemon.Config{StateDir: state})("")
 		got, err := c.Session(t.Context(), s.ID)
@@ -255,9 +247,7 @@ func recordedAs(t *testing.T, disk func(lines []string) string, texts ...string)
 	for _, text := range texts {
 		run(t, c, s.ID, text)
 	}
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	file := filepath.Join(state, "sessions", s.ID, "commands.jsonl")
 	data, err := os.ReadFile(file)
 	if err == nil {

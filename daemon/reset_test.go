@@ -54,9 +54,7 @@ func TestResetTwice(t *testing.T) {
 func TestResetOfASessionThatIsClosed(t *testing.T) {
 	c := start(t, daemon.Config{})("")
 	s, reset := resetSlowly(t, c, api.Open{})
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	if err := <-reset; gateway.Code(err) != "session.closed" {
 		t.Errorf("Reset = %v, want session.closed", err)
 	}

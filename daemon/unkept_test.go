@@ -57,9 +57,7 @@ func TestOutputThatCannotBeKept(t *testing.T) {
 	check("open", api.Query{Command: last.ID, Tail: 10})
 	check("open", api.Query{Command: last.ID, Grep: "x"})
 	must(t, os.Rename(dir+".away", dir))
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	check("closed", api.Query{Command: last.ID, Tail: 10})
 }
 
@@ -102,9 +100,7 @@ func TestRecordThatWasRemoved(t *testing.T) {
 	for _, id := range []string{s.ID, past.ID} {
 		run(t, c, id, "seq 1 5000")
 	}
-	if _, err := c.Close(t.Context(), past.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, past.ID)
 	must(t, os.RemoveAll(filepath.Join(state, "sessions")))
 	const size = 23893 // of seq 1 5000: more than the engine keeps
 	o, err := c.Output(t.Context(), s.ID, api.Query{})
@@ -144,9 +140,7 @@ func TestSessionThatCannotBeRecorded(t *testing.T) {
 func TestSessionThatIsClosedOnAFullDisk(t *testing.T) {
 	c, s, dir := openUnkept(t)
 	run(t, c, s.ID, "head -c 1000 /dev/zero")
-	if _, err := c.Close(t.Context(), s.ID); err != nil {
-		t.Fatal(err)
-	}
+	closeSession(t, c, s.ID)
 	must(t, os.Rename(dir+".away", dir))
 	for _, q := range []api.Query{{}, {Tail: 10}, {Grep: "x"}, {Command: s.ID + ".2"}} {
 		if o, err := c.Output(t.Context(), s.ID, q); err != nil || o.Dropped != 1000 {
