@@ -26,8 +26,8 @@ const (
 )
 
 // held notices that the second part of each answer comes a delayed ACK later than the
-// first. What stands between here and the server then has Nagle's algorithm on: sslh,
-// rinetd, socat, a proxy. It can't be asked.
+// first. The server then has Nagle's algorithm on, as those made with paramiko and with
+// Node's ssh2, or what stands between here and there has: sslh, socat, a proxy.
 type held struct {
 	first bool // the last read was of an answer's first part
 	late  int  // answers in a row whose second part was late
@@ -91,9 +91,9 @@ func (c *conn) nudges() {
 // kernel acknowledges what an sshd sends to it: 40 ms later, unless it has data to
 // send the same way. Until then that sshd holds back what else it has to say.
 //
-// With most proxy commands nothing is held back, and a nudge would do harm: nc and socat
-// leave Nagle's algorithm on, so a command that follows within 40 ms waits until the nudge,
-// which nobody answers, is acknowledged. Hence [held].
+// With most other proxy commands nothing is held back, and a nudge would do harm: nc and
+// socat leave Nagle's algorithm on, so a command that follows within 40 ms waits until the
+// nudge, which nobody answers, is acknowledged. Hence [held] there.
 func (c *conn) nudge() {
 	if !c.nudging.CompareAndSwap(false, true) {
 		return // the link is full

@@ -235,13 +235,28 @@ func (r *relay) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
+// TestPatientProxies: behind ssh -W, answers are held back from the first one.
+func TestPatientProxies(t *testing.T) {
+	for line, want := range map[string]bool{"nc %h %p": true, "ssh -W %h:%p b": false, "/usr/bin/ssh b -W %h:%p": false, "ssh b nc -w 5 %h %p": true} {
+		p, err := startProxy(&Config{Name: "behind", HostKeys: &HostKeys{}, Addr: "127.0.0.1", Port: 22, ProxyCommand: "exit; " + line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := newWire(p); w.patient != want {
+			t.Errorf("behind %q: patient = %v, want %v", line, w.patient, want)
+		}
+		p.Close()
+		bury(p)
+	}
+}
+
 // TestHeld: what holds the second part of an answer back until the first is acknowledged
 // is noticed after three answers. What does not is never nudged.
 func TestHeld(t *testing.T) {
 	always, never := func(int) bool { return true }, func(int) bool { return false }
 	for _, tt := range []struct {
 		name    string
-		proxied bool
+		patient bool
 		holds   func(int) bool
 		held    int
 		nudged  bool
@@ -256,8 +271,8 @@ func TestHeld(t *testing.T) {
 				r := &relay{holds: tt.holds, parts: make(chan byte)}
 				w := newWire(r)
 				w.banner.Store(true)
-				if tt.proxied {
-					w.proxied, w.quickReads = true, 0
+				if tt.patient {
+					w.patient, w.quickReads = true, 0
 					timer := time.AfterFunc(time.Hour, func() { _, _ = w.Write([]byte("nudge")) })
 					timer.Stop()
 					w.nudge.Store(timer)

@@ -72,6 +72,12 @@ func startProxy(c *Config) (byteStream, error) {
 	return p, nil
 }
 
+// tunnels reports whether it is ssh -W, with sshd's own Nagle's algorithm in between.
+func (p *proxyConn) tunnels() bool {
+	line := p.command.Args[len(p.command.Args)-1]
+	return strings.Contains(line, "ssh") && strings.Contains(line, " -W")
+}
+
 // tokenForm is a token of a proxy command, known or not.
 var tokenForm = regexp.MustCompile(`(?s)%.?`)
 

@@ -50,7 +50,7 @@ type wire struct {
 	asked      atomic.Bool // something was written since the last read
 
 	nudge   atomic.Pointer[time.Timer] // runs out in a pause behind a read; nil: nobody waits for that
-	proxied bool                       // it is a proxy command's
+	patient bool                       // no nudge unless answers are held back
 
 	joins atomic.Bool // what Write gets is joined to packets, see join
 	begun []byte      // of a packet, used by the writer alone
@@ -60,9 +60,9 @@ type wire struct {
 }
 
 func newWire(carrier byteStream) *wire {
-	w := &wire{byteStream: carrier, quick: quickAck(carrier)}
-	if _, w.proxied = carrier.(*proxyConn); !w.proxied {
-		w.quickReads = quickReads
+	w := &wire{byteStream: carrier, quick: quickAck(carrier), quickReads: quickReads}
+	if p, proxied := carrier.(*proxyConn); proxied && !p.tunnels() {
+		w.patient, w.quickReads = true, 0
 	}
 	return w
 }
@@ -87,7 +87,7 @@ func (w *wire) Read(p []byte) (int, error) {
 			// 40 ms. The option does not last (tcp(7)), hence after every read.
 			w.quick()
 		}
-		if timer := w.nudge.Load(); timer != nil && (w.quickReads >= 0 || !w.proxied) {
+		if timer := w.nudge.Load(); timer != nil && (w.quickReads >= 0 || !w.patient) {
 			timer.Reset(pause)
 		}
 	}
