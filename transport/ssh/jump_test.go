@@ -227,6 +227,16 @@ func TestProxyCommand(t *testing.T) {
 		c.ProxyCommand = "echo a warning >&2; exec sleep 1000"
 		refused(t, c, "ssh.handshake", "banner exchange", `"a warning"`)
 	})
+	t.Run("hangs up", func(t *testing.T) {
+		c := c
+		c.ProxyCommand = "echo a warning >&2; GWTEST_RELAY=%h:%p exec '" + self + "'"
+		pipe, err := dial(t, c).Pipe(t.Context(), "kill -9 $PPID")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = pipe.Wait()
+		wantCode(t, err, "link.lost", `the proxy command hung up; it said "a warning"`)
+	})
 	t.Run("silent", func(t *testing.T) {
 		c.ProxyCommand, c.ConnectTimeout = "sleep 1000 | cat", 300*time.Millisecond
 		if err := refused(t, c, "ssh.handshake", "300ms"); !strings.Contains(err.Hint, "proxy command") {
