@@ -15,9 +15,9 @@ func (a *app) runsCommand() *cobra.Command {
 		Short: "List and show what was run on many hosts",
 		Long: `List and show what was run on many hosts: when, where, and how it went, without
 any output. What is run or copied on one host by its name is not recorded. Runs
-are kept for 30 days, at most 1,000. The selector run:last/failed stands for the
-hosts of the last run that were tried and are not ok; ID/failed,skipped,unknown
-for hosts of another.
+are kept for 30 days, at most 1,000 and 64 MiB. The selector run:last/failed
+stands for the hosts of the last run that were tried and are not ok;
+ID/failed,skipped,unknown for hosts of another.
 
 Each outcome is noted as it comes. A run that was killed has those that it knew;
 hosts that it was on are unknown, and those that it never tried are skipped. As
