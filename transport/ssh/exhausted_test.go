@@ -50,11 +50,13 @@ func wantLimit(t *testing.T, err error) {
 // TestNoDescriptorsLeft: where this process can open no connection, that is told, and not
 // the network.
 func TestNoDescriptorsLeft(t *testing.T) {
-	var err error
-	withoutDescriptors(t, func() {
-		_, err = ssh.Dial(t.Context(), ssh.Config{Name: "web1", Addr: "127.0.0.1", Port: 1, User: "me", HostKeys: &ssh.HostKeys{}})
-	})
-	wantLimit(t, err)
+	for _, proxy := range []string{"", "cat"} {
+		var err error
+		withoutDescriptors(t, func() {
+			_, err = ssh.Dial(t.Context(), ssh.Config{Name: "web1", Addr: "127.0.0.1", Port: 1, ProxyCommand: proxy, User: "me", HostKeys: &ssh.HostKeys{}})
+		})
+		wantLimit(t, err)
+	}
 }
 
 // A list of host keys that can't be opened for that reason is no empty one, in which the

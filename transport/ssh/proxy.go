@@ -39,6 +39,9 @@ func startProxy(c *Config) (byteStream, error) {
 		return nil, err
 	}
 	failed := func(err error) error {
+		if exhausted(err) {
+			return c.failure(codeLimit, err, hintNoFile, "proxy command: %s", reason(err))
+		}
 		return c.failure(codeProxy, err, "", "proxy command: %s", reason(err))
 	}
 	theirIn, ourOut, err := os.Pipe()
