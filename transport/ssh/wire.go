@@ -60,6 +60,7 @@ type wire struct {
 }
 
 func newWire(carrier byteStream) *wire {
+	shallow(carrier)
 	w := &wire{byteStream: carrier, quick: quickAck(carrier), quickReads: quickReads}
 	if p, proxied := carrier.(*proxyConn); proxied && !p.tunnels() {
 		w.patient, w.quickReads = true, 0
