@@ -189,14 +189,15 @@ func (c *conn) gone(code, hint, format, untold string) error {
 	c.mu.Lock()
 	closing, cause := c.closing, c.cause
 	c.mu.Unlock()
-	proxy, proxied := c.wire.byteStream.(*proxyConn)
 	switch {
 	case closing:
 		return c.config.closed()
 	case cause != nil && !hangup(cause):
 		untold = cut(cause.Error())
-	case proxied: // it may be the server that did
-		untold = "the proxy command hung up" + itSaid(proxy.stderr.String())
+	default:
+		if p, proxied := c.wire.byteStream.(*proxyConn); proxied { // it may be the server that did
+			untold = "the proxy command hung up" + itSaid(p.stderr.String())
+		}
 	}
 	return c.config.failure(code, cause, hint, format, untold)
 }
