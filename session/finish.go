@@ -211,11 +211,11 @@ func (s *Session) drain(r *run) {
 func (s *Session) drained(r *run) bool {
 	flushed, err := s.flush(r.keeper)
 	if err != nil {
-		within(keeperGrace+s.trip, r.keeper.ended) // what it had sent may still come
+		within(keeperGrace+s.patience(r), r.keeper.ended) // what it had sent may still come
 		return false
 	}
 	heard := r.keeper.heard.Load()
-	timeout := time.NewTimer(drainGrace)
+	timeout := time.NewTimer(drainGrace + s.patience(r))
 	defer timeout.Stop()
 	here, marks := [3]bool{}, 0
 	for marks < 2 && (!here[Stdout] || !here[Stderr]) {
@@ -229,14 +229,14 @@ func (s *Session) drained(r *run) bool {
 		case <-r.keeper.ended:
 			return false
 		case <-r.keeper.exited:
-			within(keeperGrace+s.trip, r.keeper.ended)
+			within(keeperGrace+s.patience(r), r.keeper.ended)
 			return false
 		case <-timeout.C:
 			now, delivering := r.keeper.heard.Load(), r.delivering.Load() > 0
 			switch {
 			case now != heard || delivering && !r.stopped.Load(): // it is the link that is slow, or the caller
 				heard = now
-				timeout.Reset(drainGrace)
+				timeout.Reset(drainGrace + s.patience(r))
 			case delivering && s.config.Sudo == nil: // the next command has another keeper
 				r.cutShort.Store(true)
 				return false

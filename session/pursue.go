@@ -233,7 +233,7 @@ func (r *run) heldUp() bool { return r.deaf.Load() || r.cutShort.Load() }
 // awaitLook waits for a look that is on its way: one that is late would signal what
 // the next command has started. Of a keeper that was killed, only what it had begun is.
 func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
-	timeout := time.NewTimer(drainGrace)
+	timeout := time.NewTimer(drainGrace + s.patience(r))
 	defer timeout.Stop()
 	exited := r.keeper.exited
 	for {
@@ -242,7 +242,7 @@ func (s *Session) awaitLook(r *run, told <-chan mark) (m mark, came bool) {
 			return m, true
 		case <-exited:
 			exited = nil
-			timeout.Reset(keeperGrace + s.trip)
+			timeout.Reset(keeperGrace + s.patience(r))
 		case <-r.keeper.ended:
 			return mark{}, false
 		case <-timeout.C:

@@ -39,7 +39,7 @@ func (s *Session) renewKeeper(ctx context.Context) error {
 func (s *Session) outdate() {
 	s.shared = false
 	if s.keeper.control(outdated) == nil { // one that is gone is noticed elsewhere
-		s.awaitAnswer(s.keeper, 1)
+		s.awaitAnswer(s.keeper, 1, s.trip)
 	}
 }
 

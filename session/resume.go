@@ -42,7 +42,7 @@ func (s *Session) resume(r *run) bool {
 			// beginning. One between two steps of a loop leaves zsh reading lines and
 			// running none. It is not done at once: yash gives each one a line.
 			s.press(r, "\x03", "INT")
-			within(promptGrace+s.trip, s.ended)
+			within(promptGrace+s.patience(r), s.ended)
 		}
 	}
 	return false
@@ -83,7 +83,7 @@ func (s *Session) prompts(r *run) bool {
 		s.mu.Unlock()
 		return true
 	case <-s.ended:
-	case <-time.After(time.Second + s.trip):
+	case <-time.After(time.Second + s.patience(r)):
 	}
 	return false
 }
@@ -101,9 +101,9 @@ func (s *Session) locate(r *run) bool {
 	nonce, marks := s.expect("PE")
 	defer s.outlive(nonce, "PE")
 	s.typeBehind(r, r.endOfRest()+s.whereFrame(r, nonce).encode())
-	timeout := time.After(time.Second + s.trip)
+	timeout := time.After(time.Second + s.patience(r))
 	pause := arrival
-	chase := time.NewTimer(pause + s.trip)
+	chase := time.NewTimer(pause + s.patience(r))
 	defer chase.Stop()
 	ends, prompted := 0, false
 	for ends < 2 || !prompted { // both ends: the streams may be another keeper's next
@@ -125,7 +125,7 @@ func (s *Session) locate(r *run) bool {
 		case <-chase.C:
 			s.chase(r)
 			pause *= 2
-			chase.Reset(pause + s.trip)
+			chase.Reset(pause + s.patience(r))
 		case <-s.ended:
 			return false
 		case <-timeout:
@@ -159,7 +159,7 @@ func (s *Session) chase(r *run) {
 func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	s.lost = true
 	s.signalShell(r, "KILL")
-	within(time.Second, s.ended)
+	within(time.Second+s.patience(r), s.ended)
 	if !r.deaf.Load() {
 		s.drain(r)
 	}

@@ -41,6 +41,7 @@ type run struct {
 	deaf     atomic.Bool           // the far side did not answer in time
 	cutShort atomic.Bool           // nobody took what was still to come
 	trip     atomic.Int64          // how long the keeper took to answer when it was to end, in nanoseconds
+	measured chan struct{}         // closed once that is known, or no answer will come; set when it is to end
 	typed    chan [3]int64         // something was typed to it, when so many bytes had come
 	typing   sync.Mutex            // held by who types to it: Session.Write, and what ends that
 	veil     veil

@@ -1,9 +1,13 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"time"
+
+	"gateway/transport"
 )
 
 // stop ends the command that runs, as gently as it lets itself be ended, and
@@ -55,7 +59,7 @@ func (s *Session) catchUp(r *run, late time.Duration) {
 	if late < stopped || r.keeper == nil || r.delivering.Load() > 0 {
 		return
 	}
-	s.awaitAnswer(r.keeper, 2)
+	s.awaitAnswer(r.keeper, 2, s.trip)
 	if closed(s.terminal.Done()) {
 		within(leavingGrace+s.trip, s.ended)
 	}
@@ -77,29 +81,75 @@ func (s *Session) vigil(r *run) (end func()) {
 		return func() {}
 	}
 	heard := s.heard.Load() + r.keeper.heard.Load()
-	timer := time.AfterFunc(lifeGrace+s.trip, func() {
-		// A caller that does not take the output keeps the answer from being read.
-		if s.heard.Load()+r.keeper.heard.Load() == heard && r.delivering.Load() == 0 {
-			r.deaf.Store(true)
-			r.keeper.pipe.Close()
-			s.terminal.Close()
+	over, begun := make(chan struct{}), time.Now()
+	go func() { // ends with the vigil
+		for within(lifeGrace+s.trip, over); !closed(over); within(lifeGrace, over) {
+			// A caller that does not take the output keeps the answer from being read.
+			if s.heard.Load()+r.keeper.heard.Load() != heard || r.delivering.Load() > 0 {
+				return
+			}
+			// What others on the link are sent may be in front of the answer.
+			if time.Since(begun) > maxLag || s.silentFor() > lifeGrace {
+				r.deaf.Store(true)
+				r.keeper.pipe.Close()
+				s.terminal.Close()
+				return
+			}
 		}
-	})
+	}()
+	r.measured = make(chan struct{})
 	go func() { // ends with the pipe
+		defer close(r.measured)
 		if asked := time.Now(); s.answers(r.keeper, 1) {
 			r.trip.Store(int64(time.Since(asked)))
 		}
 	}()
-	return func() { timer.Stop() }
+	return func() { close(over) }
+}
+
+// maxLag is how long an answer may take on a link that is alive.
+const maxLag = 15 * time.Second
+
+// silentFor is how long nothing has come over the link, for whomever that is; where that is
+// not known, for ever.
+func (s *Session) silentFor() time.Duration {
+	if link, ok := s.terminal.(transport.Listener); ok {
+		return time.Since(link.Heard())
+	}
+	return math.MaxInt64
 }
 
 // lag is by how much an answer takes longer than here. The start of the shell is the
-// first measure, and a bad one where that takes its time; the vigil has a better one.
+// first measure, and a bad one where that takes its time, or the link has more to carry by
+// now; the vigil has a better one.
 func (s *Session) lag(r *run) time.Duration {
-	if trip := time.Duration(r.trip.Load()); trip > 0 {
-		return min(trip, s.trip)
+	return cmp.Or(time.Duration(r.trip.Load()), s.trip)
+}
+
+// patience is lag where more than the link may take its time.
+func (s *Session) patience(r *run) time.Duration { return max(s.trip, s.lag(r)) }
+
+// measure waits until the lag is known, and reports whether the command has ended meanwhile.
+// A ladder that is climbed faster would have what is above it done before what is below is seen.
+func (s *Session) measure(r *run) bool {
+	if r.keeper == nil || r.delivering.Load() > 0 {
+		return false
 	}
-	return s.trip
+	timeout := time.After(maxLag)
+	for {
+		select {
+		case <-r.wake:
+			if s.ends(r, 0) {
+				return true
+			}
+		case <-s.ended:
+			return true
+		case <-r.measured:
+			return s.ends(r, 0)
+		case <-timeout:
+			return false
+		}
+	}
 }
 
 // errNothingAnswers is why an outcome is unknown where the link looks alive.
@@ -136,9 +186,9 @@ func (s *Session) climb(r *run) bool {
 	} else if rouse := s.dialect.rouse; rouse != "" {
 		ladder = append(ladder, rung{func() { s.signalShell(r, rouse) }, 500 * time.Millisecond})
 	}
-	for _, rung := range ladder {
+	for i, rung := range ladder {
 		rung.do()
-		if s.ends(r, rung.grace) || s.ends(r, s.lag(r)) {
+		if s.ends(r, rung.grace) || i == 0 && s.measure(r) || s.ends(r, s.lag(r)) {
 			return true
 		}
 		if s.listens(r) { // typed any earlier, it would race the interrupt
@@ -180,18 +230,18 @@ func (s *Session) insist(r *run) {
 // heed waits until the keeper has done what it was told.
 func (s *Session) heed(r *run) {
 	if r.keeper != nil && !r.deaf.Load() {
-		s.awaitAnswer(r.keeper, 1)
+		s.awaitAnswer(r.keeper, 1, s.patience(r))
 	}
 }
 
 // awaitAnswer waits for a keeper to have come to what it is asked now, but not for long.
-func (s *Session) awaitAnswer(k *keeper, streams int) {
+func (s *Session) awaitAnswer(k *keeper, streams int, trip time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the pipe, which a dead link may keep from being written to
 		defer close(done)
 		s.answers(k, streams)
 	}()
-	within(heedGrace+s.trip, done)
+	within(heedGrace+trip, done)
 }
 
 // answers waits until a keeper has come to what it is asked now, and says so in one of its
@@ -297,7 +347,7 @@ func (s *Session) scope(r *run) scope {
 // only ever goes on does not.
 func (s *Session) age(r *run) time.Duration {
 	asleep := time.Now().Round(0).Sub(r.started.Round(0))
-	return max(time.Since(r.started), asleep) + unevenness + 2*s.trip
+	return max(time.Since(r.started), asleep) + unevenness + 2*s.patience(r)
 }
 
 func (s *Session) signalShell(r *run, name string) {

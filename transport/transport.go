@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"time"
 )
 
 // A Transport starts programs on one machine. All methods may be called
@@ -79,6 +80,10 @@ type Terminal interface {
 	Program
 	Resize(Size) error
 }
+
+// A Listener is a [Program] that knows when anything has last come over its link, for
+// whichever program that was.
+type Listener interface{ Heard() time.Time }
 
 // A Pipe is one program on three plain pipes. Each stream belongs to one
 // goroutine at a time. Both outputs must be read, or the program blocks; they

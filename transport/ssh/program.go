@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	gossh "golang.org/x/crypto/ssh"
 
@@ -163,6 +164,9 @@ var signalNumbers = map[string]int{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "ABRT": 6, "FPE": 8, "KILL": 9,
 	"USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
 }
+
+// Heard implements [transport.Listener].
+func (p *program) Heard() time.Time { return time.Unix(0, p.conn.wire.heard.Load()) }
 
 // Close implements [transport.Program]. It hangs up, with a signal too: a
 // program without a terminal survives the end of its channel, and on dropbear
