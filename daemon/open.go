@@ -197,10 +197,10 @@ func (d *Daemon) sessionConfig(ctx context.Context, o api.Open, id string) sessi
 		Size: transport.Size{Cols: o.Cols, Rows: o.Rows}, Term: o.Term,
 		NoTerminal: o.Kind == api.Pipe,
 		Reopen:     true,
-		Ledger:     d.ledger,
+		Ledger:     d.ledger, OpenTimeout: gateway.OpenTimeout(o.Target.ConnectTimeout),
 	}
 	if o.Sudo != nil {
-		config.Sudo, config.OpenTimeout = sudo(o, sudoPassword(ctx, o.Sudo.Password)), sudoTimeout
+		config.Sudo, config.OpenTimeout = sudo(o, sudoPassword(ctx, o.Sudo.Password)), max(config.OpenTimeout, sudoTimeout)
 	}
 	return config
 }

@@ -120,9 +120,13 @@ func (g *Gateway) sessionConfig(host hosts.Host, options Options) session.Config
 		Shell: cmp.Or(options.Shell, host.Shell), Login: host.Login || options.Login,
 		Env: env, Cwd: cmp.Or(options.Cwd, host.Cwd),
 		Size: options.Size, Term: options.Term,
-		Ledger: g.ledger,
+		Ledger: g.ledger, OpenTimeout: OpenTimeout(host.ConnectTimeout),
 	}
 }
+
+// OpenTimeout is how long opening a session may take on a machine for which connecting may
+// take so long: a link that is slow for the one is so for the other.
+func OpenTimeout(connect time.Duration) time.Duration { return max(connect, session.OpenTimeout) }
 
 // Environment returns what a host's sessions start with: its own variables,
 // and those of this process that it asks for. The map is the caller's.

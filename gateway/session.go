@@ -83,7 +83,7 @@ func (s *Session) config() session.Config {
 	config := s.gateway.sessionConfig(s.host, s.options)
 	config.Group = s.group
 	if s.options.Sudo {
-		config.Sudo, config.OpenTimeout = s.gateway.sudo(s.host, s.options), sudoTimeout
+		config.Sudo, config.OpenTimeout = s.gateway.sudo(s.host, s.options), max(config.OpenTimeout, sudoTimeout)
 	}
 	return config
 }

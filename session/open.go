@@ -35,7 +35,7 @@ func Open(ctx context.Context, t transport.Transport, config Config) (*Session, 
 		config.ID = "s-" + newNonce()
 	}
 	if config.OpenTimeout <= 0 {
-		config.OpenTimeout = 30 * time.Second
+		config.OpenTimeout = OpenTimeout
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, config.OpenTimeout, errOpenTimeout)
 	defer cancel()

@@ -51,9 +51,12 @@ type Config struct {
 	// on the machine, and tells it which others to end there.
 	Ledger Ledger
 	// OpenTimeout bounds Open beside its context, and each answer that a command needs
-	// before it begins; 0 means 30 s.
+	// before it begins; 0 means [OpenTimeout].
 	OpenTimeout time.Duration
 }
+
+// OpenTimeout is what [Config.OpenTimeout] is if it is left out.
+const OpenTimeout = 30 * time.Second
 
 // A Session is a shell that outlives its commands. Methods may be called
 // concurrently; one command runs at a time.
