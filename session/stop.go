@@ -123,7 +123,7 @@ func (s *Session) silentFor() time.Duration {
 // first measure, and a bad one where that takes its time, or the link has more to carry by
 // now; the vigil has a better one.
 func (s *Session) lag(r *run) time.Duration {
-	return cmp.Or(time.Duration(r.trip.Load()), s.trip)
+	return cmp.Or(min(maxLag, time.Duration(r.trip.Load())), s.trip)
 }
 
 // patience is lag where more than the link may take its time.
