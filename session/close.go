@@ -30,7 +30,8 @@ func (s *Session) close() {
 				within(exitGrace, s.terminal.Done())
 			}
 		}
-	default:
+	default: // a command runs
+		s.cut.Store(!closed(s.terminal.Done()))
 	}
 	s.hangUp(told)
 }

@@ -28,7 +28,7 @@ func (s *Session) shellEnded(r *run) (Result, error) {
 		return result, nil
 	case lost != nil && !errors.Is(lost, transport.ErrClosed):
 		return result, failure(codeLost, ErrLost, hintLost, "link lost while the command ran: %v", lost)
-	case lost != nil, s.closing.Load() && s.leftBefore(r, p, exit, result): // by this side
+	case lost != nil, s.cut.Load(): // by this side
 		return result, failure(codeLost, ErrLost, hintLost, "hung up while the command ran")
 	case s.leftBefore(r, p, exit, result):
 		return result, failure(codeLost, ErrLost, "it left on its own or was killed, and may not have begun the command: look before running it again",

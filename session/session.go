@@ -68,6 +68,7 @@ type Session struct {
 	ended     chan struct{} // closed when the terminal has ended
 	pumps     sync.WaitGroup
 	closing   atomic.Bool
+	cut       atomic.Bool // the shell was there when it was hung up under a command
 	closeOnce sync.Once
 	heard     atomic.Int64 // reads of the terminal that brought something
 	entry     Entry
