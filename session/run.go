@@ -187,8 +187,9 @@ func (r *run) deliver(from Stream, b []byte) {
 //   - [ErrClosed], [ErrBusy] or any other error with verdict not_started.
 //
 // After the deadline or the context's end Run takes up to two seconds more to end
-// the command, and a little longer for a shell that can't be brought back. Where
-// nothing answers the outcome is unknown then, and the session has ended. A
+// the command, and a little longer for a shell that can't be brought back, or over a
+// link whose answers take long. Where nothing answers the outcome is unknown then, and
+// the session has ended; a link that brings other things has fifteen seconds. A
 // Command.Output that does not return is waited for, five seconds at the most
 // once the command is to end: Result.Truncated then says that some is missing.
 func (s *Session) Run(ctx context.Context, command Command) (Result, error) {

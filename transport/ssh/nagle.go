@@ -83,7 +83,9 @@ func (c *conn) openNothing() {
 // TCP, which this kernel acknowledges.
 func (c *conn) nudges() {
 	if _, direct := c.wire.byteStream.(*net.TCPConn); !direct && !c.terse {
-		c.wire.nudge.Store(time.AfterFunc(pause, c.nudge))
+		timer := time.AfterFunc(pause, c.nudge)
+		timer.Stop() // nothing has come
+		c.wire.nudge.Store(timer)
 	}
 }
 

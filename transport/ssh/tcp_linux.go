@@ -28,8 +28,8 @@ func quickAck(conn byteStream) func() {
 const maxUnsent = 64 << 10
 
 // shallow keeps what is written to conn from piling up in the kernel, which would take
-// seconds of it on a slow link (TCP_NOTSENT_LOWAT, tcp(7)): what comes next, such as an interrupt, waits
-// behind that, whatever channel it is for.
+// seconds of it on a slow link (TCP_NOTSENT_LOWAT, tcp(7)): what comes next, such as an
+// interrupt, waits behind that, whatever channel it is for.
 func shallow(conn byteStream) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
