@@ -140,25 +140,35 @@ func (h *HostKeys) files() []string {
 	return append(slices.Clip(h.Files), write)
 }
 
-// load reads the lines about this host. A file that cannot be read is passed
-// over with a warning, as ssh does it, with what it may revoke. The error is that
-// no descriptor was left for one: the next moment it may say something else.
-func (h *HostKeys) load(lookups []lookup) (entries []*knownHost, lack error) {
-	names := make([]string, len(lookups))
-	for i, l := range lookups {
+// known is what the files say about a host.
+type known struct {
+	*HostKeys
+	lookups []lookup
+	entries []*knownHost
+	// lack is that no descriptor was left for a file; nil else. The next moment it may
+	// say something else.
+	lack error
+}
+
+// known reads the lines about this host. A file that cannot be read is passed
+// over with a warning, as ssh does it, with what it may revoke.
+func (h *HostKeys) known() known {
+	k := known{HostKeys: h, lookups: h.lookups()}
+	names := make([]string, len(k.lookups))
+	for i, l := range k.lookups {
 		names[i] = l.name
 	}
 	for _, file := range h.files() {
 		found, err := readKnownHosts(file, names, func(place, what string) { h.warn(place + ": " + what) })
 		switch {
 		case exhausted(err):
-			lack = err
+			k.lack = err
 		case err != nil:
 			h.warn("known_hosts: " + err.Error())
 		}
-		entries = append(entries, found...)
+		k.entries = append(k.entries, found...)
 	}
-	return entries, lack
+	return k
 }
 
 func (h *HostKeys) warn(msg string) {
@@ -181,8 +191,25 @@ func (h *HostKeys) warn(msg string) {
 // Its errors are *transport.Error with the codes hostkey.unknown,
 // hostkey.changed and hostkey.revoked.
 func (h *HostKeys) Callback(ctx context.Context) gossh.HostKeyCallback {
+	return h.check(ctx, func(key gossh.PublicKey) verdict { return h.known().judge(key) })
+}
+
+// begin returns what Algorithms and Callback do, with the files read once. They may have
+// changed by the time that the key is there: what they said before decides if it is known
+// by that, and nothing else.
+func (h *HostKeys) begin(ctx context.Context) (algorithms []string, check gossh.HostKeyCallback) {
+	before := h.known()
+	return before.algorithms(), h.check(ctx, func(key gossh.PublicKey) verdict {
+		if v := before.judge(key); v.kind == keyKnown {
+			return v
+		}
+		return h.known().judge(key)
+	})
+}
+
+func (h *HostKeys) check(ctx context.Context, judge func(gossh.PublicKey) verdict) gossh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key gossh.PublicKey) error {
-		v := h.judge(key)
+		v := judge(key)
 		switch {
 		case v.kind == keyKnown:
 			return nil

@@ -46,19 +46,19 @@ func keyTypeOf(algorithm string) string {
 // the known one (go.dev/issue/29286). The others follow, as with ssh: a server
 // that no longer has the known key shows another, and the error is a changed
 // key instead of a failed negotiation.
-func (h *HostKeys) Algorithms() []string {
-	lookups := h.lookups()
-	entries, _ := h.load(lookups) // where one can't be opened, judge says so
-	revocable := h.Revoked != "" || slices.ContainsFunc(entries, func(e *knownHost) bool { return e.marker == markRevoked })
-	if len(h.Pins) > 0 {
-		return appendRest(appendKnown(nil, h.pinTypes(entries), revocable), revocable)
+func (h *HostKeys) Algorithms() []string { return h.known().algorithms() }
+
+func (k known) algorithms() []string {
+	revocable := k.Revoked != "" || slices.ContainsFunc(k.entries, func(e *knownHost) bool { return e.marker == markRevoked })
+	if len(k.Pins) > 0 {
+		return appendRest(appendKnown(nil, k.pinTypes(k.entries), revocable), revocable)
 	}
 	var order []string
-	for i, l := range lookups {
+	for i, l := range k.lookups {
 		if l.fallback && len(order) > 0 {
 			break // it may speak of another server
 		}
-		types, authority := knownUnder(i, entries)
+		types, authority := knownUnder(i, k.entries)
 		if authority {
 			order = appendAlgorithms(order, certified, nil)
 		}

@@ -60,9 +60,9 @@ type notPinned struct{ key gossh.PublicKey }
 
 func (notPinned) Error() string { return "not a pinned key" }
 
-// algorithms are those for the types that were not shown yet. They may be none.
-func (s *pinSearch) algorithms() []string {
-	left := slices.DeleteFunc(s.keys.Algorithms(), func(algorithm string) bool { return s.has(keyTypeOf(algorithm)) })
+// order returns those of the algorithms whose types were not shown yet. They may be none.
+func (s *pinSearch) order(algorithms []string) []string {
+	left := slices.DeleteFunc(algorithms, func(algorithm string) bool { return s.has(keyTypeOf(algorithm)) })
 	first := slices.DeleteFunc(slices.Clone(left), func(algorithm string) bool { return keyTypeOf(algorithm) != s.first })
 	return phrase.Unique(append(first, left...))
 }
@@ -79,7 +79,7 @@ func (s *pinSearch) goOn(err error) bool {
 		return false
 	}
 	s.shown = append(s.shown, miss.key)
-	return len(s.algorithms()) > 0
+	return len(s.order(s.keys.Algorithms())) > 0
 }
 
 // outcome is the error of the whole search, whose last handshake failed with err.

@@ -1,11 +1,13 @@
 package ssh_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -486,6 +488,38 @@ func TestRevokedHostKeys(t *testing.T) {
 			t.Errorf("%s: Trust = %q, want %q", tt.name, got, tt.want)
 		}
 	}
+}
+
+// The files are read before the handshake. What is recorded while it lasts counts, too.
+func TestRecordedDuringTheHandshake(t *testing.T) {
+	s := sshdtest.Start(t, sshdtest.Options{})
+	c := config(s)
+	c.HostKeys.Files = []string{knownFile(t, "")}
+	line := mustRead(t, s.KnownHosts)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c.Port = l.Addr().(*net.TCPAddr).Port
+	go func() {
+		client, err := l.Accept()
+		if err != nil {
+			return // the test says so
+		}
+		defer client.Close()
+		begun := make([]byte, 1)
+		_, err = io.ReadFull(client, begun)
+		server, dialed := net.Dial("tcp", s.Addr)
+		if err := errors.Join(err, dialed, os.WriteFile(c.HostKeys.Files[0], line, 0o600)); err != nil {
+			t.Error(err)
+			return
+		}
+		defer server.Close()
+		go io.Copy(server, io.MultiReader(bytes.NewReader(begun), client))
+		_, _ = io.Copy(client, server) // ends with the connection
+	}()
+	dial(t, c)
 }
 
 // Of two keys that come at once for one host, one is recorded and the other

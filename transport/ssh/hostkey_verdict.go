@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type verdict struct {
 // such as "differs from known_hosts:12". Both are empty for a key that is trusted,
 // the latter also for one that is just unknown. It writes nothing and asks nobody.
 func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
-	v := h.judge(key)
+	v := h.known().judge(key)
 	switch {
 	case v.kind == keyKnown:
 		return "", ""
@@ -60,7 +61,7 @@ func (h *HostKeys) Judge(key gossh.PublicKey) (code, conflict string) {
 // recorded therefore: hostkey.revoked, or hostkey.changed where other keys are
 // pinned. It is nil for any other key.
 func (h *HostKeys) Refused(key gossh.PublicKey) error {
-	switch v := h.judge(plainKey(key)); v.kind {
+	switch v := h.known().judge(plainKey(key)); v.kind {
 	case keyRevoked, keyUnchecked, keyUnread, keyNotPinned:
 		return h.refused(v)
 	}
@@ -70,10 +71,9 @@ func (h *HostKeys) Refused(key gossh.PublicKey) error {
 // Others returns the lines, such as "known_hosts:12", that trust a key for the
 // host which is none of these.
 func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
-	lookups := h.lookups()
-	entries, _ := h.load(lookups)
-	for _, e := range entries {
-		if e.marker == markNone && e.own(lookups) &&
+	k := h.known()
+	for _, e := range k.entries {
+		if e.marker == markNone && e.own(k.lookups) &&
 			!slices.ContainsFunc(keys, func(key gossh.PublicKey) bool { return sameKey(plainKey(key), e.key) }) {
 			places = append(places, e.place())
 		}
@@ -82,20 +82,15 @@ func (h *HostKeys) Others(keys []gossh.PublicKey) (places []string) {
 }
 
 // judge looks a key up. It writes nothing and asks nobody.
-func (h *HostKeys) judge(key gossh.PublicKey) verdict {
-	lookups := h.lookups()
-	entries, lack := h.load(lookups)
+func (k known) judge(key gossh.PublicKey) verdict {
 	cert, isCert := key.(*gossh.Certificate)
 	v := verdict{key: plainKey(key)}
-	revoked, unchecked := h.revoked()
-	if exhausted(unchecked) {
-		lack = unchecked
-	}
-	if lack != nil {
-		v.kind, v.unchecked = keyUnread, lack
+	revoked, unchecked := k.revoked()
+	if k.lack != nil || exhausted(unchecked) {
+		v.kind, v.unchecked = keyUnread, cmp.Or(k.lack, unchecked)
 		return v
 	}
-	for _, e := range slices.Concat(revoked, entries) {
+	for _, e := range slices.Concat(revoked, k.entries) {
 		if e.marker == markRevoked && (sameKey(e.key, v.key) || isCert && sameKey(e.key, cert.SignatureKey)) {
 			v.kind, v.entry = keyRevoked, e
 			return v
@@ -105,15 +100,15 @@ func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 		v.kind, v.unchecked = keyUnchecked, unchecked
 		return v
 	}
-	if len(h.Pins) > 0 {
+	if len(k.Pins) > 0 {
 		v.kind = keyNotPinned
-		if h.pinned(v.key) {
+		if k.pinned(v.key) {
 			v.kind = keyKnown
 		}
 		return v
 	}
 	if isCert {
-		if v.cert = checkHostCert(cert, entries, lookups); v.cert == nil {
+		if v.cert = checkHostCert(cert, k.entries, k.lookups); v.cert == nil {
 			return v
 		}
 		if errors.Is(v.cert, errNoAuthority) {
@@ -121,7 +116,7 @@ func (h *HostKeys) judge(key gossh.PublicKey) verdict {
 		}
 		// As in ssh, the key in a certificate that does not count may be known by itself.
 	}
-	v.kind, v.entry = judgePlain(v.key, entries, lookups)
+	v.kind, v.entry = judgePlain(v.key, k.entries, k.lookups)
 	return v
 }
 

@@ -3,7 +3,6 @@ package ssh
 import (
 	"bufio"
 	"bytes"
-	"crypto/hmac"
 	"crypto/sha1" // the hash of hashed host names, not a signature
 	"encoding/base64"
 	"errors"
@@ -158,17 +157,24 @@ func parseKnownHosts(r io.Reader, names []string, warn func(line int, what strin
 }
 
 // mayConcern reports whether a line has to be looked at closely: names of other hosts,
-// in plain letters, need not be, and for each of hundreds of hosts at once the file has as
-// many of those.
+// in plain letters or hashed, need not be, and for each of hundreds of hosts at once the
+// file has as many of those.
 func mayConcern(line []byte, names []string) bool {
 	hosts := line
+	if len(line) > 0 && line[0] == '|' {
+		if end := bytes.IndexAny(line, " \t"); end >= 0 {
+			hosts = line[:end]
+		}
+		hashed, err := parseHashed(hosts)
+		return err != nil || slices.ContainsFunc(names, hashed.is)
+	}
 	for i, c := range line {
 		switch {
 		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '.', c == '-', c == '_', c == ',', c == ':', c == '[', c == ']':
 			continue
 		case i > 0 && (c == ' ' || c == '\t'):
 			hosts = line[:i]
-		default: // a marker, a pattern, a hash, or a letter that another one is equal to
+		default: // a marker, a pattern, or a letter that another one is equal to
 			return true
 		}
 		break
@@ -217,10 +223,11 @@ func parseKnownHost(line string, names []string) (*knownHost, error) {
 	hosts, rest := nextWord(line)
 	matches := func(name string) bool { return phrase.MatchList(strings.Split(strings.ToLower(hosts), ","), name) }
 	if strings.HasPrefix(hosts, "|") {
-		var err error
-		if matches, err = parseHashed(hosts); err != nil {
+		hashed, err := parseHashed([]byte(hosts))
+		if err != nil {
 			return nil, err
 		}
+		matches = hashed.is
 	}
 	for _, name := range names {
 		e.hits = append(e.hits, matches(name))
@@ -270,22 +277,42 @@ func nextWord(s string) (word, rest string) {
 	return s[:end], strings.TrimLeft(s[end:], " \t")
 }
 
-// parseHashed parses "|1|salt|HMAC-SHA1(salt, name)" and returns what tells that name.
-func parseHashed(hosts string) (matches func(name string) bool, err error) {
-	kind, rest, _ := strings.Cut(hosts[1:], "|")
-	salt, sum, ok := strings.Cut(rest, "|")
-	if kind != "1" || !ok || strings.Contains(sum, "|") {
-		return nil, errors.New("unknown kind of hashed name")
+// A hashedName is a name of which only HMAC-SHA1(salt, name) is written.
+type hashedName struct{ salt, sum [sha1.Size]byte }
+
+// parseHashed parses "|1|salt|sum", both in base64.
+func parseHashed(hosts []byte) (hashedName, error) {
+	var h hashedName
+	kind, rest, _ := bytes.Cut(hosts[1:], []byte("|"))
+	salt, sum, ok := bytes.Cut(rest, []byte("|"))
+	if string(kind) != "1" || !ok || bytes.Contains(sum, []byte("|")) {
+		return h, errors.New("unknown kind of hashed name")
 	}
-	key, saltErr := base64.StdEncoding.DecodeString(salt)
-	want, sumErr := base64.StdEncoding.DecodeString(sum)
-	if saltErr != nil || sumErr != nil || len(key) != sha1.Size || len(want) != sha1.Size {
-		return nil, errors.New("damaged hashed name")
+	if !decodeHash(&h.salt, salt) || !decodeHash(&h.sum, sum) {
+		return h, errors.New("damaged hashed name")
 	}
-	mac := hmac.New(sha1.New, key)
-	return func(name string) bool {
-		mac.Reset()
-		io.WriteString(mac, name)
-		return hmac.Equal(mac.Sum(nil), want)
-	}, nil
+	return h, nil
+}
+
+func decodeHash(hash *[sha1.Size]byte, text []byte) bool {
+	var space [64]byte
+	decoded, err := base64.StdEncoding.AppendDecode(space[:0], text)
+	return err == nil && copy(hash[:], decoded) == len(hash) && len(decoded) == len(hash)
+}
+
+// is reports whether it is that name's. It is HMAC as in RFC 2104, but without what
+// crypto/hmac allocates: each host of a fan-out looks at the lines of all others.
+func (h hashedName) is(name string) bool {
+	const inner, outer = 0x36, 0x5c
+	var space [sha1.BlockSize + 256]byte
+	key := space[:sha1.BlockSize]
+	copy(key, h.salt[:])
+	for i := range key {
+		key[i] ^= inner
+	}
+	sum := sha1.Sum(append(key, name...))
+	for i := range key {
+		key[i] ^= inner ^ outer
+	}
+	return sha1.Sum(append(key, sum[:]...)) == h.sum
 }

@@ -69,7 +69,7 @@ func (h *HostKeys) record(ctx context.Context, key gossh.PublicKey, onlyNew bool
 	}
 	defer f.Close() // and the lock with it
 	if onlyNew {
-		switch v := h.judge(key); v.kind {
+		switch v := h.known().judge(key); v.kind {
 		case keyUnknown:
 		case keyKnown:
 			return nil
