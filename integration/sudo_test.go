@@ -216,6 +216,7 @@ func TestSudoRefuses(t *testing.T) {
 		sudo                session.Sudo
 	}{
 		{"a wrong password", "gwtest ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Password: password("wrong")}},
+		{"a wrong password shown as stars", "Defaults pwfeedback\ngwtest ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Password: password("wrong")}},
 		{"nobody to ask", "gwtest ALL=(ALL) ALL", "sudo.needs_password", session.Sudo{}},
 		{"who may not", "root ALL=(ALL) ALL", "sudo.rejected", session.Sudo{Password: password(sudoPassword)}},
 		{"another user than allowed", "gwtest ALL=(nobody) ALL", "sudo.rejected", session.Sudo{Password: password(sudoPassword)}},
@@ -241,6 +242,9 @@ func TestSudoRefuses(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "exec 3<") {
 				t.Errorf("what sudo was to run stands in %q", err)
+			}
+			if strings.Contains(err.Error(), "*") {
+				t.Errorf("the stars of the password stand in %q", err)
 			}
 			if took := time.Since(begun); took > 15*time.Second {
 				t.Errorf("took %v", took)

@@ -229,7 +229,8 @@ func (s *Session) said() string {
 	if len(s.noise) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; it said %.512q", bytes.TrimSpace(repeated.ReplaceAll(s.noise, []byte("$1…$2"))))
+	noise := stars.ReplaceAll(repeated.ReplaceAll(s.noise, []byte("$1…$2")), nil)
+	return fmt.Sprintf("; it said %.512q", bytes.TrimSpace(noise))
 }
 
 // maxNoise is how much of it is kept: what refuses a command may repeat it first.
@@ -239,6 +240,10 @@ const maxNoise = 8 << 10
 // further where an echo made newlines of what is escaped in it, or as far as it was repeated.
 // Behind it is what sudo is given to run.
 var repeated = regexp.MustCompile(`(exec /bin/sh -c ')(?:[^']*('\W|'$)|[^'\n]*)|` + regexp.QuoteMeta(sudoInside) + `(?s:.*)`)
+
+// stars matches what sudo shows for a password that is typed (pwfeedback in sudoers; sudo-rs
+// does it always), and takes back.
+var stars = regexp.MustCompile(`\*+(\x08 \x08)+(\x1b\[0?K)?`)
 
 // setUp brings the session where its Config wants it.
 func (s *Session) setUp(ctx context.Context) error {
