@@ -91,6 +91,8 @@ func parseReports(cmd *cobra.Command, list []string, file string) (entries []rep
 			err = usage(cmd, "--report github", "--report: github has no file")
 		case path == "":
 			err = usage(cmd, "--report "+kind+"=FILE", "--report: no file for %s", kind)
+		case path == "-":
+			err = usage(cmd, "-o json and -o jsonl write to stdout; a file of that name is ./-", "--report: %s: a report needs a file", entry)
 		case sameFile(path, file):
 			err = usage(cmd, "give the report a file of its own", "--report: %s is the script", entry)
 		}
