@@ -257,3 +257,25 @@ func TestSudoOverDropbear(t *testing.T) {
 		}
 	}
 }
+
+// TestDropbearProgramInPlaceOfTheShell: it need not have the terminal open, and dropbear
+// 2026.94 hangs up what runs on one that nobody has open. It may be the first thing that runs.
+func TestDropbearProgramInPlaceOfTheShell(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/proc/self/fd"); err != nil {
+		sshdtest.Skip(t, "%v", err)
+	}
+	server := sshdtest.StartDropbear(t, sshdtest.Options{})
+	tr := dial(t, server, server.Port)
+	for _, shell := range allShells {
+		s := open(t, tr, session.Config{Shell: shell})
+		r, err := s.Run(t.Context(), session.Command{
+			Text:    `exec sh -c 'find /proc/[0-9]*/fd -lname "/dev/$(ps -o tty= -p $$)" 2>/dev/null | grep -q . && exit 3'`,
+			Timeout: 20 * time.Second,
+		})
+		if r.Verdict != session.Exited || r.ExitCode != 3 || !r.Ended {
+			t.Errorf("%s: %s %d %q, %v: nobody has the terminal", shell, r.Verdict, r.ExitCode, r.Stderr, err)
+		}
+		s.Close()
+	}
+}

@@ -141,7 +141,7 @@ func flood(to io.Writer, text string) {
 
 // keep is a keeper that never answers a control line.
 func (p *program) keep() {
-	p.mark("K", "23:/x/.gw/o:/x/.gw/e:/x/.gw")
+	p.mark("K", ":23:/x/.gw/o:/x/.gw/e:/x/.gw")
 	p.hold()
 }
 

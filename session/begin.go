@@ -34,6 +34,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 	if err := s.turnToKeeper(ctx, joins); err != nil {
 		return nil, err
 	}
+	s.awaitHold(ctx, command.Text)
 	r := s.newRun(command)
 	if joins {
 		r.before = s.asked

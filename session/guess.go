@@ -55,6 +55,11 @@ var inputs = regexp.MustCompile(`\bexec\b.*(<|&-)`)
 
 func takesInput(text string) bool { return mentions(text, inputs, "exec") }
 
+// replaces matches what may put a program in place of the shell: exec where a command begins.
+var replaces = regexp.MustCompile(`(?m)(?:^|[;&|({!]|=\S*\s|\b(?:then|do|else|command|builtin)\s)\s*\\?exec\s`)
+
+func replacesShell(text string) bool { return mentions(text, replaces, "exec") }
+
 // mentionsTerminal reports whether a text is likely to write to the terminal.
 func mentionsTerminal(text string) bool {
 	return strings.Contains(text, "tty") || strings.Contains(text, "/dev/pts")

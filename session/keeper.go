@@ -25,7 +25,7 @@ type keeper struct {
 	// stdout and stderr are the paths that frames write to, and dir that of a
 	// private directory, or empty. They need no quotes.
 	stdout, stderr, dir string
-	mounts              string // see mountField
+	server, mounts      string // see serverField and mountField
 	// feed is the directory for stdin, where that is another: a feeder is the
 	// account's own, also where the keeper is not.
 	feed string
@@ -102,8 +102,8 @@ func (s *Session) awaitKeeper(ctx context.Context, k *keeper, marks <-chan mark)
 }
 
 func (k *keeper) reported(m mark) {
-	if told := strings.SplitN(m.payload, ":", 4); len(told) == 4 && told[1] != "" {
-		k.mounts, k.stdout, k.stderr, k.dir = told[0], told[1], told[2], told[3]
+	if told := strings.SplitN(m.payload, ":", 5); len(told) == 5 && told[2] != "" {
+		k.server, k.mounts, k.stdout, k.stderr, k.dir = told[0], told[1], told[2], told[3], told[4]
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *Session) flush(k *keeper) (<-chan mark, error) {
 // hang up, and the frames of its dialect. Nobody waits for it; until the files
 // are there, frames are typed.
 func (s *Session) install(k *keeper) {
-	if k.arm(s.pid, s.sid) != nil || k.dir == "" || s.dialect.stored == "" {
+	if s.hold(k) != nil || k.arm(s.pid, s.sid) != nil || k.dir == "" || s.dialect.stored == "" {
 		return // a keeper that is gone is noticed elsewhere
 	}
 	nonce, stored := s.expectLate(k, "A", 1)
@@ -219,6 +219,40 @@ func (s *Session) install(k *keeper) {
 		case <-k.ended:
 		}
 	})
+}
+
+// hold has a keeper hold the terminal open, with its stderr, where it says nothing, and for
+// reading only. A program in place of the shell need not, and dropbear 2026.94 takes a terminal
+// that nobody has open for ended, and hangs that program up. Elsewhere that would only hide
+// when a terminal does end. Behind sudo there is a shell that holds it.
+func (s *Session) hold(k *keeper) error {
+	if !s.holds(k) {
+		return nil
+	}
+	return k.control("command exec 2<" + Quote(s.tty))
+}
+
+func (s *Session) holds(k *keeper) bool {
+	return k != nil && k.server != "" && s.tty != "" && s.config.Sudo == nil
+}
+
+// holdGrace bounds the wait for a keeper that has just come to hold the terminal, beside a
+// round trip.
+const holdGrace = 200 * time.Millisecond
+
+// awaitHold waits until the keeper does so, where a text may replace the shell. It has stored
+// its frames by then, behind that; where it can't store any, that takes all of the grace.
+func (s *Session) awaitHold(ctx context.Context, text string) {
+	k := s.keeper
+	if !s.holds(k) || closed(k.stored) || !replacesShell(text) {
+		return
+	}
+	select {
+	case <-k.stored:
+	case <-k.ended:
+	case <-ctx.Done():
+	case <-time.After(s.trip + holdGrace):
+	}
 }
 
 // retire lets go of the streams: they end with their last writer. Hanging up is

@@ -167,6 +167,10 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 				return err
 			}
 			reported = true
+			s.mu.Lock()
+			k := s.keeper
+			s.mu.Unlock()
+			_ = s.hold(k) // while the shell is starting: its first command may replace it
 		case <-s.ended:
 			if s.config.Sudo != nil {
 				return s.sudoRejected("no shell", "see whether the machine has sudo, and what sudo -l lists there for the account; noexec, intercept, log_subcmds or a limit leaves it no shell")

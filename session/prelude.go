@@ -62,6 +62,9 @@ const statFields = `l=; { read -r l </proc/$$/stat; } 2>/dev/null; set -- ${l##*
 // namespaces share, or to nothing where there is no /proc.
 const mountField = `m=; { read -r m l </proc/self/mountinfo; } 2>/dev/null; `
 
+// serverField sets c to a word if the server is dropbear, and else to nothing.
+const serverField = `c=; { read -r c </proc/$PPID/comm; } 2>/dev/null; case $c in dropbear*) ;; *) c=;; esac; `
+
 // ownSession has setsid(1) start the shell where a server gives it none of its own, as
 // dropbear does without a terminal: what the session started could not be told from what
 // others on the connection did. A leader of a process group, as Go's Setpgid makes one,
@@ -140,7 +143,7 @@ func parseReady(payload string) (ready, error) {
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K
-// tells its mounts, and the paths of both streams and of a private directory, or of nothing
+// tells its server, its mounts, and the paths of both streams and of a private directory, or of nothing
 // that can't be had.
 //
 // On Linux the streams of a channel are pipes, and /proc lets the account open
@@ -186,7 +189,7 @@ const runnerLine = `\command eval "$_gw"` + "\n"
 // account's login shell has read may have sent stderr to a file or to nowhere: the end of a
 // command would never come there.
 func keeperBegin(nonce, usr1, makes string) string {
-	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, ":::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, "::::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		`if [ -f $w/2 ] || [ -c $w/2 ]; then exec 2>&1; fi; ` + anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && ` + makes + ` && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; `
 }
 
@@ -200,7 +203,7 @@ func keeperScript(nonce string) string {
 		`o=$d/o; e=$d/e; exec 3<>$o 4<>$e 5<$o 6<$e; ` +
 		`cat <$o 3>&- 4>&- 5<&- 6<&- & a=$!; cat <$e >&2 3>&- 4>&- 5<&- 6<&- & b=$!; ` +
 		`else exec 3>&1 4>&2 5</dev/null 6</dev/null; fi; ` +
-		mountField + `printf ` + controlMark('K', nonce, "%s:%s:%s:%s") + ` "$m" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; trap "" USR1; ` +
+		serverField + mountField + `printf ` + controlMark('K', nonce, "%s:%s:%s:%s:%s") + ` "$c" "$m" "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` + nobody + `; while read -r x; do eval "$x"; done; exec 2>/dev/null; trap "" USR1; ` +
 		`( exec 3>&- 4>&- </dev/null; cat <&5 & cat <&6 & gone; wait ) & ` +
 		`[ -z "$a" ] || kill -9 $a $b; exec rm -rf "$d"`
 }

@@ -116,7 +116,7 @@ func relayPrelude(nonce string) string {
 		`if [ -z "$d" ]; then exec 3>&1; ` +
 		`elif [ -p $w/1 ] && [ -p $w/2 ] && { { :; } 7>$w/1 8>$w/2; } 2>/dev/null; then exec 3>&1 4>&2; o=$w/3; e=$w/4; ` +
 		`else o=$d/o; e=$d/e; exec 3<>$o 4<>$e; cat <$o 3>&- 4>&- & a=$!; cat <$e >&2 3>&- 4>&- & b=$!; fi; ` +
-		`printf ` + controlMark('K', nonce, ":%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
+		`printf ` + controlMark('K', nonce, "::%s:%s:%s") + ` "$o" "$e" "$d" >&3; exec >/dev/null 2>&1; ` +
 		`[ -z "$d" ] || { exec 9<>$d/c; [ "$z" ] || cat >&9; trap "" USR1; rm -rf "$d"; }; [ -z "$a" ] || kill -9 $a $b`)
 }
 
