@@ -143,8 +143,8 @@ func parseReady(payload string) (ready, error) {
 }
 
 // keeperPrelude returns the exec request for a keeper; see [keeper]. Mark K
-// tells its server, its mounts, and the paths of both streams and of a private directory, or of nothing
-// that can't be had.
+// tells its server, its mounts, and the paths of both streams and of a private directory, or
+// of nothing that can't be had.
 //
 // On Linux the streams of a channel are pipes, and /proc lets the account open
 // them by name: what commands write there is in the server's hands at once.
