@@ -191,25 +191,8 @@ func (h *HostKeys) warn(msg string) {
 // Its errors are *transport.Error with the codes hostkey.unknown,
 // hostkey.changed and hostkey.revoked.
 func (h *HostKeys) Callback(ctx context.Context) gossh.HostKeyCallback {
-	return h.check(ctx, func(key gossh.PublicKey) verdict { return h.known().judge(key) })
-}
-
-// begin returns what Algorithms and Callback do, with the files read once. They may have
-// changed by the time that the key is there: what they said before decides if it is known
-// by that, and nothing else.
-func (h *HostKeys) begin(ctx context.Context) (algorithms []string, check gossh.HostKeyCallback) {
-	before := h.known()
-	return before.algorithms(), h.check(ctx, func(key gossh.PublicKey) verdict {
-		if v := before.judge(key); v.kind == keyKnown {
-			return v
-		}
-		return h.known().judge(key)
-	})
-}
-
-func (h *HostKeys) check(ctx context.Context, judge func(gossh.PublicKey) verdict) gossh.HostKeyCallback {
 	return func(_ string, _ net.Addr, key gossh.PublicKey) error {
-		v := judge(key)
+		v := h.known().judge(key)
 		switch {
 		case v.kind == keyKnown:
 			return nil
@@ -220,6 +203,19 @@ func (h *HostKeys) check(ctx context.Context, judge func(gossh.PublicKey) verdic
 			return h.ask(ctx, v)
 		}
 		return h.refused(v)
+	}
+}
+
+// begin returns what Algorithms and Callback do, with the files read once. They may have
+// changed by the time that the key is there: what they said before decides if it is known
+// by that, and nothing else.
+func (h *HostKeys) begin(ctx context.Context) (algorithms []string, check gossh.HostKeyCallback) {
+	before, anew := h.known(), h.Callback(ctx)
+	return before.algorithms(), func(addr string, remote net.Addr, key gossh.PublicKey) error {
+		if before.judge(key).kind == keyKnown {
+			return nil
+		}
+		return anew(addr, remote, key)
 	}
 }
 
