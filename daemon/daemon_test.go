@@ -236,6 +236,10 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			_, err := c.Run(t.Context(), "work", api.Run{Text: "echo", Stdin: make([]byte, 20<<20)})
 			return err
 		},
+		"more stdin than it takes": func() error {
+			_, err := c.Run(t.Context(), "work", api.Run{Text: "true", Stdin: make([]byte, api.MaxStdin+1)})
+			return err
+		},
 		"NUL": func() error {
 			return runs(c.Run(t.Context(), "work", api.Run{Text: "a\x00b", Wait: api.Duration(time.Minute)}))
 		},

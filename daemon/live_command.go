@@ -19,6 +19,9 @@ func (s *live) run(ctx context.Context, r api.Run) (*api.Command, error) {
 	if err := checkSize(transport.Size{Cols: r.Cols, Rows: r.Rows}); err != nil {
 		return nil, err
 	}
+	if len(r.Stdin) > api.MaxStdin {
+		return nil, usage("make a file of it", "more stdin than the %d MiB that a session takes", api.MaxStdin>>20)
+	}
 	c, ctx, err := s.accept(ctx, r, !s.shell().Split())
 	if err != nil {
 		return nil, err
