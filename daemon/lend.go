@@ -28,8 +28,8 @@ import (
 func Lend(find func(api.Lend) (t transport.Transport, release func(), ok bool), ending <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request api.Lend
-		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
-			refuse(w, http.StatusBadRequest, usage("", "lend: %v", err))
+		if err := readBody(w, r, &request); err != nil {
+			refuse(w, http.StatusBadRequest, err)
 			return
 		}
 		t, release, ok := find(request)

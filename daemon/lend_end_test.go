@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
@@ -30,6 +31,26 @@ func TestNothingToBorrow(t *testing.T) {
 	}
 	if _, err := client.Borrow(t.Context(), dialer(path+"0"), api.Lend{Key: "web1"}); gateway.Code(err) != "daemon.unreachable" {
 		t.Errorf("Borrow without a daemon = %v, want daemon.unreachable", err)
+	}
+}
+
+// TestLoanThatIsMisread: what is asked for a loan is read as every other request.
+func TestLoanThatIsMisread(t *testing.T) {
+	d, err := daemon.New(daemon.Config{StateDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, code := range map[string]string{
+		`{"key":"web1"}`:              "session.not_found",
+		`{"key":"web1","terminal":1}`: "usage",
+		`{"key":"web1"} {}`:           "usage",
+		`{"key":"\udce9"}`:            "usage",
+	} {
+		answer := httptest.NewRecorder()
+		d.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/lend", strings.NewReader(body)))
+		if !strings.Contains(answer.Body.String(), `"code":"`+code+`"`) {
+			t.Errorf("%s is answered %d %s, want %s", body, answer.Code, answer.Body, code)
+		}
 	}
 }
 

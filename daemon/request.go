@@ -43,9 +43,12 @@ func (q *request) end() {
 
 func (q *request) context() context.Context { return q.r.Context() }
 
-// body reads the request's JSON. What the API does not know is refused.
-func (q *request) body(into any) error {
-	data, err := io.ReadAll(http.MaxBytesReader(q.w, q.r.Body, maxBody))
+// body reads the request's JSON.
+func (q *request) body(into any) error { return readBody(q.w, q.r, into) }
+
+// readBody reads a request's JSON. What the API does not know is refused.
+func readBody(w http.ResponseWriter, r *http.Request, into any) error {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):
