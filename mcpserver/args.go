@@ -34,12 +34,12 @@ type hostsArgs struct {
 
 // commandArgs say how a command is run.
 type commandArgs struct {
-	Command   string            `json:"command" jsonschema:"shell text, any length and number of lines; read by the session's shell"`
+	Command   string            `json:"command" jsonschema:"shell text, up to 4 MiB, any number of lines; read by the session's shell"`
 	Cwd       string            `json:"cwd,omitempty" jsonschema:"run it in this directory; the session's own directory stays as it is"`
 	Env       map[string]string `json:"env,omitempty" jsonschema:"environment variables for this command only"`
 	Stdin     string            `json:"stdin,omitempty" jsonschema:"text for its standard input; without it, standard input is at its end"`
 	TTY       bool              `json:"tty,omitempty" jsonschema:"run it on a terminal: for programs that ask on standard input and REPLs. What draws on the whole screen, as editors, htop and menus do, needs env TERM=xterm-256color beside it: TERM is dumb otherwise. stderr then comes with stdout"`
-	TimeoutMS int               `json:"timeout_ms,omitempty" jsonschema:"the command is ended this long after its start; the session survives"`
+	TimeoutMS int               `json:"timeout_ms,omitempty" jsonschema:"the command is ended this long after its start; the session of run survives"`
 	WaitMS    int               `json:"wait_ms,omitempty" jsonschema:"answer after this long at the latest, at most 55000; the command goes on"`
 	MaxOutput int               `json:"max_output,omitempty" jsonschema:"bytes of each stream in the answer; of more, head and tail are shown"`
 }
@@ -59,7 +59,7 @@ type openArgs struct {
 	Name  string            `json:"name,omitempty" jsonschema:"a name to call the session by; default: one is made"`
 	Cwd   string            `json:"cwd,omitempty" jsonschema:"start in this directory"`
 	Env   map[string]string `json:"env,omitempty" jsonschema:"environment variables of the session"`
-	Shell string            `json:"shell,omitempty" jsonschema:"absolute path of the shell; default: the host's setting, else bash, else sh"`
+	Shell string            `json:"shell,omitempty" jsonschema:"path or name of the shell; default: the host's setting, else bash, else sh"`
 	Cols  int               `json:"cols,omitempty" jsonschema:"width of its terminal"`
 	Rows  int               `json:"rows,omitempty" jsonschema:"height of its terminal"`
 	Keep  bool              `json:"keep,omitempty" jsonschema:"leave it open when this client is gone; else it closes 60 s after that"`
@@ -104,7 +104,7 @@ type interruptArgs struct {
 }
 
 type sessionsArgs struct {
-	Action  string `json:"action" jsonschema:"list: the open sessions. close: end one. reset: a fresh shell in its place, with its directory and exported variables. screen: what a full-screen program shows"`
+	Action  string `json:"action" jsonschema:"list: the open sessions, and lost ones. close: end one. reset: a fresh shell in its place, with its directory and exported variables. screen: what a full-screen program shows"`
 	Session string `json:"session,omitempty" jsonschema:"the session's name; not for list"`
 }
 

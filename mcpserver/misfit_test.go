@@ -12,7 +12,7 @@ import (
 func TestMisfit(t *testing.T) {
 	const (
 		exec = "exec takes host, command, cwd, env, stdin, tty, timeout_ms, wait_ms, max_output"
-		late = "the command is ended this long after its start; the session survives"
+		late = "the command is ended this long after its start; the session of run survives"
 	)
 	agent := agentOn(t, http.NewServeMux())
 	for _, c := range []struct{ name, tool, arguments, message, hint string }{

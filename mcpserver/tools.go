@@ -42,7 +42,7 @@ func (s *Server) addTools() {
 		`End the command that runs, as ctrl-c does, or with a signal to all that it has started. Answers with what it has said so far and what became of it. The session and its state stay. Start with int; what ignores it needs term, then kill.`,
 		(*call).interrupt)
 	add(s, "sessions", "Manage sessions", destroys,
-		`List the open sessions (host, state, directory, age, what runs), close one, reset one (what runs is ended; a fresh shell with its directory and exported variables), or show the screen of a full-screen program.`,
+		`List the open and the lost sessions (host, state, directory, age, what runs), close one, reset one (what runs is ended; a fresh shell with its directory and exported variables), or show the screen of a full-screen program.`,
 		(*call).sessions)
 	add(s, "file", "Read and write files", changes,
 		`Read, write, list or look at files of a host, exactly and without a shell. read answers with text, or base64 where the bytes are no UTF-8 text (encoding says which), with the file's size and next_offset where there is more. write replaces a whole file or makes it, at one stroke: others see the old content or the new one, nothing in between; permissions stay, the owner becomes the account; its directory must be there; a symlink is followed. list is sorted by name. The inventory may confine paths: file.denied. Large files and trees are a person's, with gateway cp.`,
