@@ -4,6 +4,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -150,7 +151,7 @@ const Prefix = "GATEWAY_"
 // environment adds the variables. One that is empty counts as not set, and the
 // session's id is in every session that gateway itself may run in.
 func (l *loader) environment() error {
-	var failed error
+	var problems document.Problems
 	transform := func(name, text string) (string, any) {
 		k, known := keys[strings.ToLower(strings.TrimPrefix(name, Prefix))]
 		switch {
@@ -162,7 +163,7 @@ func (l *loader) environment() error {
 		}
 		value, err := k.parse(text, "", l.source.home())
 		if err != nil {
-			failed = &Error{Code: CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)}
+			problems.Add(&Error{Code: CodeInvalid, Message: fmt.Sprintf("%s: %v", name, err)})
 		}
 		return k.name, value
 	}
@@ -171,10 +172,7 @@ func (l *loader) environment() error {
 		EnvironFunc: func() []string { return l.source.Environ },
 	}), func(key string) string { return keys[key].variable() })
 	slices.Sort(l.ignored)
-	if failed != nil {
-		return failed
-	}
-	return err
+	return cmp.Or(problems.Err(), err)
 }
 
 // flags adds the flags that were given. What they may be was checked when they

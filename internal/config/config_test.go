@@ -157,20 +157,22 @@ func TestMistakes(t *testing.T) {
 		{name: "list", text: "inventory:\n- a\n- {b: c}\n", want: "FILE:3: inventory: must be a path or a list of paths"},
 		{name: "mapping", text: "output: {a: b}", want: "FILE:1: output: must be a single value"},
 		{name: "no mapping", text: "- a", want: "FILE:1: must be a mapping of keys to values", hint: "see config.example.yaml"},
+		{name: "several", text: "outptu: json\nquiet: maybe\n", want: "FILE:1: unknown key \"outptu\": did you mean output?\nFILE:2: quiet: \"maybe\" is neither true nor false"},
 		{name: "two documents", text: "quiet: true\n---\nquiet: true\n", want: "FILE:2: a second document in the file"},
 		{name: "environment", environ: "GATEWAY_LOG_LEVEL=loud", want: `GATEWAY_LOG_LEVEL: "loud" is not one of debug, info, warn or error`},
+		{name: "variables", environ: "GATEWAY_LOG_LEVEL=loud\nGATEWAY_QUIET=2", want: "GATEWAY_LOG_LEVEL: \"loud\" is not one of debug, info, warn or error\nGATEWAY_QUIET: \"2\" is neither true nor false"},
 		{name: "no such file", environ: "GATEWAY_CONFIG=/nowhere/c.yaml", want: "/nowhere/c.yaml: no such file", hint: "it comes from GATEWAY_CONFIG"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPlace(t)
 			file := p.write(".config/gateway/config.yaml", test.text)
-			_, err := p.load([]string{test.environ})
+			_, err := p.load(strings.Split(test.environ, "\n"))
 			var e *config.Error
 			if !errors.As(err, &e) {
 				t.Fatalf("Load = %v, want an *Error", err)
 			}
-			want := strings.Replace(test.want, "FILE", file, 1)
+			want := strings.ReplaceAll(test.want, "FILE", file)
 			if !strings.HasPrefix(e.Error(), want) || e.ErrorHint() != test.hint || e.ErrorCode() != "config.invalid" {
 				t.Errorf("Load = %q, %q, %s, want %q, %q, config.invalid", e, e.ErrorHint(), e.ErrorCode(), want, test.hint)
 			}

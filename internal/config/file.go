@@ -120,11 +120,13 @@ func readFile(file File, home string) (values, map[string]int, error) {
 	case root == nil || root.ShortTag() == "!!null":
 		return nil, nil, nil
 	}
-	fail := func(n *yaml.Node, hint, format string, args ...any) (values, map[string]int, error) {
-		return nil, nil, &Error{Code: CodeInvalid, File: file.Path, Line: n.Line, Message: fmt.Sprintf(format, args...), Hint: hint}
+	var problems document.Problems
+	wrongAt := func(n *yaml.Node, hint, format string, args ...any) {
+		problems.Add(&Error{Code: CodeInvalid, File: file.Path, Line: n.Line, Message: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	if root.Kind != yaml.MappingNode {
-		return fail(root, "see config.example.yaml", "must be a mapping of keys to values")
+		wrongAt(root, "see config.example.yaml", "must be a mapping of keys to values")
+		return nil, nil, problems.Err()
 	}
 	found, lines := make(values), make(map[string]int)
 	for pair := range slices.Chunk(root.Content, 2) {
@@ -132,17 +134,19 @@ func readFile(file File, home string) (values, map[string]int, error) {
 		k, known := keys[name]
 		switch {
 		case !known:
-			return fail(pair[0], hosts.DidYouMean(name, "", names), "unknown key %q", name)
+			wrongAt(pair[0], hosts.DidYouMean(name, "", names), "unknown key %q", name)
+			continue
 		case lines[name] != 0:
-			return fail(pair[0], "", "%s is already at line %d", name, lines[name])
+			wrongAt(pair[0], "", "%s is already at line %d", name, lines[name])
+			continue
 		}
 		value, at, err := k.read(pair[1], filepath.Dir(file.Path), home)
 		if err != nil {
-			return fail(at, "", "%s: %v", name, err)
+			wrongAt(at, "", "%s: %v", name, err)
 		}
 		found[name], lines[name] = value, pair[0].Line
 	}
-	return found, lines, nil
+	return found, lines, problems.Err()
 }
 
 func unreadable(file File, err error) *Error {
