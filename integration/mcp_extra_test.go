@@ -102,6 +102,12 @@ func TestAgentLosesDaemon(t *testing.T) {
 				t.Errorf("sessions = %+v, want the lost one", list)
 			}
 			a.refused("link.lost", `"verdict":"unknown"`, "wait", args{"id": s.ID, "until": "exit"})
+			if tool == "run" {
+				a.do("sessions", args{"action": "close", "session": "s"})
+				if list := a.do("sessions", args{"action": "list"}).Sessions; len(list) != 0 {
+					t.Errorf("sessions = %+v, want none behind the close", list)
+				}
+			}
 		})
 	}
 }

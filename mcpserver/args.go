@@ -104,7 +104,7 @@ type interruptArgs struct {
 }
 
 type sessionsArgs struct {
-	Action  string `json:"action" jsonschema:"list: the open sessions, and lost ones. close: end one. reset: a fresh shell in its place, with its directory and exported variables. screen: what a full-screen program shows"`
+	Action  string `json:"action" jsonschema:"list: the open sessions, and lost ones. close: end one, or take a lost one off the list. reset: a fresh shell in its place, with its directory and exported variables. screen: what a full-screen program shows"`
 	Session string `json:"session,omitempty" jsonschema:"the session's name; not for list"`
 }
 

@@ -163,11 +163,11 @@ func (c *call) sessions(in sessionsArgs) (any, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case s.State.Over():
+	case s.State == api.Closed, s.State == api.Lost && in.Action != "close":
 		return nil, closed(s)
 	}
 	switch in.Action {
-	case "close":
+	case "close": // takes a lost one off the list
 		if s, err = c.daemon.Close(c.ctx, s.ID); err != nil {
 			return nil, c.sessionError(s.ID, err)
 		}
