@@ -23,6 +23,7 @@ func (s *Session) close() {
 			if s.typed != nil {
 				within(time.Second, s.typed)
 			}
+			s.awaitJobs()
 			// The second one counts where jobs made the shell refuse the first.
 			s.typeKeys("exit\nexit\n") // the hang-up that follows does it too
 			if within(nearby, s.terminal.Done()); !closed(s.terminal.Done()) {
@@ -42,6 +43,25 @@ const nearby = 2 * time.Millisecond
 
 // exitGrace is how long a shell that was told to exit may take for it.
 const exitGrace = time.Second
+
+// awaitJobs waits for what the shell has only just started in the background. In bash and
+// ksh93 it is of the shell's process group, which the kernel hangs up at the shell's end, and
+// nohup and setsid need a moment to keep that from what they start.
+func (s *Session) awaitJobs() {
+	s.mu.Lock()
+	k := s.keeper
+	s.mu.Unlock()
+	if k == nil || !s.jobs.Load() {
+		return
+	}
+	nonce, begun := s.expectLate(k, "J", 1)
+	k.tell(begunLine(nonce))
+	select {
+	case <-begun:
+	case <-k.ended:
+	case <-time.After(exitGrace + s.trip):
+	}
+}
 
 // tellOfExit tells the keepers to end once the shell has, where they can see that.
 func (s *Session) tellOfExit() (told *dismissal) {

@@ -105,3 +105,19 @@ func TestJobsThatEndBesideAStoppedOne(t *testing.T) {
 		}
 	}
 }
+
+// TestNohupAsTheLastWord: who ends the session at once does not hang up what is about to
+// see to it that this does not meet it. The job takes a while for that.
+func TestNohupAsTheLastWord(t *testing.T) {
+	t.Parallel()
+	for _, shell := range shells {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			s, _ := openIn(t, session.Config{Shell: shell})
+			done := filepath.Join(t.TempDir(), "done")
+			run(t, s, `{ i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; exec nohup sh -c 'sleep 0.2; : >`+done+`'; } >/dev/null 2>&1 &`)
+			s.Close()
+			eventually(t, "the job has come to its end", func() bool { _, err := os.Stat(done); return err == nil })
+		})
+	}
+}

@@ -286,6 +286,16 @@ const interrupt = "*[2367abef]"
 // nobody is what gone does where nobody is to be hung up.
 const nobody = "gone() { :; }"
 
+// begunLine returns the control line that answers mark J once none of the session's
+// processes has only just begun: is about to run, or to be read from the disk, and has had
+// less than a tenth of a second of a processor. One that ignores a hang-up is ready for it.
+func begunLine(nonce string) string {
+	look := `for n in 0.01 0.02 0.04 0.08 0.1 0.1 0.1 0.1 0.1 0.1 0.1; do a=; ` +
+		`for i in ` + listed("[0-9]*/stat", ofSession("$s", "[RD]")) + `; do i=${i%/*}; read -r l </proc/$i/stat || continue; set -- ${l##*\) }; ` +
+		`[ "$4" = "$s" ] && [ $i != $h ] && [ $((${12} + ${13})) -lt 10 ] && ! has I $i && a=1; done; [ "$a" ] || break; sleep $n || break; done`
+	return answerLine('J', nonce, look)
+}
+
 // behindShell returns the control line that waits for the shell, which has been told to
 // exit, and then does as leftJobs says. So the client need not hear of the shell's end
 // before it tells the keeper of its own, which spares a round trip. A shell that takes

@@ -35,6 +35,7 @@ import (
 //	R  who waits for the terminal, see [probeLine]
 //	I  whom a signal has met, see [metSome]; or whether the shell is at its prompt, see [listensLine]
 //	H  whether somebody holds the streams, see [holdersLine]
+//	J  what the shell has started in the background has begun, see [begunLine]
 //	L  what other sessions have left was looked for, see [endLine]
 
 // nonceLen is the length of a nonce: 64 random bits in hexadecimal digits. It
