@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -238,7 +239,8 @@ func TestDropbearWithoutTerminal(t *testing.T) {
 }
 
 // TestSudoOverDropbear: it starts what it runs with SIGTTOU ignored, for which zsh has no
-// need to be stopped on sudo's own terminal, and sudo none to pass on what is typed.
+// need to be stopped on sudo's own terminal, and sudo none to pass on what is typed. It takes
+// no request of more than 9,000 bytes, in which flags of the host's have to have room.
 func TestSudoOverDropbear(t *testing.T) {
 	t.Parallel()
 	if err := exec.Command("env", "--default-signal=TTOU", "true").Run(); err != nil {
@@ -248,7 +250,7 @@ func TestSudoOverDropbear(t *testing.T) {
 	tr := dial(t, server, server.Port)
 	for _, shell := range []string{"zsh", "bash", "dash"} {
 		for _, tty := range []bool{false, true} {
-			s := open(t, tr, session.Config{Shell: shell, Sudo: &session.Sudo{}})
+			s := open(t, tr, session.Config{Shell: shell, Sudo: &session.Sudo{Flags: []string{"-H", "--preserve-env=" + strings.Repeat("GATEWAY_TEST_TAG,", 50) + "TZ"}}})
 			r, err := s.Run(t.Context(), session.Command{Text: "id -u", TTY: tty, Timeout: 20 * time.Second})
 			if r.Verdict != session.Exited || err != nil {
 				t.Errorf("%s, tty %v: got %s %q %q, %v", shell, tty, r.Verdict, r.Stdout, r.Stderr, err)

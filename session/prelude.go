@@ -96,12 +96,14 @@ const ownModes = `[ "${SSH_TTY:-$t}" = "$t" ] || ` + resetModes + `; `
 // away a prompt without a #.
 const promptString = "${_gwn:+\x1eP${_gwn}:$?:#\x1e${_gwn};}"
 
-// octal returns s as a printf format that may stand between any quotes.
+// octal returns s as a printf format that may stand between any quotes. What need not be
+// written so is not: for another user some of it is twice, and dropbear takes no request of
+// more than 9,000 bytes.
 func octal(s string) string {
 	var b strings.Builder
 	for _, c := range []byte(s) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(" /._:;-", c) >= 0:
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(" /._:;-=<>|&[]{},*?+@", c) >= 0:
 			b.WriteByte(c)
 		case c == '%':
 			b.WriteString("%%")
