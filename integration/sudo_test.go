@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gateway/gateway"
+	"gateway/internal/netsim"
 	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
@@ -255,6 +256,28 @@ func TestSudoRefuses(t *testing.T) {
 }
 
 // TestSudoWithoutATerminal: the shell would sit at the terminal.
+// TestLinkIsCutBeforeSudoAnswers: that is the link's, and not sudo's.
+func TestLinkIsCutBeforeSudoAnswers(t *testing.T) {
+	t.Parallel()
+	begun := filepath.Join(t.TempDir(), "begun")
+	server := sshdtest.Start(t, sshdtest.Options{Config: []string{
+		`ForceCommand if [ -t 0 ]; then echo >` + begun + `; read x; else exec /bin/sh -c "$SSH_ORIGINAL_COMMAND"; fi`,
+	}})
+	link := netsim.Start(t, server.Addr, 0)
+	tr := dial(t, server, link.Port())
+	go func() { // ends with what it waits for
+		eventually(t, "the terminal's program has begun", func() bool { _, err := os.Stat(begun); return err == nil })
+		link.Cut(netsim.FIN)
+	}()
+	s, err := session.Open(t.Context(), tr, session.Config{Sudo: &session.Sudo{}})
+	if err == nil {
+		s.Close()
+	}
+	if code := gateway.Code(err); code != "link.lost" {
+		t.Errorf("Open = %v (%s), want link.lost", err, code)
+	}
+}
+
 func TestSudoWithoutATerminal(t *testing.T) {
 	server := sshdtest.Start(t, sshdtest.Options{AuthorizedOptions: "restrict"})
 	s, err := session.Open(t.Context(), dial(t, server, server.Port), session.Config{Sudo: &session.Sudo{}})

@@ -172,9 +172,6 @@ func (s *Session) awaitReady(ctx context.Context, marks, questions <-chan mark) 
 			s.mu.Unlock()
 			_ = s.hold(k) // while the shell is starting: its first command may replace it
 		case <-s.ended:
-			if s.config.Sudo != nil {
-				return s.sudoRejected("no shell", "see whether the machine has sudo, and what sudo -l lists there for the account; noexec, intercept, log_subcmds or a limit leaves it no shell")
-			}
 			return s.noShell()
 		case <-ctx.Done():
 			err := unanswered(ctx, "no prompt from the shell", s.said())
@@ -219,8 +216,11 @@ func (s *Session) parseReady(payload string) error {
 // noShell explains why the terminal ended before the first prompt.
 func (s *Session) noShell() error {
 	exit, err := s.terminal.Wait()
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("session: start a shell: %w", err)
+	case s.config.Sudo != nil:
+		return s.sudoRejected("no shell", "see whether the machine has sudo, and what sudo -l lists there for the account; noexec, intercept, log_subcmds or a limit leaves it no shell")
 	}
 	return failure(codeNoSync, nil, "a forced command, a nologin shell or a login script that exits does this",
 		"the shell ended with status %d before its first prompt%s", exit.Code, s.said())
