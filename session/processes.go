@@ -165,9 +165,13 @@ const (
 	probeShell  = "4" // the shell reads it as it reads commands: this one may not have come
 )
 
-// writes matches the numbers of write, writev and sendfile, on x86-64, on 32-bit x86 and
-// ARM, and in the generic table (arm64, riscv64). On none of them does one of these read.
-const writes = `1|20|40|4|146|187|64|66|71`
+// writes matches the numbers of write and writev, and sends those of sendfile, which reads its
+// second argument, as the cat of busybox does: on x86-64, on 32-bit x86 and ARM, and in the
+// generic table (arm64, riscv64). On none of them is one of these a read.
+const (
+	writes = `1|20|4|146|64|66`
+	sends  = `40|187|239|71`
+)
 
 // probeLine returns the control line that answers mark R: whether a process of
 // the terminal's foreground group waits for the terminal, and if so its modes: r
@@ -202,9 +206,9 @@ func probeLine(nonce string, pid int, tty string, own bool) string {
 			// Any thread may read. Of another one than the first, only what is sure counts.
 			`for q in $p/task/*; do w=; read -r w <$q/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ` +
-			`n=; read -r n f x <$q/syscall; ` +
+			`n=; read -r n f g x <$q/syscall; ` +
 			`if [ -z "$n" ]; then if [ $q = $p/task/$i ]; then says 0; break; fi; continue; fi; ` +
-			`case $n in ` + writes + `) continue;; esac; case $f in 0x*) if reads $((f)); then says $((f)); break; fi;; esac;; esac; done; [ $a != 1 ] || break; ` +
+			`case $n in ` + writes + `) continue;; ` + sends + `) f=$g;; esac; case $f in 0x*) if reads $((f)); then says $((f)); break; fi;; esac;; esac; done; [ $a != 1 ] || break; ` +
 			`w=; read -r w <$p/wchan; ` +
 			`case "$w" in *tty_read*|*wait_woken*) ;; *poll*|*select*) if reads 0; then if [ $i = $sh ]; then says 0; [ $a != 1 ] || break; else a=3 o=$p; fi; fi;; ` +
 			// One that has ended meanwhile is nobody's.

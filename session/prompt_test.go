@@ -37,6 +37,7 @@ func TestKindsOfPrompts(t *testing.T) {
 		{"no question", "", "sleep 0.3; read x </dev/tty", false, false, session.Prompt{Kind: session.LinePrompt}, "x\n"},
 		{"a question on stderr", "", "printf 'Go on? ' >&2; read x </dev/tty", false, false, session.Prompt{Text: "Go on? ", Kind: session.LinePrompt}, "y\n"},
 		{"a question behind progress", "", `printf '10%%\r90%%\rdone \033[1mGo on?\033[0m '; read x`, true, false, session.Prompt{Text: "done Go on? ", Kind: session.LinePrompt}, "y\n"},
+		{"sendfile", "busybox", `printf 'Name: ' >&2; busybox cat /dev/tty | cat`, false, false, session.Prompt{Text: "Name: ", Kind: session.LinePrompt}, "x\n\x04"},
 		{"a single key", "", "read -r -n1 -p 'Continue? ' x", true, false, session.Prompt{Text: "Continue? ", Kind: session.LinePrompt}, "y"},
 		{"a single key without a word", "", "read -r -n1 x", true, false, session.Prompt{Kind: session.ScreenPrompt}, "y"},
 		{"a shell with a line editor", "", "PS1='repl> ' bash --norc -i", true, false, session.Prompt{Text: "repl> ", Kind: session.LinePrompt}, "exit\n"},
