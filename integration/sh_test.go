@@ -46,3 +46,24 @@ func TestAnySh(t *testing.T) {
 		})
 	}
 }
+
+// TestPrintfInPieces: mksh has no printf of its own, and that of toybox makes several writes,
+// between which the command may write.
+func TestPrintfInPieces(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("mksh"); err != nil {
+		sshdtest.Skip(t, "%v", err)
+	}
+	printf := `#!/bin/dash
+x=$(printf "$@"; echo .)
+x=${x%.} y=${x#?}
+printf %s "${x%"$y"}"
+sleep 0.3
+printf %s "$y"
+`
+	tr := mounted(t, "bin=$(readlink -f /bin) && old=$1 && mount --bind $bin $old && mount -t tmpfs none $bin && "+
+		`$old/ln -s $old/* $bin && $old/ln -sf $old/mksh $bin/sh && $old/rm $bin/printf && printf %s "$0" >$bin/printf && $old/chmod 755 $bin/printf`, printf, t.TempDir())
+	s := open(t, tr, session.Config{Shell: "dash"})
+	replies(t, s, "sleep 0.3; for i in 1 2 3 4 5 6 7 8 9; do printf $i; sleep 0.1; done", "123456789")
+	repliesBig(t, s)
+}

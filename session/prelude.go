@@ -183,6 +183,10 @@ const anywhere = `for x in "$XDG_RUNTIME_DIR" /dev/shm /tmp "$HOME"; do ` +
 	`y=$x; while case $y in [A-Za-z0-9/._-]*) ;; *) false;; esac; do y=${y#?}; done; [ "$x" ] && [ -z "$y" ] || continue; ` +
 	`case $x in /dev/shm|/tmp) [ -k $x ] || continue;; esac; `
 
+// wholeMarks has mksh, whose printf is a program, write in one piece what that may write in
+// many, as toybox's does: a mark must not have in it what a command writes.
+const wholeMarks = `case $KSH_VERSION in *MIRBSD*|*LEGACY*) printf() { local x=$(command printf "$@"; echo .); print -nr -- "${x%.}"; };; esac; `
+
 // runnerLine is the file that evaluates $_gw.
 const runnerLine = `\command eval "$_gw"` + "\n"
 
@@ -191,7 +195,7 @@ const runnerLine = `\command eval "$_gw"` + "\n"
 // account's login shell has read may have sent stderr to a file or to nowhere: the end of a
 // command would never come there.
 func keeperBegin(nonce, usr1, makes string) string {
-	return `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, "::::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
+	return wholeMarks + `if [ -t 0 ] || [ -t 1 ]; then printf ` + controlMark('K', nonce, "::::") + `; exit; fi; trap "" HUP INT TERM PIPE XFSZ; trap "` + usr1 + `" USR1; umask 077; o=; e=; a=; b=; d=; z=; w=/proc/$$/fd; ` +
 		`if [ -f $w/2 ] || [ -c $w/2 ]; then exec 2>&1; fi; ` + anywhere + `d=$x/.gw-` + nonce + `; mkdir -m 700 $d && { [ -O $d ] && ` + makes + ` && echo $$ >$d/p && exec 8<$d/r && break; rm -rf $d; }; d=; done 2>/dev/null; `
 }
 
