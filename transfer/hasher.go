@@ -168,7 +168,8 @@ func (h *hasher) work() {
 	}
 }
 
-// find begins the shell and looks which program there is. openssl comes first:
+// find begins the shell and looks which program there is, with what cuts out a part of a
+// file: small machines lack dd now and then. openssl comes first:
 // it uses the processor's own instructions, which sha256sum often does not. That
 // there is none is remembered, and that the account runs no shell; not what has kept
 // one from being started this time, such as a limit of channels.
@@ -183,7 +184,7 @@ func (h *hasher) find() error {
 	var found answer
 	if err == nil {
 		found, err = s.collect(h.ctx, attend+`for t in 'openssl dgst -sha256 -r' sha256sum 'shasum -a 256' 'sha256 -r' 'busybox sha256sum'; do
-case $(printf abc | $t 2>/dev/null) in ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad*) printf '%s' "$t"; break;; esac
+case $(printf abc | dd 2>/dev/null | head -c 3 | $t 2>/dev/null) in ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad*) printf '%s' "$t"; break;; esac
 done`, maxNoise)
 	}
 	if err == nil && len(found.out) > 0 {

@@ -43,6 +43,10 @@ func TestSumElsewhere(t *testing.T) {
 func TestHasherIsFoundLater(t *testing.T) {
 	here := local.New(local.Config{})
 	t.Cleanup(func() { here.Close() })
+	dir := t.TempDir()
+	for _, program := range []string{"sha256sum", "head"} {
+		script(t, dir+"/"+program, "PATH=/usr/bin:/bin exec "+program+" \"$@\"")
+	}
 	for name, test := range map[string]struct {
 		first func(ctx context.Context, command string) (*transport.Pipe, error)
 		works bool // later
@@ -55,6 +59,9 @@ func TestHasherIsFoundLater(t *testing.T) {
 		}, true},
 		"no program": {func(ctx context.Context, command string) (*transport.Pipe, error) {
 			return here.Pipe(ctx, strings.ReplaceAll(command, "exec sh", "PATH=/nowhere; exec /bin/sh"))
+		}, false},
+		"no dd, which cuts a piece out of a file": {func(ctx context.Context, command string) (*transport.Pipe, error) {
+			return here.Pipe(ctx, strings.ReplaceAll(command, "exec sh", "PATH="+dir+"; exec /bin/sh"))
 		}, false},
 		"no shell": {func(ctx context.Context, _ string) (*transport.Pipe, error) { return here.Pipe(ctx, "exec true") }, false},
 	} {
