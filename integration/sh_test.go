@@ -67,3 +67,22 @@ printf %s "$y"
 	replies(t, s, "sleep 0.3; for i in 1 2 3 4 5 6 7 8 9; do printf $i; sleep 0.1; done", "123456789")
 	repliesBig(t, s)
 }
+
+// TestBusyboxAsSh: it has the ways of busybox ash, whatever it is called.
+func TestBusyboxAsSh(t *testing.T) {
+	t.Parallel()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		sshdtest.Skip(t, "%v", err)
+	}
+	tr := mounted(t, "bin=$(readlink -f /bin) && old=$1 && mount --bind $bin $old && mount -t tmpfs none $bin && "+
+		"$old/ln -s $old/* $bin && $old/ln -sf $old/${0##*/} $bin/sh", busybox, t.TempDir())
+	s := open(t, tr, session.Config{Shell: "sh"})
+	for range 5 {
+		for _, text := range []string{"sleep 60 &", "kill $!", "wait"} {
+			if r, err := s.Run(t.Context(), session.Command{Text: text}); err != nil || strings.Contains(string(r.Terminal), "exit") {
+				t.Errorf("%s: the terminal says %q, %v", text, r.Terminal, err)
+			}
+		}
+	}
+}

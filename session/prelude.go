@@ -24,8 +24,9 @@ func inSh(script string) string { return `exec /bin/sh -c '` + script + `'` }
 
 func shellScript(config Config, nonce string) string {
 	script := found(shellChoice(config.Shell)) + `f=${s##*[/ ]}; ` +
-		// What is called sh or ksh says itself what it is.
-		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) echo \${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash};; esac"); f=${f:-sh};; esac; ` +
+		// What is called sh or ksh says itself what it is. That of busybox has no name for itself,
+		// but what ends dash.
+		`case $f in sh|ksh) f=$($s -c "case \$KSH_VERSION in *MIRBSD*|*LEGACY*) echo mksh;; *93*) echo ksh;; *) x=\${BASH_VERSION:+bash}\${ZSH_VERSION:+zsh}\${YASH_VERSION:+yash}; [ \$x ] || { x=\$; eval : \${x}{PWD:0:1}; x=ash; } 2>/dev/null; echo \$x;; esac"); f=${f:-sh};; esac; ` +
 		statFields + mountField + `t=; v=; g=; i=$$; q=$4; if [ -t 0 ] && [ "$5$6" != 0-1 ]; then ` + ownOutput + terminalName + ownModes + `else exec 2>&1; TERM=dumb; export TERM; ` + ownSession + `fi; ` +
 		`become() { printf ` + controlMark('S', nonce, "%s:%s:%s:%s:%s:%s:%s") + ` "$t" "$i" "$q" "$m" "$f" "$p" "$PWD"; ` +
 		`unset ENV BASH_ENV; PS2=; _gwn=` + nonce + `; ` +
