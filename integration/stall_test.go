@@ -1,11 +1,13 @@
 package integration
 
 import (
+	"context"
 	"sync"
 	"testing"
 	"time"
 
 	"gateway/internal/netsim"
+	"gateway/internal/sshdtest"
 	"gateway/session"
 )
 
@@ -52,5 +54,52 @@ func stall(t *testing.T, f far, at moment, ways []netsim.Direction) {
 	}
 	if p.took < lasts {
 		t.Errorf("%s, %v: it took %v, and so did not stall", at, ways, p.took)
+	}
+}
+
+// TestLinkStallsBehindACommand: nobody wants it ended, so what is asked of its shell and
+// its streams is waited for as long as the link may be alive.
+func TestLinkStallsBehindACommand(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	server := sshdtest.Start(t, sshdtest.Options{})
+	for _, test := range []struct {
+		name, text string
+		stdout     string
+		verdict    session.Verdict
+		code       int
+	}{
+		{"which had an answer", `printf "name? " >/dev/tty; read n </dev/tty; echo $n; sleep 0.3`, "bob\n", session.Exited, 0},
+		{"which has left its line", `echo up; sleep 0.3; kill -INT $$; echo never`, "up\n", session.Exited, 130},
+		{"which was interrupted", `sh -c 'trap "echo out; sleep 0.3; exit 3" INT; echo up; while :; do sleep 0.1; done'`, "up\nout\n", session.Interrupted, 3},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			link := netsim.Start(t, server.Addr, 0)
+			s := open(t, dial(t, server, link.Port()), session.Config{Shell: "bash"})
+			s.Run(t.Context(), session.Command{Text: "cd /usr; V=kept"})
+			stall := sync.OnceFunc(func() {
+				link.Stall(netsim.Up)
+				time.AfterFunc(12*time.Second, func() { link.Resume() })
+			})
+			interrupt := sync.OnceFunc(func() { s.Interrupt(session.Int) })
+			seen := ""
+			r, err := s.Run(t.Context(), session.Command{Text: test.text, Output: func(from session.Stream, b []byte) {
+				if from != session.Stdout {
+					return
+				}
+				if seen += string(b); test.verdict == session.Interrupted {
+					interrupt()
+				}
+				if seen == test.stdout {
+					stall()
+				}
+			}, Answer: func(context.Context, session.Prompt) (string, error) { return "bob", nil }})
+			if r.Verdict != test.verdict || r.ExitCode != test.code || string(r.Stdout) != test.stdout || r.Ended {
+				t.Errorf("got %s %d %q, ended: %v, %v", r.Verdict, r.ExitCode, r.Stdout, r.Ended, err)
+			}
+			if r, err := s.Run(t.Context(), session.Command{Text: "pwd; echo $V"}); err != nil || string(r.Stdout) != "/usr\nkept\n" {
+				t.Errorf("afterwards: %s %q, %v", r.Verdict, r.Stdout, err)
+			}
+		})
 	}
 }

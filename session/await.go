@@ -12,7 +12,7 @@ import (
 // await waits for the command's end, and makes the result of it.
 func (s *Session) await(ctx context.Context, r *run) (Result, error) {
 	if s.soon(ctx, r) {
-		return s.settle(ctx, r)
+		return s.settle(r)
 	}
 	a := newAwaiting(ctx, s, r)
 	defer a.stop()
@@ -138,7 +138,7 @@ func (a *awaiting) hear() ending {
 	case r.complete(p) && a.freed: // what it wrote before is lost
 		return func() (Result, error) { return s.finish(r, Unknown, nil) }
 	case r.complete(p):
-		return func() (Result, error) { return s.settle(a.ctx, r) }
+		return func() (Result, error) { return s.settle(r) }
 	case p.prompted && a.late == nil:
 		a.late = time.After(promptGrace)
 	case p.stdout && p.stderr && a.hidden == nil:
@@ -196,7 +196,7 @@ func (a *awaiting) uncover() ending {
 	if closed(s.ended) {
 		return func() (Result, error) { return s.shellEnded(r) }
 	}
-	return func() (Result, error) { return s.settle(a.ctx, r) }
+	return func() (Result, error) { return s.settle(r) }
 }
 
 // tire ends a command from which nothing has come for Command.Idle.

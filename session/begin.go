@@ -35,7 +35,7 @@ func (s *Session) begin(ctx context.Context, command Command) (*run, error) {
 		return nil, err
 	}
 	s.awaitHold(ctx, command.Text)
-	r := s.newRun(command)
+	r := s.newRun(ctx, command)
 	if joins {
 		r.before = s.asked
 	}
@@ -105,9 +105,9 @@ func (s *Session) turnToKeeper(ctx context.Context, joins bool) error {
 }
 
 // newRun makes a command's run, whose keeper is the session's.
-func (s *Session) newRun(command Command) *run {
+func (s *Session) newRun(ctx context.Context, command Command) *run {
 	r := &run{
-		command: command, nonce: newNonce(), keeper: s.keeper, progress: progress{marksSignals: s.dialect.marksSignals},
+		ctx: ctx, command: command, nonce: newNonce(), keeper: s.keeper, progress: progress{marksSignals: s.dialect.marksSignals},
 		wake: make(chan struct{}, 1), typed: make(chan [3]int64, 1), pursued: make(chan Level, 1), handed: make(chan struct{}),
 	}
 	for i := range r.outputs {

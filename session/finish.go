@@ -192,8 +192,12 @@ func said(terminal ends.Stream, job string) []byte {
 }
 
 // drainGrace bounds the wait for what is still in the FIFOs of a command that
-// is over. A link that carries nothing for so long is lost.
+// is over, where that is to be soon. A link that carries nothing for so long is lost.
 const drainGrace = 5 * time.Second
+
+// maxSilence is how long a link that carries nothing is waited for where nobody hurries. By
+// default the keepalive ends one that is dead a little later.
+const maxSilence = 3 * maxLag
 
 // drain waits until everything that has been written to the streams is here. Who closes
 // the session meanwhile has nobody take what is left.
@@ -214,7 +218,7 @@ func (s *Session) drained(r *run) bool {
 		within(keeperGrace+s.patience(r), r.keeper.ended) // what it had sent may still come
 		return false
 	}
-	heard := r.keeper.heard.Load()
+	heard, since := r.keeper.heard.Load(), time.Now()
 	timeout := time.NewTimer(drainGrace + s.patience(r))
 	defer timeout.Stop()
 	here, marks := [3]bool{}, 0
@@ -235,11 +239,13 @@ func (s *Session) drained(r *run) bool {
 			now, delivering := r.keeper.heard.Load(), r.delivering.Load() > 0
 			switch {
 			case now != heard || delivering && !r.stopped.Load(): // it is the link that is slow, or the caller
-				heard = now
+				heard, since = now, time.Now()
 				timeout.Reset(drainGrace + s.patience(r))
 			case delivering && s.config.Sudo == nil: // the next command has another keeper
 				r.cutShort.Store(true)
 				return false
+			case !r.hurries() && time.Since(since) < maxSilence:
+				timeout.Reset(lifeGrace)
 			default:
 				r.deaf.Store(true)
 				return false

@@ -129,11 +129,36 @@ func (s *Session) locate(r *run) bool {
 		case <-s.ended:
 			return false
 		case <-timeout:
+			if s.delayed(r) {
+				timeout = time.After(time.Second + s.patience(r))
+				break
+			}
 			r.unmarked = ends == 0
 			return ends == 2
 		}
 	}
 	return true
+}
+
+// delayed reports whether it is the link that keeps an answer of the shell's, where nobody
+// hurries: the keeper has not answered at once, either.
+func (s *Session) delayed(r *run) bool {
+	if r.keeper == nil || r.keeper.isGone() || r.hurries() {
+		return false
+	}
+	answered, asked := make(chan struct{}), time.Now()
+	go func() { // ends with the pipe
+		defer close(answered)
+		s.answers(r.keeper, 1)
+	}()
+	within(heedGrace, answered)
+	if closed(answered) {
+		return false
+	}
+	for !closed(answered) && !r.hurries() && time.Since(asked) < maxLag {
+		within(heedGrace, answered)
+	}
+	return closed(answered) && !r.keeper.isGone()
 }
 
 // chase signals what has begun behind the prompt: bash keeps what it has read when an

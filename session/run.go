@@ -12,6 +12,7 @@ import (
 
 // run is one command in progress.
 type run struct {
+	ctx     context.Context // the caller's
 	command Command
 	nonce   string
 	rest    string // see frame.discard
@@ -68,6 +69,11 @@ type run struct {
 // quiet returns for how long nothing has come.
 func (r *run) quiet() time.Duration {
 	return time.Since(r.started) - time.Duration(r.activity.Load())
+}
+
+// hurries reports whether the command is to end by now.
+func (r *run) hurries() bool {
+	return r.stopped.Load() || r.ctx.Err() != nil || r.command.Timeout > 0 && time.Since(r.started) > r.command.Timeout
 }
 
 // moves reports whether something has come since a count of reads was taken, or

@@ -1,9 +1,6 @@
 package session
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // The terminal comes on a channel of its own, so the marks may overtake what a
 // command writes there in the moment it ends. Three things bring it into the
@@ -31,11 +28,11 @@ func (s *Session) settles() bool {
 
 // settle makes the result of a command that has ended, with what it wrote to
 // the terminal.
-func (s *Session) settle(ctx context.Context, r *run) (Result, error) {
+func (s *Session) settle(r *run) (Result, error) {
 	begun := s.heard.Load()
 	tail := tail{session: s, run: r, heard: begun}
 	if t, ok := s.terminal.(settler); ok {
-		for !t.Settle(promptGrace+s.trip) && tail.comes(ctx) && s.heard.Load()-begun < maxTail {
+		for !t.Settle(promptGrace+s.trip) && tail.comes() && s.heard.Load()-begun < maxTail {
 		}
 	}
 	awaited := r.loud && (r.awaited || r.outputs[Terminal].Total() > 0)
@@ -54,7 +51,7 @@ func (s *Session) settle(ctx context.Context, r *run) (Result, error) {
 		case <-s.ended:
 			return s.shellEnded(r)
 		case <-timeout.C:
-			if !tail.comes(ctx) {
+			if !tail.comes() {
 				return s.over(r)
 			}
 			timeout.Reset(limit)
@@ -76,9 +73,9 @@ type tail struct {
 
 // comes reports whether some of it has come since it was asked last, or waits for the
 // caller. Who does not take it when the command is to end misses it.
-func (t *tail) comes(ctx context.Context) bool {
+func (t *tail) comes() bool {
 	s, r := t.session, t.run
-	toEnd := r.stopped.Load() || ctx.Err() != nil || s.closing.Load() || r.command.Timeout > 0 && time.Since(r.started) > r.command.Timeout
+	toEnd := r.hurries() || s.closing.Load()
 	switch {
 	case !r.moves(&s.heard, &t.heard):
 		return false
