@@ -103,3 +103,28 @@ func TestLinkStallsBehindACommand(t *testing.T) {
 		})
 	}
 }
+
+// TestLinkStallsAtTheDeadline: where a command's status has come, a shell that can't be
+// reached by the deadline makes no secret of it.
+func TestLinkStallsAtTheDeadline(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	server := sshdtest.Start(t, sshdtest.Options{})
+	link := netsim.Start(t, server.Addr, 0)
+	s := open(t, dial(t, server, link.Port()), session.Config{Shell: "bash"})
+	r, err := s.Run(t.Context(), session.Command{
+		Text:    `printf "name? " >/dev/tty; read n </dev/tty; echo $n; (exit 3)`,
+		Timeout: 3 * time.Second,
+		Output: func(from session.Stream, _ []byte) {
+			if from == session.Stdout {
+				link.Stall(netsim.Up)
+			}
+		},
+		Answer: func(context.Context, session.Prompt) (string, error) { return "bob", nil },
+	})
+	if r.Verdict != session.Exited || r.ExitCode != 3 || string(r.Stdout) != "bob\n" || !r.Ended || err != nil {
+		t.Errorf("got %s %d %q, ended: %v, %v", r.Verdict, r.ExitCode, r.Stdout, r.Ended, err)
+	}
+	if r.Duration > 10*time.Second {
+		t.Errorf("it took %v", r.Duration)
+	}
+}

@@ -185,10 +185,14 @@ func (s *Session) giveUp(r *run, verdict Verdict, cause error) (Result, error) {
 	s.lost = true
 	s.signalShell(r, "KILL")
 	within(time.Second+s.patience(r), s.ended)
-	if !r.deaf.Load() {
+	over := r.complete(s.progress(r)) // all of it is here, and how it ended is known
+	switch {
+	case over && !closed(s.ended):
+		r.deaf.Store(true)
+	case !over && !r.deaf.Load():
 		s.drain(r)
 	}
-	if (r.deaf.Load() || r.keeper == nil || r.keeper.isGone()) && !closed(s.ended) {
+	if !over && (r.deaf.Load() || r.keeper == nil || r.keeper.isGone()) && !closed(s.ended) {
 		verdict, cause = Unknown, errNothingAnswers // all this may have reached nobody
 	}
 	s.terminal.Close()
