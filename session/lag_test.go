@@ -92,3 +92,26 @@ func TestDeadlineOnALadenLink(t *testing.T) {
 		}
 	}
 }
+
+// mutedTerminal has a link of its own, which has brought nothing for long.
+type mutedTerminal struct{ ladenTerminal }
+
+func (t mutedTerminal) Heard() time.Time { return time.Time{} }
+
+// TestCommandOnItsWay: a keeper with another link sees a shell that reads, for the command has
+// not come yet. That is no question.
+func TestCommandOnItsWay(t *testing.T) {
+	t.Parallel() // it waits, mostly
+	link := &laden{}
+	s := openOn(t, altered{
+		Transport: local.New(local.Config{}),
+		terminal:  func(t transport.Terminal) transport.Terminal { return mutedTerminal{ladenTerminal{t, link}} },
+	}, session.Config{Shell: "bash"})
+	want(t, run(t, s, "cd /usr"), 0, "", "")
+	link.hold()
+	time.AfterFunc(12*time.Second, link.release)
+	r, err := s.Run(t.Context(), session.Command{Text: "pwd"})
+	if r.Verdict != session.Exited || string(r.Stdout) != "/usr\n" {
+		t.Errorf("got %s %q, %v", r.Verdict, r.Stdout, err)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"gateway/transport"
 )
 
 // watch notices that a command waits for input. It takes two signs: silence,
@@ -132,7 +134,7 @@ func (w *watch) judge(m mark) {
 	case probeSleeps:
 		waiting = w.suspicious() && !w.asksStdin(m.payload) && (question.MatchString(w.promptText()) || w.run.quiet() > longSilence)
 	case probeShell:
-		waiting = w.suspicious() && question.MatchString(w.promptText()) || w.run.quiet() > longSilence
+		waiting = w.suspicious() && question.MatchString(w.promptText()) || w.run.quiet() > longSilence && w.session.reached(w.run)
 	}
 	if !waiting || !w.stillWaits() {
 		w.timer.Reset(silence)
@@ -140,6 +142,14 @@ func (w *watch) judge(m mark) {
 	}
 	w.found = m.payload
 	w.timer.Reset(promptGrace)
+}
+
+// reached reports whether something has come over the shell's link since it should have begun
+// the command; before, that may be the last one's prompt. A keeper may have another link, and
+// see the shell read because the command is still on its way.
+func (s *Session) reached(r *run) bool {
+	link, ok := s.terminal.(transport.Listener)
+	return !ok || link.Heard().Sub(r.started) > beginning+s.trip
 }
 
 // asksStdin reports whether a secret was asked for, but not on the terminal: it is read from
