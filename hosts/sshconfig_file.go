@@ -26,12 +26,16 @@ const (
 
 var variableForm = regexp.MustCompile(`\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
-// sshHome is the home that ssh uses: that of the account, whatever HOME says.
+// sshHome is the home that ssh uses: that of the account, whatever HOME says. Where an
+// account has none, as in a container, it is the root: the current directory may be anybody's.
 func sshHome() string {
+	home, _ := os.UserHomeDir()
 	if local, err := user.Current(); err == nil {
-		return local.HomeDir
+		home = local.HomeDir
 	}
-	home, _ := os.UserHomeDir() // empty if there is none: no such files then
+	if !filepath.IsAbs(home) {
+		return "/"
+	}
 	return home
 }
 

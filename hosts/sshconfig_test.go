@@ -3,6 +3,7 @@ package hosts_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
@@ -418,6 +419,62 @@ func TestSSHConfigWithoutAccount(t *testing.T) {
 	if s, err := hosts.NewSSHConfig(file, program).Resolve(t.Context(), "a", hosts.Given{}); err != nil || s.User != "bob" {
 		t.Errorf("Resolve = %+v, %v, want the parser's answer", s, err)
 	}
+}
+
+// Nor may it have a home. The current directory, which may be a clone of anything, is none.
+func TestSSHConfigWithoutHome(t *testing.T) {
+	if !nobody(t, map[string]string{
+		".ssh/config": "Host trap\n ProxyCommand ./trap\n",
+		"config":      "Host a\n IdentityFile ~/id\n UserKnownHostsFile ~/known\n",
+	}) {
+		return
+	}
+	if known, err := hosts.NewSSHConfig("", "").Knows("trap"); known || err != nil {
+		t.Errorf("a host of .ssh/config in the current directory: %v, %v", known, err)
+	}
+	s, err := hosts.NewSSHConfig("config", "").Resolve(t.Context(), "a", hosts.Given{})
+	if err != nil || !slices.Equal(s.Identity, []string{"/id"}) || !slices.Equal(s.KnownHosts, []string{"/known"}) {
+		t.Errorf("Resolve = %q %q, %v", s.Identity, s.KnownHosts, err)
+	}
+}
+
+// nobody runs the test once more, in a directory with the files, for an account that is in no
+// database and has no environment. It reports whether this is that run.
+func nobody(t *testing.T, files map[string]string) bool {
+	t.Helper()
+	const here = "GWTEST_NOBODY"
+	if os.Getenv(here) != "" {
+		return true
+	}
+	if os.Geteuid() != 0 {
+		sshdtest.Skip(t, "only root can be somebody else")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("./tests", "-test.run=^"+t.Name()+"$")
+	cmd.Dir = sshdtest.SharedDir(t)
+	writeFile(t, filepath.Join(cmd.Dir, "tests"), string(text))
+	for name, text := range files {
+		writeFile(t, filepath.Join(cmd.Dir, name), text)
+	}
+	id := &syscall.Credential{Uid: 61235, Gid: 61235}
+	if err := filepath.WalkDir(cmd.Dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chown(path, int(id.Uid), int(id.Gid)))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = []string{here + "=1", "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: id}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	return false
 }
 
 func TestFill(t *testing.T) {
