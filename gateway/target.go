@@ -234,14 +234,16 @@ func (g *Gateway) hostKeyRule(host hosts.Host) HostKeyRule {
 }
 
 // home returns a path below the home directory: the account's, where a service has
-// no HOME.
+// no HOME. The current directory, which may be anybody's, is none.
 func home(path ...string) string {
-	dir, err := os.UserHomeDir()
-	if err != nil {
-		dir = "/"
+	dir, _ := os.UserHomeDir()
+	if !filepath.IsAbs(dir) {
 		if u, err := user.Current(); err == nil {
 			dir = u.HomeDir
 		}
+	}
+	if !filepath.IsAbs(dir) {
+		dir = "/"
 	}
 	return filepath.Join(append([]string{dir}, path...)...)
 }

@@ -83,20 +83,22 @@ func TestKnownHostsFiles(t *testing.T) {
 	}
 }
 
-// A service may have no HOME. Its account has a home all the same.
+// A service may have no HOME, or one that depends on where it is. Its account has a home all the same.
 func TestNoHome(t *testing.T) {
 	account, err := user.Current()
 	if err != nil {
 		t.Skip(err)
 	}
 	g, _ := withSSH(t, "hosts: {web1: {}}", "", nil)
-	t.Setenv("HOME", "")
-	got := target(t, g, "web1")
-	if want := filepath.Join(account.HomeDir, ".ssh/known_hosts"); got.HostKeys.Write != want {
-		t.Errorf("host keys are written to %q, want %q", got.HostKeys.Write, want)
-	}
-	if want := filepath.Join(account.HomeDir, ".ssh/id_ed25519"); got.Identities[0].Key != want {
-		t.Errorf("the first key is %q, want %q", got.Identities[0].Key, want)
+	for _, home := range []string{"", "clone"} {
+		t.Setenv("HOME", home)
+		got := target(t, g, "web1")
+		if want := filepath.Join(account.HomeDir, ".ssh/known_hosts"); got.HostKeys.Write != want {
+			t.Errorf("HOME=%s: host keys are written to %q, want %q", home, got.HostKeys.Write, want)
+		}
+		if want := filepath.Join(account.HomeDir, ".ssh/id_ed25519"); got.Identities[0].Key != want {
+			t.Errorf("HOME=%s: the first key is %q, want %q", home, got.Identities[0].Key, want)
+		}
 	}
 }
 
