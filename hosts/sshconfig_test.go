@@ -421,11 +421,11 @@ func TestSSHConfigWithoutAccount(t *testing.T) {
 	}
 }
 
-// Nor may it have a home. The current directory, which may be a clone of anything, is none.
+// Nor may it have a home or a name. The current directory, which may be a clone of anything, is no home.
 func TestSSHConfigWithoutHome(t *testing.T) {
 	if !nobody(t, map[string]string{
 		".ssh/config": "Host trap\n ProxyCommand ./trap\n",
-		"config":      "Host a\n IdentityFile ~/id\n UserKnownHostsFile ~/known\n",
+		"config":      "Host a\n IdentityFile ~/id\n UserKnownHostsFile ~/known\nHost b\n Port 7\n IdentityFile %d%h-%p-%i\n IdentityFile /%u\n",
 	}) {
 		return
 	}
@@ -435,6 +435,10 @@ func TestSSHConfigWithoutHome(t *testing.T) {
 	s, err := hosts.NewSSHConfig("config", "").Resolve(t.Context(), "a", hosts.Given{})
 	if err != nil || !slices.Equal(s.Identity, []string{"/id"}) || !slices.Equal(s.KnownHosts, []string{"/known"}) {
 		t.Errorf("Resolve = %q %q, %v", s.Identity, s.KnownHosts, err)
+	}
+	s, err = hosts.NewSSHConfig("config", "").Resolve(t.Context(), "b", hosts.Given{})
+	if err != nil || !slices.Equal(s.Identity, []string{"/b-7-61235"}) || !slices.Equal(s.Warnings, []string{"tokens of /%u: the account here has no name"}) {
+		t.Errorf("with tokens: %q %q, %v", s.Identity, s.Warnings, err)
 	}
 }
 
