@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -130,6 +131,22 @@ func TestNoProc(t *testing.T) {
 		repliesBig(t, s)
 		repliesToStdin(t, s, "echo err >&2", "", "err\n")
 	})
+}
+
+// Nor does gateway need it where it runs itself: a daemon is started by the name of the call.
+func TestNoProcHere(t *testing.T) {
+	machine := mounted(t, "mount -t tmpfs none /proc").(inside)
+	u := newUser(t, "hosts: {}")
+	u.env = append(u.env, "GATEWAY_SOCKET="+filepath.Join(sshdtest.ShortDir(t), "d", "s"))
+	cmd := u.command(t, "serve")
+	cmd.Args = append([]string{"nsenter", "-t", strconv.Itoa(machine.pid), "-m", cmd.Path}, cmd.Args[1:]...)
+	path, err := exec.LookPath("nsenter")
+	must(t, err)
+	cmd.Path = path
+	t.Cleanup(func() { u.gateway(t, "serve", "--stop") })
+	if o := outcomeOf(t, cmd); o.status != 0 || !strings.Contains(o.stdout, " listens on ") {
+		t.Errorf("serve: %+v", o)
+	}
 }
 
 // C70: nor is it where another account could put one of its own in the place of the

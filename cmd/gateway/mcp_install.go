@@ -110,7 +110,7 @@ from starting as things are.`,
 // give it another environment, so all of the environment that decides what the
 // settings are, and where the daemon and its records, is said.
 func (a *app) launch(selector string) (launch, error) {
-	program, err := os.Executable()
+	program, err := executable()
 	if err != nil {
 		return launch{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -88,7 +89,7 @@ func (a *app) socket() (string, error) { return socket.Path(a.config.Socket, os.
 // startOptions say how a daemon is started in the background. It gets the
 // settings that are in force here, as far as they are of use to it.
 func (a *app) startOptions(path string, args ...string) (client.StartOptions, error) {
-	program, err := os.Executable()
+	program, err := executable()
 	if err != nil {
 		return client.StartOptions{}, err
 	}
@@ -113,6 +114,20 @@ func (a *app) startOptions(path string, args ...string) (client.StartOptions, er
 		o.Env = append(o.Env, "GATEWAY_CONFIG="+named)
 	}
 	return o, nil
+}
+
+// executable returns this program's file. Linux has it below /proc, which is not in every
+// chroot: there it is the file that the call names.
+func executable() (string, error) {
+	program, unknown := os.Executable()
+	if unknown == nil {
+		return program, nil
+	}
+	called, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return "", unknown
+	}
+	return filepath.Abs(called)
 }
 
 func (a *app) startDaemon(cmd *cobra.Command, path string, f serveFlags) error {
