@@ -91,7 +91,7 @@ type waitArgs struct {
 type outputArgs struct {
 	targetArgs
 	Stream  string `json:"stream,omitempty" jsonschema:"only this stream; default: all, in the order in which they came"`
-	Cursor  int    `json:"cursor,omitempty" jsonschema:"read from here on: a cursor of an earlier answer"`
+	Cursor  int64  `json:"cursor,omitempty" jsonschema:"read from here on: a cursor of an earlier answer"`
 	Head    int    `json:"head,omitempty" jsonschema:"that many bytes from the beginning"`
 	Tail    int    `json:"tail,omitempty" jsonschema:"that many bytes from the end"`
 	Grep    string `json:"grep,omitempty" jsonschema:"only lines that match this regular expression (RE2), each with its cursor; of a long line 1 KiB around the match, with … where it goes on"`
@@ -115,7 +115,7 @@ func schemaOf[In any]() *jsonschema.Schema {
 	if err != nil {
 		panic(err) // our own types
 	}
-	number := func(name string, low, high int, otherwise any) {
+	number := func(name string, low, high int64, otherwise any) {
 		if p := schema.Properties[name]; p != nil {
 			p.Minimum, p.Maximum = new(float64(low)), new(float64(high))
 			if otherwise != nil {
@@ -130,9 +130,9 @@ func schemaOf[In any]() *jsonschema.Schema {
 			}
 		}
 	}
-	number("timeout_ms", 1, int(maxTimeout.Milliseconds()), defaultTimeout.Milliseconds())
+	number("timeout_ms", 1, maxTimeout.Milliseconds(), defaultTimeout.Milliseconds())
 	number("wait_ms", 0, 1<<31, defaultWait.Milliseconds())
-	number("idle_ms", 1, int(maxWait.Milliseconds()), nil)
+	number("idle_ms", 1, maxWait.Milliseconds(), nil)
 	number("max_output", minOutput, maxOutput, nil)
 	number("cols", 1, 1000, nil)
 	number("rows", 1, 500, nil)

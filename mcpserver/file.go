@@ -34,7 +34,7 @@ type fileArgs struct {
 	Host     string  `json:"host" jsonschema:"a host's name; see hosts"`
 	Op       string  `json:"op" jsonschema:"read: bytes of a file. write: a whole file. list: what is in a directory. stat: what is at a path"`
 	Path     string  `json:"path" jsonschema:"absolute, or ~/..., or relative to the home directory"`
-	Offset   int     `json:"offset,omitempty" jsonschema:"read: the byte to begin with. list: how many entries to skip. next_offset of an answer goes on"`
+	Offset   int64   `json:"offset,omitempty" jsonschema:"read: the byte to begin with. list: how many entries to skip. next_offset of an answer goes on"`
 	Limit    int     `json:"limit,omitempty" jsonschema:"read: bytes at most, 65536 unless given, up to 262144. list: entries at most, 200 unless given, up to 2000"`
 	Content  *string `json:"content,omitempty" jsonschema:"write: all that the file is to have, up to 1 MiB; it replaces what is there"`
 	Encoding string  `json:"encoding,omitempty" jsonschema:"write: base64 where content is that; default: text"`

@@ -37,7 +37,7 @@ func (f *fileCall) read() (any, error) {
 	case !info.Mode.IsRegular():
 		return nil, f.refuse("file.special", "", "%s is no regular file")
 	}
-	want, at := cmp.Or(f.in.Limit, defaultRead), int64(f.in.Offset)
+	want, at := cmp.Or(f.in.Limit, defaultRead), f.in.Offset
 	b, err := transfer.ReadAt(f.ctx, f.m, f.at.Path, f.at.Info, at, want+1)
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (f *fileCall) list() (any, error) {
 	}
 	slices.SortFunc(found, func(a, b transfer.Info) int { return strings.Compare(a.Name, b.Name) })
 	answer.Total = len(found)
-	from := min(f.in.Offset, len(found))
+	from := int(min(f.in.Offset, int64(len(found))))
 	to := min(from+cmp.Or(f.in.Limit, defaultList), len(found))
 	for _, info := range found[from:to] {
 		answer.Entries = append(answer.Entries, named(info))

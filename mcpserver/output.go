@@ -37,10 +37,10 @@ func (c *call) output(in outputArgs) (any, error) {
 	if over {
 		end = t.command.To
 	}
-	if int64(in.Cursor) > end {
+	if in.Cursor > end {
 		return nil, usage("use the cursor of an earlier answer", "the output ends at cursor %d, before %d", end, in.Cursor)
 	}
-	q := api.Query{Command: in.ID, Stream: in.Stream, Since: int64(in.Cursor), Head: in.Head, Tail: in.Tail, Grep: in.Grep, Context: in.Context, Max: c.config.Output}
+	q := api.Query{Command: in.ID, Stream: in.Stream, Since: in.Cursor, Head: in.Head, Tail: in.Tail, Grep: in.Grep, Context: in.Context, Max: c.config.Output}
 	switch {
 	case in.Head+in.Tail > 0:
 		q.Max = in.Head + in.Tail
