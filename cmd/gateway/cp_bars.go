@@ -114,7 +114,7 @@ func (b *bars) watcher(host int) transfer.Watcher {
 	if h := b.hosts[host]; h != nil {
 		return h
 	}
-	place := host << 32
+	place := host << 28 // of eight hosts, which fits in an int of 32 bits
 	bar, err := b.newBar(name, 0, place)
 	if err != nil {
 		return nil
