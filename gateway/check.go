@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"sync"
@@ -209,10 +210,37 @@ func (c *check) sftp(ctx context.Context, t transport.Transport) {
 		return // this machine: files are files
 	}
 	pipe, err := Subsystem(ctx, t, "sftp")
+	if err == nil {
+		err = greetSFTP(ctx, pipe)
+	}
 	if err != nil {
 		_ = c.failed("sftp", err) // commands run without it
 		return
 	}
-	pipe.Close()
 	c.passed("sftp", "available")
+}
+
+// sftpGrace is how long a server may take to say its first word.
+const sftpGrace = 10 * time.Second
+
+// greetSFTP waits for the server behind a pipe, which it closes. dropbear grants sftp before it
+// knows whether it has a program for that.
+func greetSFTP(ctx context.Context, pipe *transport.Pipe) error {
+	defer pipe.Close()
+	ctx, cancel := context.WithTimeout(ctx, sftpGrace)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { pipe.Close() })()
+	// SSH_FXP_INIT of version 3 has SSH_FXP_VERSION for an answer (draft-ietf-secsh-filexfer-02, section 4).
+	var head [5]byte
+	_, err := io.WriteString(pipe.Stdin, "\x00\x00\x00\x05\x01\x00\x00\x00\x03")
+	if err == nil {
+		_, err = io.ReadFull(pipe.Stdout, head[:])
+	}
+	if err == nil && head[4] == 2 {
+		return nil
+	}
+	return &transport.Error{
+		Code: "file.no_subsystem", Message: "gateway: the server grants sftp, but its program does not answer as it should", Err: err,
+		Hint: "look at Subsystem in sshd_config, or whether sftp-server is installed; what a profile writes without being asked breaks sftp too",
+	}
 }

@@ -67,6 +67,22 @@ func TestCheckTellsOneConnection(t *testing.T) {
 	}
 }
 
+// A server may grant sftp, as dropbear does always, and have no program for it.
+func TestCheckWithoutSFTP(t *testing.T) {
+	for name, program := range map[string]string{"ends": "/bin/false", "says something else": "/bin/cat"} {
+		t.Run(name, func(t *testing.T) {
+			server := sshdtest.Start(t, sshdtest.Options{NoSftp: true, Config: []string{"Subsystem sftp " + program}})
+			inventory := fmt.Sprintf("hosts: {web1: {addr: %s, port: %d, user: %s, identity: %s, agent: false, host_key: %q}}",
+				server.Host, server.Port, server.User, server.KeyFile, gossh.FingerprintSHA256(server.HostKey))
+			var last gateway.Step
+			must(t, with(t, inventory, nil).Check(t.Context(), "web1", func(s gateway.Step) { last = s }))
+			if last.Layer != "sftp" || last.OK || last.Code != "file.no_subsystem" {
+				t.Errorf("the last step is %+v, want no sftp", last)
+			}
+		})
+	}
+}
+
 // Each layer is told with the name of the machine that it is one of, and so is
 // the one that fails.
 func TestCheckThroughJump(t *testing.T) {
