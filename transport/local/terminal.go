@@ -27,7 +27,10 @@ func (t *Transport) Terminal(ctx context.Context, command string, options transp
 		return nil, exhausted("open a pseudo-terminal", err)
 	}
 	if err != nil {
-		return nil, &transport.Error{Code: "session.pty_refused", Message: fmt.Sprintf("local: open a pseudo-terminal: %v", err), Err: err}
+		return nil, &transport.Error{
+			Code: "session.pty_refused", Message: fmt.Sprintf("local: open a pseudo-terminal: %v", err), Err: err,
+			Hint: "a chroot or a container needs /dev/ptmx, and devpts mounted at /dev/pts; if many terminals are open, see kernel.pty.max",
+		}
 	}
 	raw, err := master.SyscallConn() // master.Fd would make it blocking again
 	if err != nil {
