@@ -282,7 +282,7 @@ func TestLinkCutInOpening(t *testing.T) {
 			tr := dial(t, f.server, f.link.Port())
 			f.link.Truncate(netsim.Down, after, netsim.RST)
 			defer f.link.Truncate(netsim.Down, -1, netsim.RST)
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			s, err := session.Open(ctx, tr, session.Config{})
 			if err == nil {

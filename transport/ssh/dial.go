@@ -67,10 +67,11 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 	defer free()
 	pins := &pinSearch{keys: config.HostKeys, first: config.kind}
 	backoff := firstBackoff
+	var away error // why the server turned the try before away
 	for try := 0; ; try++ {
 		raw, err := config.carrier(ctx, clock, bastion)
 		if err != nil {
-			return nil, err
+			return nil, whyLate(err, away)
 		}
 		h := &handshake{config: &config, clock: clock, wire: newWire(raw), pins: pins}
 		c, err := h.run(ctx, func() {
@@ -86,9 +87,13 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 			continue
 		}
 		err = pins.outcome(err)
+		if !h.wire.banner.Load() {
+			err = whyLate(err, away)
+		}
 		if !h.again(err, try) || clock.timeLeft() <= backoff {
 			return nil, h.explained(err)
 		}
+		away = err
 		select {
 		case <-time.After(backoff):
 		case <-ctx.Done():
@@ -96,6 +101,15 @@ func dialThrough(ctx context.Context, config Config, bastion *conn, leave func()
 		}
 		backoff = min(2*backoff, maxBackoff)
 	}
+}
+
+// whyLate is the error of a try. A server that had turned the one before away is the reason
+// for there not having been more time for it.
+func whyLate(err, away error) error {
+	if away != nil && errors.Is(err, context.DeadlineExceeded) {
+		return away
+	}
+	return err
 }
 
 // takePlace waits for a place among the handshakes with the machine, and through its

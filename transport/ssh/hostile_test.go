@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -203,6 +204,36 @@ func TestCancelledBeforeTheNextTry(t *testing.T) {
 			t.Errorf("Dial = %v, want %v", err, context.Canceled)
 		}
 	})
+}
+
+// TestLateAfterBeingTurnedAway: a server that turned the first try away, and says nothing to
+// the next one, has turned the connection away.
+func TestLateAfterBeingTurnedAway(t *testing.T) {
+	for code, word := range map[string]string{"ssh.throttled": "Exceeded MaxStartups\r\n", "ssh.closed": ""} {
+		for _, whose := range []string{"connect_timeout", "the caller's"} {
+			t.Run(code+", "+whose, func(t *testing.T) {
+				t.Parallel()
+				var tries atomic.Int32
+				c := listen(t, func(conn net.Conn) {
+					if tries.Add(1) == 1 {
+						_, _ = io.WriteString(conn, word)
+						return
+					}
+					_, _ = io.Copy(io.Discard, conn)
+				})
+				ctx := t.Context()
+				if c.ConnectTimeout = 2 * time.Second; whose != "connect_timeout" {
+					c.ConnectTimeout = time.Hour
+					late, cancel := context.WithTimeout(ctx, 2*time.Second)
+					defer cancel()
+					ctx = late
+				}
+				if _, err := ssh.Dial(ctx, c); codeOf(err) != code || tries.Load() != 2 {
+					t.Errorf("Dial = %v after %d tries, want the code %s after 2", err, tries.Load(), code)
+				}
+			})
+		}
+	}
 }
 
 var waitsForNextTry = regexp.MustCompile(`\[select\]:\n.*\.dialThrough\(`)
