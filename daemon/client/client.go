@@ -69,7 +69,7 @@ func (c *Client) Session(ctx context.Context, name string) (s api.Session, err e
 
 // Close ends a session and returns what it was. Its records stay.
 func (c *Client) Close(ctx context.Context, name string) (s api.Session, err error) {
-	return s, c.onMachine(ctx, http.MethodDelete, sessionPath(name), nil, &s)
+	return s, c.onMachine(ctx, 0, http.MethodDelete, sessionPath(name), nil, &s)
 }
 
 // Run starts a command. It does not wait for its end.
@@ -77,7 +77,7 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 	if err := checkRun(run); err != nil {
 		return command, err
 	}
-	return command, c.ask(ctx, time.Duration(run.Wait)+2*answerTime, http.MethodPost, sessionPath(name)+"/commands", run, &command)
+	return command, c.onMachine(ctx, time.Duration(run.Wait), http.MethodPost, sessionPath(name)+"/commands", run, &command)
 }
 
 // Exec starts a command and calls each with what happens to it. The last event
@@ -123,7 +123,7 @@ func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 
 // Interrupt asks the command that runs to end.
 func (c *Client) Interrupt(ctx context.Context, name string, interrupt api.Interrupt) error {
-	return c.onMachine(ctx, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
+	return c.onMachine(ctx, 0, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
 }
 
 // Wait waits for something to happen in a session.
@@ -131,7 +131,7 @@ func (c *Client) Wait(ctx context.Context, name string, wait api.Wait) (waited a
 	if wait.Max <= 0 {
 		return waited, c.call(ctx, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
 	}
-	return waited, c.ask(ctx, time.Duration(wait.Max)+2*answerTime, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
+	return waited, c.onMachine(ctx, time.Duration(wait.Max), http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
 }
 
 // Output reads what a session has said.
@@ -156,7 +156,7 @@ func (c *Client) Resize(ctx context.Context, name string, size transport.Size) e
 // Reset puts a fresh shell in the place of a session's, in the same directory and
 // with the same exported variables. What runs is ended.
 func (c *Client) Reset(ctx context.Context, name string) error {
-	return c.onMachine(ctx, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
+	return c.onMachine(ctx, 0, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
 }
 
 // Follow calls each with what happens in a session: its output from a cursor on,

@@ -35,11 +35,11 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, method, path stri
 	return c.call(ctx, method, path, body, answer)
 }
 
-// onMachine is ask for what a machine has a part in.
-func (c *Client) onMachine(ctx context.Context, method, path string, body, answer any) error {
-	ctx, cancel := c.whileAlive(ctx, aliveTime)
+// onMachine is ask for what a machine has a part in, behind a wait that the request asks for.
+func (c *Client) onMachine(ctx context.Context, wait time.Duration, method, path string, body, answer any) error {
+	ctx, cancel := c.whileAlive(ctx, wait+aliveTime)
 	defer cancel()
-	return c.ask(ctx, machineTime, method, path, body, answer)
+	return c.ask(ctx, wait+machineTime, method, path, body, answer)
 }
 
 // within returns a context for a request whose answer must come in time; arrived
