@@ -45,12 +45,12 @@ func (c *Client) Release() { c.http.CloseIdleConnections() }
 
 // Hello greets the daemon.
 func (c *Client) Hello(ctx context.Context) (hello api.Hello, err error) {
-	return hello, c.ask(ctx, answerTime, http.MethodGet, api.RouteHello, nil, &hello)
+	return hello, c.askWithin(ctx, answerTime, http.MethodGet, api.RouteHello, nil, &hello)
 }
 
 // Stats returns the daemon's figures.
 func (c *Client) Stats(ctx context.Context) (stats api.Stats, err error) {
-	return stats, c.ask(ctx, answerTime, http.MethodGet, "/v1/stats", nil, &stats)
+	return stats, c.ask(ctx, 0, http.MethodGet, "/v1/stats", nil, &stats)
 }
 
 // Sessions lists sessions, the newest first; with all also those that are over.
@@ -59,17 +59,17 @@ func (c *Client) Sessions(ctx context.Context, all bool) (list []api.Session, er
 	if all {
 		path += "?all=1"
 	}
-	return list, c.ask(ctx, answerTime, http.MethodGet, path, nil, &list)
+	return list, c.ask(ctx, 0, http.MethodGet, path, nil, &list)
 }
 
 // Session returns one session by its id or name. One that is over is found too.
 func (c *Client) Session(ctx context.Context, name string) (s api.Session, err error) {
-	return s, c.ask(ctx, answerTime, http.MethodGet, sessionPath(name), nil, &s)
+	return s, c.ask(ctx, 0, http.MethodGet, sessionPath(name), nil, &s)
 }
 
 // Close ends a session and returns what it was. Its records stay.
 func (c *Client) Close(ctx context.Context, name string) (s api.Session, err error) {
-	return s, c.onMachine(ctx, 0, http.MethodDelete, sessionPath(name), nil, &s)
+	return s, c.ask(ctx, 0, http.MethodDelete, sessionPath(name), nil, &s)
 }
 
 // Run starts a command. It does not wait for its end.
@@ -77,7 +77,7 @@ func (c *Client) Run(ctx context.Context, name string, run api.Run) (command api
 	if err := checkRun(run); err != nil {
 		return command, err
 	}
-	return command, c.onMachine(ctx, time.Duration(run.Wait), http.MethodPost, sessionPath(name)+"/commands", run, &command)
+	return command, c.ask(ctx, time.Duration(run.Wait), http.MethodPost, sessionPath(name)+"/commands", run, &command)
 }
 
 // Exec starts a command and calls each with what happens to it. The last event
@@ -103,7 +103,7 @@ func (c *Client) Exec(ctx context.Context, name string, run api.Run, each func(a
 // Command returns a command by its id, with its result if it is over. At most
 // limit bytes of each stream come with it; 0 means 1 MiB.
 func (c *Client) Command(ctx context.Context, id string, limit int) (command api.Command, err error) {
-	return command, c.ask(ctx, answerTime, http.MethodGet, "/v1/commands/"+url.PathEscape(id)+"?limit="+strconv.Itoa(limit), nil, &command)
+	return command, c.ask(ctx, 0, http.MethodGet, "/v1/commands/"+url.PathEscape(id)+"?limit="+strconv.Itoa(limit), nil, &command)
 }
 
 // Send types to the command that runs. A program that does not read is waited for, but
@@ -123,7 +123,7 @@ func (c *Client) Send(ctx context.Context, name string, input api.Input) error {
 
 // Interrupt asks the command that runs to end.
 func (c *Client) Interrupt(ctx context.Context, name string, interrupt api.Interrupt) error {
-	return c.onMachine(ctx, 0, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
+	return c.ask(ctx, 0, http.MethodPost, sessionPath(name)+"/interrupt", interrupt, nil)
 }
 
 // Wait waits for something to happen in a session.
@@ -131,32 +131,28 @@ func (c *Client) Wait(ctx context.Context, name string, wait api.Wait) (waited a
 	if wait.Max <= 0 {
 		return waited, c.call(ctx, http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
 	}
-	return waited, c.onMachine(ctx, time.Duration(wait.Max), http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
+	return waited, c.ask(ctx, time.Duration(wait.Max), http.MethodPost, sessionPath(name)+"/wait", wait, &waited)
 }
 
 // Output reads what a session has said.
 func (c *Client) Output(ctx context.Context, name string, query api.Query) (output api.Output, err error) {
-	limit := answerTime
-	if query.Grep != "" {
-		limit = grepTime
-	}
-	return output, c.ask(ctx, limit, http.MethodPost, sessionPath(name)+"/output", query, &output)
+	return output, c.ask(ctx, 0, http.MethodPost, sessionPath(name)+"/output", query, &output)
 }
 
 // Screen returns what the program on the session's terminal shows.
 func (c *Client) Screen(ctx context.Context, name string) (screen session.Screen, err error) {
-	return screen, c.ask(ctx, answerTime, http.MethodGet, sessionPath(name)+"/screen", nil, &screen)
+	return screen, c.ask(ctx, 0, http.MethodGet, sessionPath(name)+"/screen", nil, &screen)
 }
 
 // Resize tells the session's terminal its new size.
 func (c *Client) Resize(ctx context.Context, name string, size transport.Size) error {
-	return c.ask(ctx, answerTime, http.MethodPost, sessionPath(name)+"/resize", api.Size(size), nil)
+	return c.ask(ctx, 0, http.MethodPost, sessionPath(name)+"/resize", api.Size(size), nil)
 }
 
 // Reset puts a fresh shell in the place of a session's, in the same directory and
 // with the same exported variables. What runs is ended.
 func (c *Client) Reset(ctx context.Context, name string) error {
-	return c.onMachine(ctx, 0, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
+	return c.ask(ctx, 0, http.MethodPost, sessionPath(name)+"/reset", nil, nil)
 }
 
 // Follow calls each with what happens in a session: its output from a cursor on,
@@ -182,7 +178,7 @@ func (c *Client) Attach(ctx context.Context, name, who string) (attached api.Att
 
 // Detach ends an attachment. One that is over is no error.
 func (c *Client) Detach(ctx context.Context, name, attachment string) error {
-	return c.ask(ctx, answerTime, http.MethodDelete, sessionPath(name)+"/attachment?attachment="+url.QueryEscape(attachment), nil, nil)
+	return c.askWithin(ctx, answerTime, http.MethodDelete, sessionPath(name)+"/attachment?attachment="+url.QueryEscape(attachment), nil, nil)
 }
 
 // Presence tells the daemon that this client is there until ctx ends; see

@@ -128,5 +128,5 @@ func (c *Client) answer(ctx context.Context, who gateway.Caller, q api.Question)
 		err = errors.New("nobody to ask")
 	}
 	answer.Error = gateway.NewJSONError(err)
-	_ = c.ask(ctx, answerTime, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
+	_ = c.askWithin(ctx, answerTime, http.MethodPost, "/v1/answers/"+url.PathEscape(q.ID), answer, nil)
 }

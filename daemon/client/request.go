@@ -16,30 +16,28 @@ import (
 	"gateway/transport"
 )
 
-// How long a daemon may take for what it only has to look up, for a search of all that
-// a session has said, and for what a machine has a part in, whose own timers are
-// shorter. One that was stopped would take for ever. While it takes that last time or any
-// other, it is greeted after each aliveTime.
+// How long a daemon may take to greet, and for what it waits for nobody with; and for all
+// else, in which a machine may have a part, whose own timers are shorter, or which may be
+// much. One that was stopped would take for ever: it is greeted after each aliveTime.
 const (
-	aliveTime   = time.Second
-	answerTime  = 5 * time.Second
-	grepTime    = 30 * time.Second
-	machineTime = 3 * time.Minute
+	aliveTime  = time.Second
+	answerTime = 5 * time.Second
+	workTime   = 3 * time.Minute
 )
 
-// ask is call for a request that does not wait for anything at the daemon, or not
-// for longer than the limit.
-func (c *Client) ask(ctx context.Context, limit time.Duration, method, path string, body, answer any) error {
+// ask is call for what an alive daemon answers in a known time, behind a wait that the
+// request asks for.
+func (c *Client) ask(ctx context.Context, wait time.Duration, method, path string, body, answer any) error {
+	ctx, cancel := c.whileAlive(ctx, wait+aliveTime)
+	defer cancel()
+	return c.askWithin(ctx, wait+workTime, method, path, body, answer)
+}
+
+// askWithin is call for what must be answered in time, whatever the daemon does.
+func (c *Client) askWithin(ctx context.Context, limit time.Duration, method, path string, body, answer any) error {
 	ctx, _, cancel := c.within(ctx, limit)
 	defer cancel()
 	return c.call(ctx, method, path, body, answer)
-}
-
-// onMachine is ask for what a machine has a part in, behind a wait that the request asks for.
-func (c *Client) onMachine(ctx context.Context, wait time.Duration, method, path string, body, answer any) error {
-	ctx, cancel := c.whileAlive(ctx, wait+aliveTime)
-	defer cancel()
-	return c.ask(ctx, wait+machineTime, method, path, body, answer)
 }
 
 // within returns a context for a request whose answer must come in time; arrived

@@ -49,17 +49,17 @@ func TestSilentDaemon(t *testing.T) {
 		call  func(context.Context, *client.Client) error
 	}{
 		"Hello":    {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Hello(ctx); return err }},
-		"Stats":    {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Stats(ctx); return err }},
-		"Sessions": {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Sessions(ctx, true); return err }},
-		"Session":  {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Session(ctx, "s"); return err }},
-		"Command":  {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Command(ctx, "s.1", 1); return err }},
-		"Screen":   {bound, func(ctx context.Context, c *client.Client) error { _, err := c.Screen(ctx, "s"); return err }},
-		"Resize":   {bound, func(ctx context.Context, c *client.Client) error { return c.Resize(ctx, "s", transport.Size{}) }},
-		"Output": {bound, func(ctx context.Context, c *client.Client) error {
+		"Stats":    {greeted, func(ctx context.Context, c *client.Client) error { _, err := c.Stats(ctx); return err }},
+		"Sessions": {greeted, func(ctx context.Context, c *client.Client) error { _, err := c.Sessions(ctx, true); return err }},
+		"Session":  {greeted, func(ctx context.Context, c *client.Client) error { _, err := c.Session(ctx, "s"); return err }},
+		"Command":  {greeted, func(ctx context.Context, c *client.Client) error { _, err := c.Command(ctx, "s.1", 1); return err }},
+		"Screen":   {greeted, func(ctx context.Context, c *client.Client) error { _, err := c.Screen(ctx, "s"); return err }},
+		"Resize":   {greeted, func(ctx context.Context, c *client.Client) error { return c.Resize(ctx, "s", transport.Size{}) }},
+		"Output": {greeted, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Output(ctx, "s", api.Query{})
 			return err
 		}},
-		"a search": {6 * bound, func(ctx context.Context, c *client.Client) error {
+		"a search": {greeted, func(ctx context.Context, c *client.Client) error {
 			_, err := c.Output(ctx, "s", api.Query{Grep: "x"})
 			return err
 		}},
@@ -114,7 +114,7 @@ func TestSilentDaemon(t *testing.T) {
 // waits for them answers others meanwhile.
 func TestAliveDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		takes := map[string]time.Duration{api.RouteHello: 0, "/v1/sessions/s/commands": 2 * time.Minute, "/v1/sessions/s/wait": 2 * time.Minute}
+		takes := map[string]time.Duration{api.RouteHello: 0, "/v1/sessions/s/commands": 2 * time.Minute, "/v1/sessions/s/wait": 2 * time.Minute, "/v1/sessions/s/output": 2 * time.Minute}
 		var servers sync.WaitGroup
 		c := client.New(func(context.Context) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -151,6 +151,9 @@ func TestAliveDaemon(t *testing.T) {
 		}
 		if _, err := c.Wait(t.Context(), "s", api.Wait{Until: api.UntilExit, Max: api.Duration(time.Second)}); err != nil {
 			t.Errorf("Wait = %v", err)
+		}
+		if _, err := c.Output(t.Context(), "s", api.Query{}); err != nil {
+			t.Errorf("Output = %v", err)
 		}
 		c.Release()
 		servers.Wait()

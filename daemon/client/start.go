@@ -289,7 +289,7 @@ func Stop(ctx context.Context, path string, force bool) (hello api.Hello, err er
 	c := At(path, "")
 	defer c.Release()
 	pid := socket.Daemon(path)
-	err = c.ask(ctx, answerTime, http.MethodPost, api.RouteStop, api.Stop{Force: force}, &hello)
+	err = c.askWithin(ctx, answerTime, http.MethodPost, api.RouteStop, api.Stop{Force: force}, &hello)
 	if err == nil {
 		pid = hello.PID
 	}
