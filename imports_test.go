@@ -7,7 +7,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -17,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // allowed lists the packages of this module, and which of the others each may
@@ -154,14 +152,17 @@ func TestForbiddenWords(t *testing.T) {
 	}
 }
 
-// maxInit is what the init functions and variables of one package may take. A
-// dependency that computes a table there costs every run of the program, before
-// main: go-runewidth once took 21 ms of 28 (mattn/go-runewidth#104).
-const maxInit = 3 * time.Millisecond
+// What the init functions and variables of one package may allocate. A dependency that
+// computes a table there costs every run of the program, before main: go-runewidth once
+// took 21 ms of 28 (mattn/go-runewidth#104).
+const (
+	maxInitBytes  = 512 << 10
+	maxInitAllocs = 3000
+)
 
 // initLine is one package in the report of GODEBUG=inittrace=1; see package
 // runtime, "Environment Variables".
-var initLine = regexp.MustCompile(`(?m)^init (\S+) @\S+ ms, (\S+ ms) clock`)
+var initLine = regexp.MustCompile(`(?m)^init (\S+) @\S+ ms, \S+ ms clock, (\d+) bytes, (\d+) allocs$`)
 
 func TestStartup(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "gateway")
@@ -170,35 +171,21 @@ func TestStartup(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	// Other processes disturb the clock, so the best of several runs counts.
-	best := make(map[string]time.Duration)
-	for range 10 {
-		run := exec.Command(program, "--help")
-		run.Env = append(os.Environ(), "GODEBUG=inittrace=1")
-		out, err := run.CombinedOutput()
-		if err != nil {
-			t.Fatalf("gateway --help: %v\n%s", err, out)
-		}
-		for _, match := range initLine.FindAllSubmatch(out, -1) {
-			took, err := time.ParseDuration(strings.ReplaceAll(string(match[2]), " ", ""))
-			if err != nil {
-				t.Fatalf("%s: %v", match[0], err)
-			}
-			name := string(match[1])
-			if old, ok := best[name]; !ok || took < old {
-				best[name] = took
-			}
-		}
-		if len(best) == 0 {
-			t.Fatalf("no report of GODEBUG=inittrace=1 in:\n%s", out)
-		}
-		if slices.Max(slices.Collect(maps.Values(best))) <= maxInit {
-			return
-		}
+	run := exec.Command(program, "--help")
+	run.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		t.Fatalf("gateway --help: %v\n%s", err, out)
 	}
-	for name, took := range best {
-		if took > maxInit {
-			t.Errorf("init of %s takes %v, want at most %v", name, took, maxInit)
+	packages := initLine.FindAllSubmatch(out, -1)
+	if len(packages) == 0 {
+		t.Fatalf("no report of GODEBUG=inittrace=1 in:\n%s", out)
+	}
+	for _, match := range packages {
+		size, _ := strconv.Atoi(string(match[2]))
+		allocs, _ := strconv.Atoi(string(match[3]))
+		if size > maxInitBytes || allocs > maxInitAllocs {
+			t.Errorf("init of %s allocates %d bytes, %d times, want at most %d and %d", match[1], size, allocs, maxInitBytes, maxInitAllocs)
 		}
 	}
 }
