@@ -32,7 +32,7 @@ LONGEST = ./integration ./session ./transport/ssh ./daemon ./cmd/gateway
 
 .PHONY: test
 test: deps ## all tests, with the race detector, against real servers
-	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 2 -parallel 4 -timeout 40m -skip '$(ALONE)' $(TESTFLAGS) $(LONGEST) ./...
+	GWTEST_REQUIRE_SSHD=1 GORACE=atexit_sleep_ms=0 go test -race -p 2 -parallel $$(scripts/side-by-side 4 2) -timeout 60m -skip '$(ALONE)' $(TESTFLAGS) $(LONGEST) ./...
 	@$(MAKE) --no-print-directory conformance MATRIX=bin/conformance.md
 
 # Alone, as it is released and without the race detector: cases have deadlines, and each shell on each machine takes its
@@ -42,7 +42,7 @@ ALONE = ^(TestConformance|TestB50LongestText)$$
 .PHONY: conformance
 conformance: deps ## the conformance matrix: every shell on every transport
 	@mkdir -p $(dir $(MATRIX))
-	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) CGO_ENABLED=0 go test $(TESTFLAGS) -count 1 -timeout 40m -run '$(ALONE)' ./integration; \
+	GWTEST_REQUIRE_SSHD=1 GATEWAY_CONFORMANCE_MATRIX=$(abspath $(MATRIX)) CGO_ENABLED=0 go test $(TESTFLAGS) -count 1 -parallel $$(scripts/side-by-side 10 4) -timeout 60m -run '$(ALONE)' ./integration; \
 		status=$$?; sed '/^## Cases/,$$d' $(MATRIX); exit $$status
 
 .PHONY: microbench

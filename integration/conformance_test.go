@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -18,19 +19,16 @@ import (
 // allShells are those that a session can drive.
 var allShells = []string{"bash", "dash", "zsh", "ksh", "mksh", "yash", "busybox ash"}
 
-// atOnce is how many cells of the matrix run at a time: most of their time is
-// waiting.
-const atOnce = 10
-
 // TestConformance runs every case in every shell on every machine. With
-// GATEWAY_CONFORMANCE_MATRIX it writes what came of it to that file.
+// GATEWAY_CONFORMANCE_MATRIX it writes what came of it to that file. As many cells run
+// side by side as -parallel says.
 func TestConformance(t *testing.T) {
 	var m matrix
 	runtime := t.TempDir()
 	all := machines(t, runtime)
 	all = append(all, machine{"lent", true, func(t testing.TB) transport.Transport { return lent(t, all[1].open(t)) }})
 	var cells sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int))
 	for _, shell := range allShells {
 		for _, machine := range all {
 			cells.Go(func() { // ends with its cell
