@@ -275,12 +275,19 @@ func TestTargetThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { d.Drain(ended()) })
-	request := httptest.NewRequest(http.MethodPost, "/v1/sessions", strings.NewReader(`{"target":{"name":"web1","addr":"127.0.0.1"}}`))
-	request.Header.Set(api.ProtocolHeader, ours)
-	answer := httptest.NewRecorder()
-	d.Handler().ServeHTTP(answer, request)
-	if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), "no user") {
-		t.Errorf("opening without a user: %d %s", answer.Code, answer.Body)
+	for target, mistake := range map[string]string{
+		`{"name":"web1","addr":"127.0.0.1"}`:                                                      "no user",
+		`{"name":"web1","addr":"127.0.0.1","user":"u","port":99999}`:                              "99999",
+		`{"name":"web1","addr":"127.0.0.1","user":"u","port":-1}`:                                 "-1",
+		`{"name":"web1","addr":"127.0.0.1","user":"u","port":1,"host_keys":{"policy":"relaxed"}}`: "relaxed",
+	} {
+		request := httptest.NewRequest(http.MethodPost, "/v1/sessions", strings.NewReader(`{"target":`+target+`}`))
+		request.Header.Set(api.ProtocolHeader, ours)
+		answer := httptest.NewRecorder()
+		d.Handler().ServeHTTP(answer, request)
+		if answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), mistake) {
+			t.Errorf("opening %s: %d %s", target, answer.Code, answer.Body)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 
 	"gateway/hosts"
 	"gateway/transport"
@@ -114,6 +115,9 @@ func login() string {
 func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, error) {
 	if caller.Secret == nil {
 		caller.Secret = Secret
+	}
+	if known := []string{"", "strict", "ask", "accept-new"}; !slices.Contains(known, target.HostKeys.Policy) {
+		return nil, &transport.Error{Code: "config.invalid", Message: fmt.Sprintf("ssh: %s: there is no host key policy %q", target.Name, target.HostKeys.Policy), Hint: "take strict, ask or accept-new"}
 	}
 	config := &ssh.Config{
 		Name: target.Name, Addr: target.Addr, Port: target.Port, User: target.User,

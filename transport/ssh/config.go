@@ -178,6 +178,8 @@ func (c Config) check() error {
 			return invalid("host without a name and an address")
 		case hop.User == "":
 			return &transport.Error{Code: codeConfig, Message: "ssh: " + hop.Name + ": no user", Hint: "set user for this host: the account here has no name to take"}
+		case hop.Port < 0 || hop.Port > 65535:
+			return invalid(hop.Name + ": no port has the number " + strconv.Itoa(hop.Port))
 		case hop.HostKeys == nil:
 			return invalid(hop.Name + ": no host key check")
 		case hop.Jump != nil && hop.ProxyCommand != "":
