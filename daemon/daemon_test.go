@@ -13,6 +13,7 @@ import (
 	"gateway/daemon/api"
 	"gateway/daemon/client"
 	"gateway/gateway"
+	"gateway/internal/sshdtest"
 	"gateway/transport"
 )
 
@@ -308,9 +309,7 @@ func must(t testing.TB, err error) {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within twenty seconds: %s", what)
-		}
+	if !sshdtest.Eventually(t, 20*time.Second, what, condition) {
+		t.FailNow()
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"gateway/daemon"
 	"gateway/daemon/api"
+	"gateway/internal/sshdtest"
 )
 
 // A room is a daemon's listener in memory, and the way in.
@@ -354,7 +355,7 @@ func TestDrain(t *testing.T) {
 		if err := <-h.ended; err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(begun); took > 3*time.Second+1100*time.Millisecond {
+		if took := time.Since(begun); sshdtest.Over(t, took, 3*time.Second+1100*time.Millisecond) {
 			t.Errorf("it took %v", took)
 		}
 		idle.CloseIdleConnections()

@@ -181,7 +181,7 @@ func TestE27CloseUnderFlood(t *testing.T) {
 			if got, err := r.wait(t, 10*time.Second); !got.Ended || err == nil && got.Verdict != session.Signaled {
 				t.Errorf("got %s %d, ended %v, %v", got.Verdict, got.ExitCode, got.Ended, err)
 			}
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(begun); sshdtest.Over(t, took, 10*time.Second) {
 				t.Errorf("Close took %v", took)
 			}
 			gone(t, tag)
@@ -230,7 +230,7 @@ func TestG28StartupFileThatTakesTheSession(t *testing.T) {
 				return
 			}
 			var coded interface{ ErrorCode() string }
-			if !errors.As(err, &coded) || time.Since(begun) > 10*time.Second {
+			if !errors.As(err, &coded) || sshdtest.Over(t, time.Since(begun), 10*time.Second) {
 				t.Errorf("Open = %v after %v, want an error with a code", err, time.Since(begun))
 			}
 		})

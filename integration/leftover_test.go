@@ -146,7 +146,7 @@ func (f far) clearsUp(t *testing.T, text string) {
 	(<-other).want(t, 0, "on\n", "")
 	// An entry that could not be looked after is left to a later session, which waits
 	// for that, however short its command is.
-	for deadline := time.Now().Add(10 * time.Second); !empty(ledger); {
+	for deadline := time.Now().Add(40 * time.Second); !empty(ledger); {
 		if r := g.Exec(t.Context(), "near", gateway.Command{Text: "true"}); r.Err != nil || time.Now().After(deadline) {
 			t.Fatalf("the ledger is not empty, %v", r.Err)
 		}

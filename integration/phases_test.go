@@ -339,7 +339,7 @@ func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 			wrong("Output was given %q, want %q in both", p.seen.String(), ph.stdout)
 		}
 	}
-	if p.took > 15*time.Second { // connect_timeout is 5 s, three keepalives are 1.5 s
+	if sshdtest.Over(t, p.took, 15*time.Second) { // connect_timeout is 5 s, three keepalives are 1.5 s
 		wrong("it hung")
 	}
 	if p.session != nil && p.result.Verdict != session.Exited {
@@ -363,10 +363,5 @@ func (ph phase) test(t *testing.T, f far, how netsim.How, c clean) {
 // soon waits for what the contract gives five seconds.
 func soon(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !condition(); <-time.After(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Errorf("not within five seconds: %s", what)
-			return
-		}
-	}
+	sshdtest.Eventually(t, 5*time.Second, what, condition)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
 	"gateway/transport/local"
@@ -62,7 +63,7 @@ func TestInterruptBeforeAnythingRan(t *testing.T) {
 							s = open(t, session.Config{Shell: shell, NoTerminal: test.plain})
 							continue
 						}
-						if took := time.Since(begun); r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || took > 5*time.Second || refused != nil || r.Ended {
+						if took := time.Since(begun); r.Verdict != session.Interrupted || !errors.Is(err, session.ErrInterrupted) || sshdtest.Over(t, took, 5*time.Second) || refused != nil || r.Ended {
 							t.Fatalf("round %d: %s after %v, ended %v: %v; Interrupt = %v", i, r.Verdict, took, r.Ended, err, refused)
 						}
 					}
@@ -251,7 +252,7 @@ func TestInterruptBeforeItIsRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid") // of what is detached, and no ^C meets
 	text := "setsid -f sh -c 'echo $$ >" + file + "; exec sleep 30'; while ! [ -s " + file + " ]; do :; done; /bin/sleep 30"
 	r, err := s.Run(t.Context(), session.Command{Text: text, Started: func() { refused = s.Interrupt(session.Int) }})
-	if took := time.Since(begun); r.Verdict != session.Interrupted || took > 2*time.Second || refused != nil || r.Ended {
+	if took := time.Since(begun); r.Verdict != session.Interrupted || sshdtest.Over(t, took, 2*time.Second) || refused != nil || r.Ended {
 		t.Errorf("%s after %v, ended %v: %v; Interrupt = %v", r.Verdict, took, r.Ended, err, refused)
 	}
 	if halts.Load() {

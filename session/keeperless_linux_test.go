@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
 	"gateway/transport/local"
@@ -93,7 +94,7 @@ func TestKeeperThatIsKilled(t *testing.T) {
 				begun := time.Now()
 				once = new(sync.Once)
 				r, err = s.Run(t.Context(), session.Command{Text: "echo up; /bin/sleep 60", Output: up, Timeout: 500 * time.Millisecond})
-				if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || r.Ended || time.Since(begun) > 4*time.Second {
+				if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || r.Ended || sshdtest.Over(t, time.Since(begun), 4*time.Second) {
 					t.Errorf("killed before a deadline: %s after %v, ended %v, %v; want timed_out", r.Verdict, time.Since(begun), r.Ended, err)
 				}
 				fine("killed before a deadline")
@@ -210,7 +211,7 @@ func TestInterruptWithoutAKeeper(t *testing.T) {
 			close(ended)
 			interrupt() // until it has left: its last one would meet the next command
 			// Its status went to streams that nobody could open any more.
-			if took := time.Since(ordered); r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || r.Ended || took > 8*time.Second {
+			if took := time.Since(ordered); r.Verdict != session.Unknown || r.ExitCode != -1 || !errors.Is(err, session.ErrLost) || r.Ended || sshdtest.Over(t, took, 8*time.Second) {
 				t.Errorf("%s %d after %v, ended %v, %v", r.Verdict, r.ExitCode, took, r.Ended, err)
 			}
 			if r := run(t, s, "echo fine"); string(r.Stdout) != "fine\n" { // zsh may say that the job has ended

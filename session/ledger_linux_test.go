@@ -162,7 +162,7 @@ func TestEndLineEndsKeepers(t *testing.T) {
 						programs += 2
 					}
 					// A signal that meets a process on its way to a program is lost.
-					for deadline := time.Now().Add(5 * time.Second); programsOf(cmd.Process.Pid) < programs; <-time.After(time.Millisecond) {
+					for deadline := time.Now().Add(40 * time.Second); programsOf(cmd.Process.Pid) < programs; <-time.After(time.Millisecond) {
 						if time.Now().After(deadline) {
 							t.Fatalf("%d programs, want %d", programsOf(cmd.Process.Pid), programs)
 						}
@@ -171,7 +171,7 @@ func TestEndLineEndsKeepers(t *testing.T) {
 					if err := cmd.Wait(); err != nil && cmd.ProcessState.ExitCode() < 0 {
 						t.Errorf("it ended with %v", err)
 					}
-					for deadline := time.Now().Add(5 * time.Second); ; <-time.After(5 * time.Millisecond) {
+					for deadline := time.Now().Add(40 * time.Second); ; <-time.After(5 * time.Millisecond) {
 						left, err := os.ReadDir(tmp)
 						if err == nil && len(left) == 0 {
 							break

@@ -105,12 +105,7 @@ func must(t testing.TB, err error) {
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); <-time.After(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Errorf("not within ten seconds: %s", what)
-			return
-		}
-	}
+	sshdtest.Eventually(t, 10*time.Second, what, condition)
 }
 
 // run runs a command that must end by itself.

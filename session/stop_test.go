@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gateway/internal/sshdtest"
 	"gateway/session"
 )
 
@@ -39,7 +40,7 @@ func TestTimeoutKeepsTheSessionAndThePartialOutput(t *testing.T) {
 				}
 				want(t, run(t, s, "pwd; f"), 0, "/usr\nkept\n", "")
 				// Two seconds on an idle machine; this one runs everything at once.
-				if took := time.Since(begun); took > 8*time.Second {
+				if took := time.Since(begun); sshdtest.Over(t, took, 8*time.Second) {
 					t.Errorf("the next result came %v after the start", took)
 				}
 				eventually(t, "nothing left but the shell", func() bool { return len(processes(s.ID())) == 1 })
@@ -57,7 +58,7 @@ func TestProgramInPlaceOfTheShellTimesOut(t *testing.T) {
 			if r.Verdict != session.TimedOut || !errors.Is(err, context.DeadlineExceeded) || string(r.Stdout) != "part\n" || !r.Ended {
 				t.Errorf("got %s %q ended=%v, %v, want timed_out and the session's end", r.Verdict, r.Stdout, r.Ended, err)
 			}
-			if took := time.Since(begun); took > 10*time.Second {
+			if took := time.Since(begun); sshdtest.Over(t, took, 10*time.Second) {
 				t.Errorf("took %v", took)
 			}
 			eventually(t, "nothing left", func() bool { return len(processes(s.ID())) == 0 })

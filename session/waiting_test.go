@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gateway/gateway"
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport"
 	"gateway/transport/local"
@@ -294,7 +295,7 @@ func TestProgramInPlaceOfAShellWithoutTerminal(t *testing.T) {
 			s := open(t, session.Config{NoTerminal: true})
 			begun := time.Now()
 			r, err := s.Run(t.Context(), session.Command{Text: text, Timeout: 300 * time.Millisecond})
-			if r.Verdict != session.TimedOut || gateway.Code(err) != "cmd.timeout" || time.Since(begun) > 5*time.Second {
+			if r.Verdict != session.TimedOut || gateway.Code(err) != "cmd.timeout" || sshdtest.Over(t, time.Since(begun), 5*time.Second) {
 				t.Errorf("%s after %v, %v", r.Verdict, time.Since(begun), err)
 			}
 		})
@@ -320,7 +321,7 @@ func TestWhatIsTakenTooLateIsNobodys(t *testing.T) {
 	<-blocked
 	let := sync.OnceFunc(func() { close(release) })
 	defer let()
-	if took := time.Since(begun); !r.Cut || r.Ended || took > 9*time.Second {
+	if took := time.Since(begun); !r.Cut || r.Ended || sshdtest.Over(t, took, 9*time.Second) {
 		t.Fatalf("%+v after %v, %v, want a result that is cut", r, took, err)
 	}
 	next := make(chan session.Result, 1)
@@ -363,7 +364,7 @@ func TestOneOutputAtATime(t *testing.T) {
 			<-release
 		},
 	})
-	if r.Verdict != session.TimedOut || !r.Cut || most.Load() != 1 || time.Since(begun) > 12*time.Second {
+	if r.Verdict != session.TimedOut || !r.Cut || most.Load() != 1 || sshdtest.Over(t, time.Since(begun), 12*time.Second) {
 		t.Errorf("%s after %v, cut %v, %d calls at once, %v", r.Verdict, time.Since(begun), r.Cut, most.Load(), err)
 	}
 }

@@ -91,7 +91,7 @@ func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
 func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for begun := time.Now(); !so(); <-time.After(time.Millisecond) {
-		if time.Since(begun) > 20*time.Second {
+		if sshdtest.Over(t, time.Since(begun), 20*time.Second) {
 			t.Fatalf("in vain: %s", what)
 		}
 	}

@@ -115,10 +115,8 @@ func marked(dir string) (pids []int) {
 
 func until(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 10 s it does not hold that %s", what)
-		}
+	if !sshdtest.Eventually(t, 10*time.Second, what, holds) {
+		t.FailNow()
 	}
 }
 
