@@ -76,6 +76,9 @@ func (d *disaster) strike(t *testing.T, random *rand.Rand, round int) {
 	case <-time.After(time.Second + time.Duration(random.IntN(2000))*time.Millisecond):
 	case <-t.Context().Done():
 	}
+	// A machine may need longer for the first command.
+	for deadline := time.Now().Add(30 * time.Second); tagged(d.stays) == 0 && time.Now().Before(deadline); <-time.After(50 * time.Millisecond) {
+	}
 	must(t, daemon.Process.Kill())
 	_ = daemon.Wait() // killed
 	cancel()

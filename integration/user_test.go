@@ -133,7 +133,7 @@ func (o outcome) want(t *testing.T, status int, stdout, stderr string) {
 // within checks how long it took.
 func (o outcome) within(t *testing.T, limit time.Duration) {
 	t.Helper()
-	if o.took > limit {
+	if sshdtest.Over(t, o.took, limit) {
 		t.Errorf("it took %v, want at most %v", o.took, limit)
 	}
 }
