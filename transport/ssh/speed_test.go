@@ -20,7 +20,7 @@ func TestRoundTrips(t *testing.T) {
 	output(t, tr, "true")
 	p.SetDelay(delay)
 	trips := func(f func()) (least float64) { // a busy machine only adds
-		for try := range 5 {
+		for try := range 15 {
 			start := time.Now()
 			f()
 			if got := float64(time.Since(start)) / float64(2*delay); try == 0 || got < least {
