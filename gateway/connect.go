@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 
 	"gateway/hosts"
 	"gateway/transport"
@@ -116,8 +115,9 @@ func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, 
 	if caller.Secret == nil {
 		caller.Secret = Secret
 	}
-	if known := []string{"", "strict", "ask", "accept-new"}; !slices.Contains(known, target.HostKeys.Policy) {
-		return nil, &transport.Error{Code: "config.invalid", Message: fmt.Sprintf("ssh: %s: there is no host key policy %q", target.Name, target.HostKeys.Policy), Hint: "take strict, ask or accept-new"}
+	keys, err := hostKeys(target, caller)
+	if err != nil {
+		return nil, err
 	}
 	config := &ssh.Config{
 		Name: target.Name, Addr: target.Addr, Port: target.Port, User: target.User,
@@ -128,7 +128,7 @@ func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, 
 		ConnectTimeout: target.ConnectTimeout,
 		Keepalive:      target.Keepalive,
 		MaxSessions:    target.MaxSessions,
-		HostKeys:       hostKeys(target, caller),
+		HostKeys:       keys,
 		Warn:           caller.Warn,
 	}
 	if target.Password != "" {
@@ -145,7 +145,6 @@ func sshConfig(ctx context.Context, target Target, caller Caller) (*ssh.Config, 
 		config.Identities = append(config.Identities, identity)
 	}
 	if target.Jump != nil {
-		var err error
 		if config.Jump, err = sshConfig(ctx, *target.Jump, caller); err != nil {
 			return nil, &ssh.JumpError{Host: target.Name, Jump: target.Jump.Name, Err: err}
 		}
@@ -171,7 +170,7 @@ func (id Identity) load(ctx context.Context, passphrase string, caller Caller) (
 	return identity, nil
 }
 
-func hostKeys(target Target, caller Caller) *ssh.HostKeys {
+func hostKeys(target Target, caller Caller) (*ssh.HostKeys, error) {
 	rule := target.HostKeys
 	keys := &ssh.HostKeys{
 		Name: target.Name, Addr: target.Addr, Port: target.Port,
@@ -184,11 +183,14 @@ func hostKeys(target Target, caller Caller) *ssh.HostKeys {
 		keys.Policy = ssh.AcceptNew
 	case "ask":
 		keys.Policy = ssh.Ask
+	case "", "strict":
+	default:
+		return nil, &transport.Error{Code: "config.invalid", Message: fmt.Sprintf("ssh: %s: there is no host key policy %q", target.Name, rule.Policy), Hint: "take strict, ask or accept-new"}
 	}
 	if caller.Ask != nil {
 		keys.Ask = caller.confirmHostKey
 	}
-	return keys
+	return keys, nil
 }
 
 // confirmHostKey asks a person whether a key is the right one. An answer may
