@@ -87,7 +87,7 @@ func TestKnownHostsFiles(t *testing.T) {
 func TestNoHome(t *testing.T) {
 	account, err := user.Current()
 	if err != nil {
-		t.Skip(err)
+		sshdtest.Skip(t, "%v", err)
 	}
 	g, _ := withSSH(t, "hosts: {web1: {}}", "", nil)
 	for _, home := range []string{"", "clone"} {

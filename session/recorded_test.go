@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gateway/gateway"
+	"gateway/internal/sshdtest"
 	"gateway/session"
 	"gateway/transport/local"
 )
@@ -23,7 +24,7 @@ func recording(command string) string {
 func TestRecorded(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("no script(1)")
+		sshdtest.Skip(t, "no script(1)")
 	}
 	for _, shell := range shells {
 		t.Run(shell, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"gateway/gateway"
 	"gateway/hosts"
+	"gateway/internal/sshdtest"
 	"gateway/transport/local"
 )
 
@@ -221,7 +222,7 @@ func testShellFixed(t *testing.T, s *Shell, spec Spec, refused bool) {
 func TestShellGroupDirectory(t *testing.T) {
 	mkdir, err := exec.LookPath("mkdir")
 	if err != nil {
-		t.Skip(err)
+		sshdtest.Skip(t, "%v", err)
 	}
 	tools, dir := t.TempDir(), t.TempDir()
 	script(t, tools+"/mkdir", mkdir+` "$3" && chmod g-s "$3" && chmod "$2" "$3"`)
